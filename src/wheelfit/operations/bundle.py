@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import DamagedBundle, UsageError
+from wheelfit.locking.stand_ins import archive_of
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.lock_files import FromLock, open_lock
 from wheelfit.operations.machine import choose_machine, read_options
@@ -16,7 +17,9 @@ from wheelfit_runtime.errors import FileProblem
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.locking.bundles.manifest import Manifest
+    from packaging.utils import NormalizedName
+
+    from wheelfit.locking.bundles.manifest import BundledFile, Manifest
     from wheelfit.operations.bundle_contents import Everything, ForHosts, HostChoice
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
@@ -50,13 +53,15 @@ class HostPackages:
     machine: ChosenMachine
     packages: tuple[Pin, ...]
     """By name."""
+    filenames: Mapping[NormalizedName, str]
+    """The file of each package: a wheel, or the archive of which one is built."""
     sizes: Mapping[str, int | None]
-    """Bytes of each wheel of the bundle, by file name; None where unknown."""
+    """Bytes of each file of the bundle, by name; None where unknown."""
 
     @property
     def size(self) -> int | None:
-        """Bytes of its wheels; None where one is unknown."""
-        return _sum(self.sizes[pin.filename.text] for pin in self.packages)
+        """Bytes of its files; None where one is unknown."""
+        return _sum(self.sizes[self.filenames[pin.name]] for pin in self.packages)
 
     def to_json(self) -> dict[str, object]:
         """Return its part of the object of ``--json``."""
@@ -69,8 +74,8 @@ class HostPackages:
                     "name": pin.name,
                     "version": str(pin.version),
                     "label": pin.label,
-                    "filename": pin.filename.text,
-                    "size": self.sizes[pin.filename.text],
+                    "filename": self.filenames[pin.name],
+                    "size": self.sizes[self.filenames[pin.name]],
                 }
                 for pin in self.packages
             ],
@@ -87,7 +92,7 @@ class BundleReport:
     lock: Path
     hosts: tuple[HostPackages, ...]
     sizes: Mapping[str, int | None]
-    """Bytes of each wheel, by file name; None where unknown."""
+    """Bytes of each wheel and archive, by file name; None where unknown."""
     manifest: Manifest | None
     """The manifest; None where nothing was made."""
     reused: int
@@ -109,21 +114,24 @@ class BundleReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        files = {} if self.manifest is None else self.manifest.wheels
+        made = self.manifest
+        hashes = {} if made is None else {**made.wheels, **made.sources}
+        files = [
+            {
+                "filename": name,
+                "size": self.sizes[name],
+                "sha256": hashes[name].sha256 if name in hashes else None,
+            }
+            for name in sorted(self.sizes)
+        ]
         return {
             "version": 1,
             "dry_run": self.manifest is None,
             "folder": self.folder,
             "lock": str(self.lock),
             "hosts": [host.to_json() for host in self.hosts],
-            "wheels": [
-                {
-                    "filename": name,
-                    "size": self.sizes[name],
-                    "sha256": files[name].sha256 if name in files else None,
-                }
-                for name in sorted(self.sizes)
-            ],
+            "wheels": [one for one in files if str(one["filename"]).endswith(".whl")],
+            "sources": [one for one in files if not str(one["filename"]).endswith(".whl")],
             "size": self.size,
             "shared": self.shared,
             "reused": self.reused,
@@ -141,8 +149,9 @@ class VerifiedBundle:
 
     @property
     def size(self) -> int:
-        """Bytes of all wheels."""
-        return sum(file.size for file in self.manifest.wheels.values())
+        """Bytes of all wheels and archives."""
+        files = (*self.manifest.wheels.values(), *self.manifest.sources.values())
+        return sum(file.size for file in files)
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -150,10 +159,8 @@ class VerifiedBundle:
             "version": 1,
             "folder": self.folder,
             "hosts": [{"name": host.name, "file": host.file} for host in self.manifest.hosts],
-            "wheels": [
-                {"filename": name, "size": file.size, "sha256": file.sha256}
-                for name, file in self.manifest.wheels.items()
-            ],
+            "wheels": _listed(self.manifest.wheels),
+            "sources": _listed(self.manifest.sources),
             "size": self.size,
         }
 
@@ -200,7 +207,8 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
             if not request.dry_run:
                 contents = make(plan, opened, place, transfers)
                 manifest, reused = contents.manifest, len(contents.reused)
-                sizes = {name: file.size for name, file in manifest.wheels.items()}
+                files = {**manifest.wheels, **manifest.sources}
+                sizes = {name: file.size for name, file in files.items()}
     return BundleReport(
         request.output,
         opened.path,
@@ -263,9 +271,15 @@ def _recorded(request: VerifyRequest, manifest: Manifest, folder: Path) -> _Reco
     return _Recorded(cache_dir=request.cache_dir, no_cache_dir=request.no_cache_dir, **options)
 
 
+def _listed(files: Mapping[str, BundledFile]) -> list[dict[str, object]]:
+    return [{"filename": name, **file.to_mapping()} for name, file in files.items()]
+
+
 def _packages(host: HostChoice, sizes: Mapping[str, int | None]) -> HostPackages:
     pins = sorted(host.selection.resolution().pins, key=lambda pin: pin.name)
-    return HostPackages(host.name, host.machine, tuple(pins), sizes)
+    packages = host.candidates.packages
+    names = {pin.name: archive_of(pin, packages) or pin.filename.text for pin in pins}
+    return HostPackages(host.name, host.machine, tuple(pins), names, sizes)
 
 
 def _sum(sizes: Iterable[int | None]) -> int | None:

@@ -14,10 +14,13 @@ from wheelfit.core.index_metadata import combine, disagreement, read_wheel_docum
 from wheelfit.core.labels import DEVICES
 from wheelfit.locking.bundles.reduction import Kept, marker_of, reduced
 from wheelfit.locking.repository import LockedRepository
+from wheelfit.locking.source_entries import STABLE
+from wheelfit.locking.stand_ins import archive_of, stand_in_of
 from wheelfit.operations.lock_files import naming
 from wheelfit.operations.machine import options_in_effect
 from wheelfit.resolution.acceleration import accelerations, refusal
 from wheelfit.resolution.candidates import ChoicePolicy
+from wheelfit.sources.urls import without_fragment
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import Fault, InvalidLock, InvalidWheel
 from wheelfit_runtime.platforms.scrubbing import Scrubber
@@ -26,10 +29,12 @@ from wheelfit_runtime.platforms.system_view import Surroundings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from packaging.utils import NormalizedName
+
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.locking.bundles.manifest import BundledFile
-    from wheelfit.locking.document import Lock
+    from wheelfit.locking.document import Lock, LockedPackage
     from wheelfit.locking.selection import LockCandidates, LockSelection
     from wheelfit.operations.lock_files import FromLock, OpenedLock
     from wheelfit.operations.machine import ChosenMachine
@@ -49,6 +54,27 @@ class WantedWheel:
     """The source."""
     confirm: Callable[[bytes | None], str | None]
     """Returns why its ``variant.json`` disagrees with what it was chosen by (F-93)."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedArchive:
+    """An archive for the bundle, of which a wheel is built where it is installed."""
+
+    package: NormalizedName
+    file: File
+    """The file in its source, by its own name."""
+    files: Files
+    """The source."""
+
+    @classmethod
+    def of(cls, package: LockedPackage, stand_in: File, files: Files) -> WantedArchive:
+        """Return the archive of an entry of a lock.
+
+        :param stand_in: the wheel that stands for it.
+        """
+        name = "" if package.source is None else package.source.filename
+        url = without_fragment(stand_in.url)
+        return cls(package.name, replace(stand_in, filename=name, url=url, origin=None), files)
 
 
 class HostChoice:
@@ -88,6 +114,17 @@ class HostChoice:
                 partial(candidates.confirm, pin.choice),
             )
             for pin in self.selection.resolution().pins
+            if pin.file.origin is None
+        }
+
+    @property
+    def archives(self) -> dict[str, WantedArchive]:
+        """The archives of which it builds wheels, by file name."""
+        packages, files = self.candidates.packages, self.candidates.candidates.repository
+        return {
+            name: WantedArchive.of(packages[pin.name], pin.file, files)
+            for pin in self.selection.resolution().pins
+            if (name := archive_of(pin, packages))
         }
 
     def described(self, environ: Mapping[str, str]) -> HostFile:
@@ -159,7 +196,7 @@ class ForHosts:
         for name in dict.fromkeys(names):
             machine = opened.machine(name)
             with naming(machine.name):
-                candidates = opened.candidates(machine)
+                candidates = opened.candidates(machine, built=_stand_in(opened))
             file = _host_name(machine, {host.name.casefold() for host in self.hosts})
             self.hosts.append(HostChoice(file, machine, candidates))
         pylock = opened.lock.pylock
@@ -168,9 +205,8 @@ class ForHosts:
         known = (*(pylock.dependency_groups or ()), *default)
         asked = request.group
         self.groups = tuple(sorted(default)) if asked is None else _spelled(asked, known)
-        self.notes = tuple(
-            dict.fromkeys(note for host in self.hosts for note in host.selection.notes)
-        )
+        notes = dict.fromkeys(note for host in self.hosts for note in host.selection.notes)
+        self.notes = (*notes, *map(_to_be_built, self.archives.values()))
 
     @property
     def policy(self) -> ChoicePolicy:
@@ -189,6 +225,15 @@ class ForHosts:
                 _add(found, one, self._opened.lock.where)
         return found
 
+    @property
+    def archives(self) -> dict[str, WantedArchive]:
+        """The archives that some machine builds, by file name.
+
+        :raises InvalidLock: two that are not the same have one name.
+        """
+        each = (one for host in self.hosts for one in host.archives.values())
+        return _by_name(each, self._opened.lock.where)
+
     def refuse(self, filename: str, reason: str) -> None:
         """Choose again without a wheel that is not what it was chosen for (F-93)."""
         for host in self.hosts:
@@ -201,11 +246,16 @@ class ForHosts:
         """Return the entries of the lock that stay, by their position."""
         places = {id(package): index for index, package in enumerate(self._opened.lock.packages)}
         names: dict[int, set[str]] = {}
+        built: set[int] = set()
         documents: dict[int, dict[str, VariantDocument]] = {}
         for host in self.hosts:
             for one in host.selection.chosen:
                 index = places[id(one.package)]
-                if one.choice.selection.chosen is not None:
+                chosen = one.choice.chosen
+                if chosen is not None and chosen.file.origin is not None:
+                    names.setdefault(index, set())
+                    built.add(index)
+                elif one.choice.selection.chosen is not None:
                     names.setdefault(index, set()).add(one.choice.selection.chosen.text)
                 if one.choice.metadata.document is not None:
                     documents.setdefault(index, {})[host.name] = one.choice.metadata.document
@@ -215,7 +265,7 @@ class ForHosts:
             document = package.document
             if document is None and index in documents:  # F-122: each looked at its own wheels
                 document = combine(documents[index].items())
-            found[index] = Kept(package, frozenset(names[index]), document)
+            found[index] = Kept(package, frozenset(names[index]), document, index in built)
         return found
 
     def lock(self, files: Mapping[str, BundledFile]) -> Lock:
@@ -243,12 +293,13 @@ class Everything:
         self.groups: tuple[str, ...] = ()
         self._opened = opened
         self._out: set[str] = set()
-        packages = opened.lock.packages
-        self.notes = tuple(
-            f"{package.name} is left out: only a {package.kind} is locked, and nothing is built"
-            for package in packages
-            if not package.wheels
+        left_out = (
+            f"{package.name} is left out: only a {_KINDS.get(package.kind, package.kind)} is "
+            "locked, which no bundle has"
+            for package in opened.lock.packages
+            if not (package.wheels or _stand_in(opened)(package))
         )
+        self.notes = (*left_out, *map(_to_be_built, self.archives.values()))
 
     @property
     def policy(self) -> ChoicePolicy:
@@ -280,6 +331,20 @@ class Everything:
                     _add(found, one, self._opened.lock.where)
         return found
 
+    @property
+    def archives(self) -> dict[str, WantedArchive]:
+        """The archives of the lock, by file name.
+
+        :raises InvalidLock: two that are not the same have one name.
+        """
+        stand_in, files = _stand_in(self._opened), self._opened.repository
+        each = (
+            WantedArchive.of(package, file, files)
+            for package in self._opened.lock.packages
+            if (file := stand_in(package)) is not None
+        )
+        return _by_name(each, self._opened.lock.where)
+
     def refuse(self, filename: str, reason: str) -> None:
         """Leave out a wheel that the lock describes wrongly (F-93)."""
         self._out.add(filename)
@@ -290,8 +355,9 @@ class Everything:
         found = {}
         for index, package in enumerate(self._opened.lock.packages):
             names = frozenset(wheel.filename.text for wheel in package.wheels) - self._out
-            if names:
-                found[index] = Kept(package, names, package.document)
+            has_source = _stand_in(self._opened)(package) is not None
+            if names or has_source:
+                found[index] = Kept(package, names, package.document, has_source)
         return found
 
     def lock(self, files: Mapping[str, BundledFile]) -> Lock:
@@ -361,6 +427,38 @@ def _add(found: dict[str, WantedWheel], one: WantedWheel, where: str) -> None:
     if not common or any(before[name] != promised[name] for name in common):
         fault = Fault("packages", f"two different files are called {text}")
         raise InvalidLock([fault], where=where)
+
+
+def _stand_in(opened: OpenedLock) -> Callable[[LockedPackage], File | None]:
+    """Return what makes the wheels that stand for archives; folders and repositories have none."""
+    stand_in = stand_in_of(opened.path.absolute().parent)
+
+    def archive(package: LockedPackage) -> File | None:
+        source = package.source
+        return stand_in(package) if source is not None and source.kind in STABLE else None
+
+    return archive
+
+
+_KINDS = {"vcs": "repository", "directory": "folder"}
+
+
+def _by_name(archives: Iterable[WantedArchive], where: str) -> dict[str, WantedArchive]:
+    found: dict[str, WantedArchive] = {}
+    for one in archives:
+        name = one.file.filename
+        if found.setdefault(name, one).file.hashes != one.file.hashes:
+            fault = Fault("packages", f"two different files are called {name}")
+            raise InvalidLock([fault], where=where)
+    return found
+
+
+def _to_be_built(archive: WantedArchive) -> str:
+    name = archive.package
+    return (
+        f"{archive.file.filename} must be built where it is installed, with `wheelfit sync "
+        f"--allow-source {name}`; what its build needs is not in the bundle"
+    )
 
 
 def _confirming(

@@ -15,7 +15,6 @@ from urllib.parse import quote
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import DamagedBundle
 from wheelfit.locking.bundles.manifest import (
-    FOLDERS,
     LOCK,
     MANIFEST,
     README,
@@ -34,6 +33,7 @@ from wheelfit.operations.hosts import host_text
 from wheelfit.server.pages import write_site
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.urls import file_url, redact
+from wheelfit.sources.wheel_size import FileSize
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
 from wheelfit_runtime.errors import FileProblem, IntegrityError, InvalidWheel
@@ -43,10 +43,14 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.operations.bundle_contents import Everything, ForHosts, WantedWheel
+    from wheelfit.operations.bundle_contents import (
+        Everything,
+        ForHosts,
+        WantedArchive,
+        WantedWheel,
+    )
     from wheelfit.operations.context import Transfers
     from wheelfit.operations.lock_files import OpenedLock
-    from wheelfit.sources.wheel_size import FileSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,8 @@ def sizes_of(
         return there.files.size(there.file)
 
     found = several_at_once(list(wanted.values()), size, transfers)
-    return dict(zip(wanted, found, strict=True))
+    archives = {name: FileSize(one.file.size) for name, one in plan.archives.items()}
+    return {**dict(zip(wanted, found, strict=True)), **archives}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,20 +204,21 @@ class _Making:
         self._files: dict[str, BundledFile] = {}
 
     def run(self) -> BundleContents:
-        for name in FOLDERS:
+        for name in ("hosts", "simple", "wheels"):
             (self._stage / name).mkdir()
         self._fetch()
-        wheels = self._wheels()
+        wheels, archives = self._hashed("wheels"), self._fetch_archives()
         for host in self._plan.hosts:
             text = host_text(host.described(self._opened.context.environ))
             self._write(f"hosts/{host.name}.toml", text.encode())
         for filename in wheels:
             self._write(f"wheels/{filename}.metadata", self._metadata[filename])
         self._write_index(wheels)
-        self._write(LOCK, write_lock(self._plan.lock(wheels)))
+        self._write(LOCK, write_lock(self._plan.lock({**wheels, **archives})))
         self._write(README, self._readme().encode())
         hosts = tuple(
-            BundledHost(host.name, tuple(sorted(host.wanted))) for host in self._plan.hosts
+            BundledHost(host.name, tuple(sorted(host.wanted)), tuple(sorted(host.archives)))
+            for host in self._plan.hosts
         )
         manifest = Manifest(
             dict(sorted(self._files.items())),
@@ -277,13 +283,28 @@ class _Making:
             self._metadata[name] = metadata
         return reason
 
-    def _wheels(self) -> dict[str, BundledFile]:
+    def _fetch_archives(self) -> dict[str, BundledFile]:
+        """Put the archives into the bundle that must be built where it is used."""
+        archives = list(self._plan.archives.values())
+        if not archives:
+            return {}
+        folder = self._stage / "sources"
+        folder.mkdir()
+
+        def fetch(one: WantedArchive) -> None:
+            transfer = self._transfers.transfer(one.file.filename, "downloaded")
+            _own(one.files.download(one.file, folder, transfer), earlier=self._place.folder)
+
+        several_at_once(archives, fetch, self._transfers)
+        return self._hashed("sources")
+
+    def _hashed(self, folder: str) -> dict[str, BundledFile]:
         found = {}
-        for path in sorted((self._stage / "wheels").iterdir()):
+        for path in sorted((self._stage / folder).iterdir()):
             with path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             found[path.name] = BundledFile(digest, path.stat().st_size)
-        self._files |= {f"wheels/{name}": file for name, file in found.items()}
+        self._files |= {f"{folder}/{name}": file for name, file in found.items()}
         return found
 
     def _write_index(self, wheels: Mapping[str, BundledFile]) -> None:
@@ -321,6 +342,8 @@ class _Making:
     def _readme(self) -> str:
         words = words_in_effect(self._opened.request)
         parts = [word for extra in self._plan.extras for word in ("--extra", extra)]
+        built = sorted(one.package for one in self._plan.archives.values())
+        parts += [word for name in built for word in ("--allow-source", name)]
         options = "".join(f" {_word(word)}" for word in (*parts, *words))
         names = [host.name for host in self._plan.hosts]
         host = f"hosts/{names[0]}.toml" if names else "HOST"

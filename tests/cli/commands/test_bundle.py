@@ -831,16 +831,16 @@ class TestOddLocks:
         assert set(document["variants"]) == {"cu12.8", "v3"}
         run("bundle", "--verify", folder)
 
-    def test_only_sources(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
-        """What would have to be built is an error for a machine, and a note with ``--all``."""
-        sdist = {"url": "https://fake.invalid/s-1.tar.gz", "hashes": {"sha256": "0" * 64}}
+    def test_only_a_repository(self, shop: Shop, run: Runner, tmp_path: Path) -> None:
+        """What no bundle can have is an error for a machine, and a note with ``--all``."""
+        vcs = {"type": "git", "url": "https://fake.invalid/s", "commit-id": "0" * 40}
         table = tomllib.loads(shop.lock.read_text())
-        table["packages"].append({"name": "s", "version": "1", "sdist": sdist})
+        table["packages"].append({"name": "s", "version": "1", "vcs": vcs})
         table["tool"]["wheelfit"]["roots"].append("s")
         path = tmp_path / "pylock.toml"
         path.write_bytes(write_lock(Lock.of(table)))
         said = run("bundle", path, *shop.options("new"), "-o", tmp_path / "out", code=3)
-        assert "only a source distribution is locked" in said.err
+        assert "only a repository is locked" in said.err
         said = run("bundle", path, "--all", "-o", tmp_path / "out")
         assert "s is left out" in said.err
 

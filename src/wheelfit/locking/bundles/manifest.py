@@ -27,7 +27,7 @@ README = "README.txt"
 """What the file for people is called."""
 VERSION = 1
 """Of the format that is written."""
-FOLDERS = ("hosts", "simple", "wheels")
+FOLDERS = ("hosts", "simple", "sources", "wheels")
 """What a bundle has besides files at its top."""
 
 _LIMITS = strict_json.Limits(size=64 << 20, depth=8, labels=1_000_000, values=5_000_000)
@@ -57,6 +57,8 @@ class BundledHost:
     """Of its host file, without folder and ending."""
     wheels: tuple[str, ...]
     """File names, in order of the alphabet."""
+    sources: tuple[str, ...] = ()
+    """File names of the archives that it builds, in order of the alphabet."""
 
     @property
     def file(self) -> str:
@@ -90,6 +92,15 @@ class Manifest:
             if path.startswith("wheels/") and path.endswith(".whl")
         }
 
+    @property
+    def sources(self) -> Mapping[str, BundledFile]:
+        """The archives that must be built, by their file names."""
+        return {
+            path.removeprefix("sources/"): file
+            for path, file in self.files.items()
+            if path.startswith("sources/")
+        }
+
 
 def write_manifest(manifest: Manifest) -> bytes:
     """Return the bytes of a manifest; equal manifests give equal bytes.
@@ -103,7 +114,12 @@ def write_manifest(manifest: Manifest) -> bytes:
         "groups": list(manifest.groups),
         "options": list(manifest.options),
         "hosts": [
-            {"name": host.name, "file": host.file, "wheels": list(host.wheels)}
+            {
+                "name": host.name,
+                "file": host.file,
+                "wheels": list(host.wheels),
+                **({"sources": list(host.sources)} if host.sources else {}),
+            }
             for host in manifest.hosts
         ],
         "files": {path: manifest.files[path].to_mapping() for path in sorted(manifest.files)},
@@ -149,6 +165,7 @@ def read_manifest(data: bytes, *, where: str) -> Manifest:
             raise _damaged(error.message, where) from None
     for host in manifest.hosts:
         unknown = [name for name in host.wheels if name not in manifest.wheels]
+        unknown += [name for name in host.sources if name not in manifest.sources]
         if unknown or host.file not in manifest.files:
             raise _damaged(f"it lists no file {(*unknown, host.file)[0]}", where)
     return manifest
@@ -187,4 +204,4 @@ def _host(entry: Table) -> BundledHost:
     name = entry.required("name")
     if not is_inside(name) or "/" in name:
         entry.must_be("the name of a host", name, "name")
-    return BundledHost(name, entry.strings("wheels"))
+    return BundledHost(name, entry.strings("wheels"), entry.strings("sources"))

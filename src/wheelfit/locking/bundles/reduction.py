@@ -44,9 +44,11 @@ class Kept:
 
     package: LockedPackage
     filenames: frozenset[str]
-    """The wheels that stay; at least one."""
+    """The wheels that stay; none only if the source does."""
     document: VariantDocument | None = None
     """The variant metadata by which they are chosen, of the whole entry."""
+    has_source: bool = False
+    """Whether the archive stays from which a wheel is built."""
 
     @property
     def wheels(self) -> tuple[LockedWheel, ...]:
@@ -74,7 +76,7 @@ def reduced(
 
     :param lock: the other.
     :param kept: what stays, by the place of the entry in the lock.
-    :param files: hash and size of each wheel, by its file name.
+    :param files: hash and size of each wheel and archive, by its file name.
     :param extras: those that may still be asked for.
     :param groups: dependency groups that may still be asked for, and count by default; None:
         as it was.
@@ -193,18 +195,18 @@ def _entry(
     files: Mapping[str, BundledFile],
     names: set[NormalizedName],
 ) -> dict[str, Any]:
-    entry = {key: value for key, value in entry.items() if key != "sdist"}
+    if not kept.has_source:
+        entry.pop("sdist", None)
+    for key in ("sdist", "archive"):
+        if key in entry:
+            entry[key] = _file(entry[key], files)
     if "wheels" in entry:
-        entry["wheels"] = [
-            _wheel(wheel, files)
-            for wheel in entry["wheels"]
-            if file_name_of(wheel) in kept.filenames
-        ]
-    else:
-        entry["archive"] = _wheel(entry["archive"], files)
+        wheels = [one for one in entry["wheels"] if file_name_of(one) in kept.filenames]
+        _put(entry, "wheels", [_file(wheel, files) for wheel in wheels])
     tool = entry.get("tool", {}).get(TOOL, {})
     needs = tool.get(VARIANT_DEPENDENCIES)
     labels = {wheel.filename.label or "" for wheel in kept.wheels}
+    labels |= {""} if kept.has_source else set()
     if needs is not None:
         needs = {label: texts for label, texts in needs.items() if label in labels}
         tool[VARIANT_DEPENDENCIES] = needs
@@ -227,17 +229,18 @@ def _entry(
     return entry
 
 
-def _wheel(wheel: Mapping[str, Any], files: Mapping[str, BundledFile]) -> dict[str, Any]:
-    """Return the entry of a wheel, in the order of the standard, with its place in the bundle."""
-    filename = file_name_of(wheel) or ""
+def _file(file: Mapping[str, Any], files: Mapping[str, BundledFile]) -> dict[str, Any]:
+    """Return the entry of a file, in the order of the standard, with its place in the bundle."""
+    filename = file_name_of(file) or ""
+    folder = "wheels" if filename.endswith(".whl") else "sources"
     places = ("name", "url", "path", "size", "hashes")
-    others = {key: value for key, value in wheel.items() if key not in places}
-    hashes = {name.lower(): digest for name, digest in wheel["hashes"].items()}
+    others = {key: value for key, value in file.items() if key not in places}
+    hashes = {name.lower(): digest for name, digest in file["hashes"].items()}
     hashes["sha256"] = files[filename].sha256
     return {
-        **({"name": wheel["name"]} if "name" in wheel else {}),
+        **({"name": file["name"]} if "name" in file else {}),
         **others,
-        "path": f"wheels/{filename}",
+        "path": f"{folder}/{filename}",
         "size": files[filename].size,
         "hashes": {name: hashes[name] for name in sorted(hashes)},
     }

@@ -20,6 +20,7 @@ from wheelfit.errors import DamagedBundle
 from wheelfit.locking.bundles.manifest import LOCK, MANIFEST, read_manifest
 from wheelfit.locking.document import read_lock
 from wheelfit.locking.selection import LockCandidates
+from wheelfit.locking.stand_ins import archive_of, stand_in_of
 from wheelfit.sources.file_readers import AllFiles
 from wheelfit.sources.find_links import FileIndex
 from wheelfit.sources.urls import file_path
@@ -178,6 +179,7 @@ def _choice_problems(
             yield host.file, "selection", f"{error.message} [{error.reference}]"
             continue
         expected = {name: manifest.wheels[name].sha256 for name in host.wheels}
+        expected |= {name: manifest.sources[name].sha256 for name in host.sources}
         more = sorted(given.keys() - expected.keys())
         less = sorted(expected.keys() - given.keys())
         if more or less:
@@ -212,6 +214,10 @@ def _given(
         files=AllFiles(),
         folder=folder.absolute(),
         extras=manifest.extras,
+        built=stand_in_of(folder.absolute()),
     )
     pins = candidates.select().resolution().pins
-    return {pin.filename.text: pin.file.hashes.get("sha256", "") for pin in pins}
+    return {
+        archive_of(pin, candidates.packages) or pin.filename.text: pin.file.hashes.get("sha256", "")
+        for pin in pins
+    }

@@ -1,0 +1,115 @@
+"""``wheelfit bundle`` of locks with what must be built from source."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli.commands.test_install_from_source import POISONED
+from cli.running import Runner, Said
+from jsonschema import validate
+from projects.writing import write_project, write_sdist
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+
+pytestmark = pytest.mark.integration
+SCHEMA = Path(__file__).parents[3] / "docs" / "reference" / "schemas" / "bundle.json"
+
+
+class Desk:
+    """Lock projects and bundle the lock, in an empty folder."""
+
+    def __init__(self, run: Runner, folder: Path, url: str) -> None:
+        self._run = run
+        self._url = url
+        self.folder = folder
+
+    def bundle(self, *requirements: str | Path, words: tuple[str, ...] = (), code: int = 0) -> Said:
+        """Lock for Linux with this Python, and bundle that."""
+        self._run("lock", "-i", self._url, "--platform", "linux-x86_64", *requirements)
+        return self._run("bundle", "-o", "bundle", "pylock.toml", *words, code=code)
+
+    def sync(self, *words: str, code: int = 0) -> Said:
+        """Install from the bundle, with no network."""
+        place = ("--offline", "--no-cache-dir", "--target", "target")
+        return self._run("sync", "bundle/pylock.toml", *place, *words, code=code)
+
+    def verify(self, code: int = 0) -> Said:
+        """Check the bundle."""
+        return self._run("bundle", "--verify", "bundle", code=code)
+
+    @staticmethod
+    def entry(name: str) -> dict[str, object]:
+        """Return the entry of a package in the lock of the bundle."""
+        packages = tomllib.loads(Path("bundle/pylock.toml").read_text())["packages"]
+        (entry,) = (one for one in packages if one["name"] == name)
+        return dict(entry)
+
+
+@pytest.fixture
+def desk(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """Serve a wheel and a source distribution that needs it."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with RecordingIndex(tmp_path / "index") as index:
+        build_wheel(tmp_path / "index", "plain", "1.0")
+        made = write_project(tmp_path / "reader", "reader", dependencies=["plain"])
+        write_sdist(tmp_path / "index", made, "reader")
+        yield Desk(run, tmp_path, index.url)
+
+
+@pytest.mark.parametrize("words", [(), ("--all",)])
+def test_a_source_distribution(desk: Desk, words: tuple[str, ...]) -> None:
+    """The archive is in the bundle by its hash, and is built with consent, with no network."""
+    said = desk.bundle("reader", words=words)
+    assert "1 wheel, 1 source" in said.out
+    assert "reader-1.0.tar.gz must be built where it is installed" in said.err
+    assert [path.name for path in Path("bundle/sources").iterdir()] == ["reader-1.0.tar.gz"]
+    sdist = desk.entry("reader")["sdist"]
+    assert isinstance(sdist, dict)
+    assert sdist["path"] == "sources/reader-1.0.tar.gz"
+    assert "url" not in sdist
+    assert "--allow-source reader" in Path("bundle/README.txt").read_text()
+    assert "--allow-source reader" in desk.sync(code=3).err
+    desk.sync("--allow-source", "reader")
+    assert Path("target/reader").is_dir()
+    assert Path("target/plain").is_dir()
+
+
+def test_nothing_is_run(desk: Desk) -> None:
+    """To make and to check a bundle builds nothing; a changed archive is found."""
+    made = write_project(desk.folder / "poisoned", "poisoned", backend=POISONED)
+    path = write_sdist(Path.cwd(), made, "poisoned")
+    desk.bundle(path)
+    assert "is in order" in desk.verify().out
+    archive = desk.entry("poisoned")["archive"]
+    assert isinstance(archive, dict)
+    assert archive["path"] == "sources/poisoned-1.0.tar.gz"
+    Path("bundle/sources/poisoned-1.0.tar.gz").write_bytes(b"another")
+    assert "sources/poisoned-1.0.tar.gz" in desk.verify(code=4).err
+
+
+def test_for_programs(desk: Desk) -> None:
+    """``--json`` lists archives apart from wheels, before the bundle is made too."""
+    for words in (("--dry-run", "--json"), ("--json",)):
+        report = desk.bundle("reader", words=words).object
+        validate(report, json.loads(SCHEMA.read_text()))
+        assert [one["filename"] for one in report["sources"]] == ["reader-1.0.tar.gz"]
+        assert [one["filename"] for one in report["wheels"]] == ["plain-1.0-py3-none-any.whl"]
+        files = {one["name"]: one["filename"] for one in report["hosts"][0]["packages"]}
+        assert files["reader"] == "reader-1.0.tar.gz"
+
+
+def test_a_folder(desk: Desk) -> None:
+    """A folder cannot be in a bundle, which is said with what helps."""
+    write_project(Path("demo"), "demo")
+    said = desk.bundle("./demo", code=3)
+    assert "only a directory is locked" in said.err
+    assert "build a wheel and lock that" in said.err
+    assert not Path("bundle").exists()
+    said = desk.bundle("./demo", "reader", words=("--all",))
+    assert "demo is left out: only a folder is locked, which no bundle has" in said.err
