@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel
+from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel, TunedParts
 from wheelfit.building.front_end.recipes import Recipe
+from wheelfit.building.front_end.toolchains.rust import CompiledCrates
 from wheelfit.building.front_end.variants import PLAIN, Choice
 from wheelfit.building.jobs import of_record, order_digest, source_digest, to_record
 from wheelfit.core.labels import Label
@@ -77,6 +78,7 @@ def built(folder: Path) -> BuiltWheel:
         content="00",
         sha256=hashlib.sha256(b"wheel").hexdigest(),
         size=5,
+        tuned=TunedParts(("a.so",), ("b.so",), CompiledCrates(1, ("c",))),
     )
 
 

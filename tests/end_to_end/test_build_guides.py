@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import subprocess
 import sys
 import sysconfig
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,11 +52,11 @@ def needs(*programs: str) -> None:
 
 
 GPUS = sections("build-for-gpus.md")
+LANGUAGES = sections("build-other-languages.md")
+LONG = pytest.mark.backends_long
 
 
-@pytest.mark.parametrize(
-    "backend", ["setuptools", pytest.param("CMake", marks=pytest.mark.backends_long)]
-)
+@pytest.mark.parametrize("backend", ["setuptools", pytest.param("CMake", marks=LONG)])
 def test_cuda(backend: str, folder: Path, cache: Path, wheelfit: Callable[..., str]) -> None:
     """B-60: NVIDIA's compiler makes of each label the code that it claims, and nothing else."""
     needs("g++")
@@ -72,3 +75,77 @@ def test_cuda(backend: str, folder: Path, cache: Path, wheelfit: Callable[..., s
         "hopper": {"machine code 90", "ptx 90"},
         "blackwell": {"machine code 120"},
     }
+
+
+@pytest.mark.parametrize(
+    ("section", "programs"),
+    [
+        ("Rust with maturin", ["cargo"]),
+        pytest.param("Rust beside C with setuptools", ["cargo", "gcc"], marks=LONG),
+    ],
+)
+def test_languages(section: str, programs: list[str], folder: Path, cache: Path) -> None:
+    """B-26: every compiler of a project gets the flags of its variant."""
+    needs(*programs)
+    follow(LANGUAGES[section], folder, cache)
+
+
+TARGET_FLAGS = """args = ["--config", "target.'cfg(unix)'.rustflags=['--cfg', 'mine']"]"""
+
+
+@LONG
+def test_crates_without_flags(folder: Path, cache: Path, wheelfit: Callable[..., str]) -> None:
+    """Where the flags of a target replace those of a variant, only the parts in C are tuned."""
+    needs("cargo", "gcc")
+    files = dict(LANGUAGES["Rust beside C with setuptools"].files)
+    files["pyproject.toml"] = files["pyproject.toml"].replace(
+        'binding = "NoBinding"', f'binding = "NoBinding"\n{TARGET_FLAGS}'
+    )
+    follow(Section(files), folder, cache)
+    said = json.loads(
+        wheelfit("build", folder, "-o", folder / "dist", "--variant", "v3", "--flags", "--json")
+    )
+    (wheel,) = said["wheels"]
+    assert wheel["tuned"]["crates"] == {"tuned": 0, "others": ["in_rust"]}
+    assert wheel["tuned"]["unchanged"] == ["mixed/in_rust.abi3.so"]
+    assert len(wheel["tuned"]["changed"]) == 1
+    assert "1 of 1 crates without -Ctarget-cpu=x86-64-v3 (in_rust)" in said["warnings"][0]
+
+
+@LONG
+def test_one_library_of_c_and_rust(
+    folder: Path, wheelfit: Callable[..., str], environment_with: Callable[..., Path]
+) -> None:
+    """Both parts of one library are tuned: the parser of orjson in C, and the rest in Rust."""
+    needs("cargo", "gcc", "objdump")
+    python = environment_with("pip", "maturin")
+    words = [str(python), "-m", "pip", "download", "--no-deps", "--no-build-isolation"]
+    words += ["--no-binary", ":all:", "orjson==3.13.0", "--dest", str(folder)]
+    subprocess.run(words, check=True, capture_output=True, env=on_path(python))
+    v3 = ("--property", "x86_64 :: level :: v3", "--provider", "x86_64=x86-64-variant-provider<1")
+    said = json.loads(
+        wheelfit(
+            "build", folder / "orjson-3.13.0.tar.gz", "-o", folder / "dist", "--variant", "v3", *v3,
+            "--flags", "--json",
+        )
+    )  # fmt: skip
+    (wheel,) = said["wheels"]
+    assert said["warnings"] == []
+    assert wheel["flags"] == ["-march=x86-64-v3", "-Ctarget-cpu=x86-64-v3"]
+    assert wheel["tuned"]["crates"]["others"] == []
+    assert wheel["tuned"]["crates"]["tuned"] > 5
+    (library,) = wheel["tuned"]["changed"]
+    with zipfile.ZipFile(wheel["path"]) as archive:
+        path = archive.extract(library, folder)
+    code = subprocess.run(["objdump", "-d", path], capture_output=True, text=True, check=True)
+    functions = re.split(r"^\w+ <(.*)>:$", code.stdout, flags=re.MULTILINE)
+    with_ymm = {
+        name for name, text in zip(functions[1::2], functions[2::2], strict=True) if "ymm" in text
+    }
+    assert any("NumpyArray" in name for name in with_ymm)  # in Rust
+    assert "bigint_set_buf" in with_ymm  # in C
+
+
+def on_path(python: Path) -> dict[str, str]:
+    """Return an environment in which the programs beside an interpreter are found."""
+    return {**os.environ, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.building.front_end.orders import BuiltWheel
+from wheelfit.building.front_end.orders import BuiltWheel, TunedParts
 from wheelfit.building.matrix import ANY
 from wheelfit.building.work_record import digest_of
 from wheelfit.core.labels import Label
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 _DECIDING = ("CC", "CXX", "CPP", "LD", "AR", "ARCHFLAGS", "MACOSX_DEPLOYMENT_TARGET")
 """Variables that decide what compilers do, ..."""
-_DECIDING_PARTS = ("FLAGS", "CMAKE", "SKBUILD", "SETUPTOOLS", "DIST_EXTRA", "SOURCE_DATE")
+_DECIDING_PARTS = (
+    "FLAGS", "CMAKE", "CUDA", "HIP", "NVCC", "ROCM", "SKBUILD", "SETUPTOOLS", "DIST_EXTRA",
+    "SOURCE_DATE",
+)  # fmt: skip
 """... and parts of the names of others."""
 
 
@@ -146,6 +149,7 @@ def to_record(wheels: Sequence[BuiltWheel]) -> dict[str, Any]:
                 "content": one.content,
                 "sha256": one.sha256,
                 "size": one.size,
+                "tuned": one.tuned.to_mapping(),
             }
             for one in wheels
         ]
@@ -178,6 +182,7 @@ def of_record(data: Mapping[str, Any], folder: Path) -> tuple[BuiltWheel, ...] |
                 content=one["content"],
                 sha256=one["sha256"],
                 size=one["size"],
+                tuned=TunedParts.from_mapping(one["tuned"]),
             )
         )
     return tuple(found)

@@ -152,7 +152,7 @@ def _build_here(
     compared = compare_with_plain(built, plain_order, build_plain)
     for _, error in compared.losses:
         raise error
-    return [wheel for _, wheels in built for wheel in wheels], compared.notes
+    return [compared.with_parts(wheel) for _, wheels in built for wheel in wheels], compared.notes
 
 
 def _check(order: BuildOrder, choices: Sequence[Choice], *, is_sdist_wanted: bool) -> None:
@@ -277,6 +277,7 @@ def _to_mapping(wheel: BuiltWheel, path: Path) -> dict[str, object]:
         "properties": wheel.properties.to_mapping(),
         "how": wheel.how,
         "flags": list(wheel.flags),
+        "tuned": wheel.tuned.to_mapping(),
         "validated": dict(wheel.validated),
         "plugins": dict(wheel.plugins),
         "notes": list(wheel.notes),

@@ -17,7 +17,8 @@ from wheelfit_runtime.wording import count_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel
+    from wheelfit.building.front_end.comparison import ComparedWheels
+    from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel, TunedParts
     from wheelfit.building.front_end.source import Source
     from wheelfit.building.front_end.variants import Choice
     from wheelfit.building.jobs import JobResult
@@ -196,7 +197,7 @@ def do_jobs(
                 progress=progress,
                 done=lambda outcome: _report_finished(outcome, reporter),
             )
-        lost, notes = _compared(outcomes, orders, shared, reporter)
+        lost, compared = _compared(outcomes, orders, shared, reporter)
     found = {}
     for outcome, those in zip(outcomes, covered, strict=True):
         by_label = {wheel.label: wheel for wheel in outcome.value or ()}
@@ -204,10 +205,10 @@ def do_jobs(
             wheel = by_label.get(job.label)
             error = lost.get(wheel.path) if wheel else outcome.error
             status = "failed" if error else "kept" if outcome.is_kept else "built"
-            wheel = None if error else wheel
+            wheel = None if error or wheel is None else compared.with_parts(wheel)
             found[job] = JobResult(job, status, wheel, error, outcome.seconds)
     results = [found[job] for job in jobs.here]
-    return results + [JobResult(job, "skipped") for job in jobs.elsewhere], notes
+    return results + [JobResult(job, "skipped") for job in jobs.elsewhere], compared.notes
 
 
 def _compared(
@@ -215,15 +216,16 @@ def _compared(
     orders: Callable[[Sequence[Choice]], Sequence[BuildOrder]],
     shared: Callable[[Path], Path],
     reporter: Reporter,
-) -> tuple[Mapping[Path, WheelfitError], Sequence[str]]:
-    """Remove variants that lost optimisation, and return their errors, and warnings."""
-    from wheelfit.building.front_end.comparison import compare_with_plain
+) -> tuple[Mapping[Path, WheelfitError], ComparedWheels]:
+    """Remove variants that lost optimisation, and return their errors, and what was compared."""
+    from wheelfit.building.front_end.comparison import ComparedWheels, compare_with_plain
     from wheelfit.building.front_end.variants import PLAIN
     from wheelfit.operations.temporary_folders import scratch_folder
 
     (plain_order,) = orders([PLAIN])
     lost: dict[Path, WheelfitError] = {}
     notes: list[str] = []
+    parts: dict[str, TunedParts] = {}
     for version in dict.fromkeys(outcome.item.version for outcome in outcomes):
         those = [one for one in outcomes if one.item.version == version]
         with scratch_folder() as scratch:
@@ -248,7 +250,8 @@ def _compared(
                 is_lost = any(wheel.path in lost for wheel in one.value or ())
                 _report_done(one, reporter, is_failed=is_lost)
         notes += compared.notes
-    return lost, notes
+        parts |= compared.parts
+    return lost, ComparedWheels(notes=tuple(notes), parts=parts)
 
 
 def _has_variants(outcome: Outcome[BuildItem, tuple[BuiltWheel, ...]]) -> bool:

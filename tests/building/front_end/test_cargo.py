@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit.building.front_end.toolchains.inputs import BuildInputs
-from wheelfit.building.front_end.toolchains.rust import RUST
+from wheelfit.building.front_end.toolchains.rust import RUST, CompiledCrates, compiled_crates
 from wheelfit.core.properties import PropertySet, parse_property
 
 FLAG = "-Ctarget-cpu=x86-64-v3"
@@ -89,11 +89,46 @@ def test_what_the_user_has_set(
     environ: dict[str, str], changed: dict[str, str], tmp_path: Path
 ) -> None:
     """A variable that replaces everything else gets the flag, and no other one is set."""
-    assert tuned(environ, tmp_path) == {**environ, **changed}
+    shown = {"CARGO_TERM_VERBOSE": "true"}
+    assert tuned(environ, tmp_path) == {**environ, **shown, **changed}
     assert tuned(environ, tmp_path, PropertySet()) == environ
 
 
 def test_a_configuration_that_cannot_be_read(tmp_path: Path) -> None:
     """What is wrong with it says cargo."""
     project = crate(tmp_path / "project", "[build")
-    assert tuned({}, project) == {"CARGO_BUILD_RUSTFLAGS": FLAG}
+    assert tuned({}, project)["CARGO_BUILD_RUSTFLAGS"] == FLAG
+
+
+def log(*commands: str) -> str:
+    """Return what cargo prints of its commands."""
+    return "\n".join(f"     Running `/bin/rustc --crate-name {one}`" for one in commands)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (log("a src/lib.rs -Ctarget-cpu=x86-64-v3", "b -C x -C target-cpu=x86-64-v3"), (2, ())),
+        (log("a src/lib.rs -Ctarget-cpu=x86-64-v3", "b src/lib.rs"), (1, ("b",))),
+        # The last one counts.
+        (log("a -Ctarget-cpu=x86-64-v3 -Ctarget-cpu=native"), (0, ("a",))),
+        # What only builds others is in no wheel.
+        (
+            log("a -Ctarget-cpu=x86-64-v3", "build_script_build b.rs", "m --crate-type proc-macro"),
+            (1, ()),
+        ),
+        # Crates for this machine get no flags beside those for a target.
+        (log("a --target x -Ctarget-cpu=x86-64-v3", "cc src/lib.rs"), (1, ())),
+        ("gcc -c some.c", None),
+    ],
+)
+def test_what_was_compiled(text: str, found: tuple[int, tuple[str, ...]] | None) -> None:
+    """What cargo calls says which crates are for the level."""
+    assert compiled_crates(text, [FLAG]) == (None if found is None else CompiledCrates(*found))
+    assert compiled_crates(text, []) is None
+
+
+def test_the_lowest_level_needs_no_flag() -> None:
+    """Without a flag code is for any processor."""
+    found = compiled_crates(log("a src/lib.rs"), ["-Ctarget-cpu=x86-64"])
+    assert found == CompiledCrates(1, ())

@@ -19,9 +19,10 @@ from wheelfit.building.front_end.dialects import DIALECTS, afresh, dialect_of, h
 from wheelfit.building.front_end.finishing import CURRENT, finish, look_into, with_dependencies
 from wheelfit.building.front_end.flags import flags_of, with_flags
 from wheelfit.building.front_end.looking import look_at
-from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel
+from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel, TunedParts
 from wheelfit.building.front_end.source import open_source
 from wheelfit.building.front_end.toolchains.inputs import BUILD_SYSTEMS, BuildInputs
+from wheelfit.building.front_end.toolchains.rust import RUST, compiled_crates
 from wheelfit.building.provider_answers import ask_providers, plugin_names, plugin_requirements
 from wheelfit.core.durations import duration_in_words
 from wheelfit.core.filename import parse_wheel_filename
@@ -30,6 +31,7 @@ from wheelfit.errors import BuildFailed
 from wheelfit.projects.backend import Backend, Children
 from wheelfit.wheels.binaries.optimisation import require_readers
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, InvalidDocument
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from wheelfit.building.front_end.looking import Look
     from wheelfit.building.front_end.recipes import Recipe
     from wheelfit.building.front_end.source import Source
+    from wheelfit.building.front_end.toolchains.rust import CompiledCrates
     from wheelfit.building.front_end.variants import Choice
     from wheelfit.building.provider_answers import ProviderAnswers
     from wheelfit.core.document import VariantDocument
@@ -220,7 +223,7 @@ class _Work:
         recipe = self.order.recipe
         inputs = BuildInputs({**place.environ, **recipe.environment}, recipe.config_settings)
         self._prepare(place, inputs)
-        return self._run(place, inputs)
+        return self._run(place, inputs)[0]
 
     def _new_folder(self, what: str) -> Path:
         return Path(mkdtemp(prefix=f"{what}-", dir=self.folder))
@@ -317,7 +320,7 @@ class _Work:
             return None
         words = " ".join(f"{key}={value}" for key, value in asked.items())
         self.tell(f"building {choice} with {look.backend}: {words}")
-        raw = self._raw(self._run(place, inputs))
+        raw = self._raw(*self._run(place, inputs), choice)
         hint = "--dialect none builds a plain wheel and converts it"
         if raw.document is None or raw.label is None:
             message = f"{look.backend} was asked for {choice} and built a plain wheel"
@@ -349,7 +352,7 @@ class _Work:
         self.tell(f"building a plain wheel{many} with {look.backend}")
         inputs = self._inputs(settings, properties, place, look)
         self._prepare(place, inputs)
-        raw = self._raw(self._run(place, inputs))
+        raw = self._raw(*self._run(place, inputs), choices[0])
         if raw.label is not None:
             raise BuildFailed(  # B-10
                 f"{look.backend} was asked for a plain wheel and built variant {raw.label}",
@@ -358,9 +361,16 @@ class _Work:
             )
         return raw
 
-    def _raw(self, path: Path) -> Raw:
-        """Return what was built, with what the project adds to it."""
+    def _raw(self, path: Path, log: Path, choice: Choice) -> Raw:
+        """Return what was built, with what the project adds to it.
+
+        :param log: what the backend printed.
+        """
         raw = look_into(path, self.source.name)
+        if self.order.recipe.flags:
+            text = log.read_text("utf-8", "replace")
+            flags = RUST.words(choice.properties, {})
+            raw = replace(raw, crates=compiled_crates(text, flags))
         self._check_release(raw)
         order = self.order
         if not order.dependencies:
@@ -401,32 +411,41 @@ class _Work:
         return with_flags(inputs, derived, recipe.words or ())
 
     def _backend(
-        self, place: Place, settings: ConfigSettings, environ: Mapping[str, str]
+        self,
+        place: Place,
+        settings: ConfigSettings,
+        environ: Mapping[str, str],
+        log: Path | None = None,
     ) -> Backend:
         return Backend(
             self.source.folder,
             self.source.name,
             _Where(place.python, environ),
             settings=settings,
-            log=self._new_folder("log") / "build.log",
+            log=log or self._log(),
             children=self.children,
             echo=self.echo,
         )
+
+    def _log(self) -> Path:
+        """Return where what a backend prints is written."""
+        return self._new_folder("log") / "build.log"
 
     def _prepare(self, place: Place, inputs: BuildInputs) -> None:
         """Install what the backend needs besides for what it is told (B-12)."""
         backend = self._backend(place, inputs.settings, inputs.environ)
         place.add(backend.further_requires(self.order.kind), self.source.name)
 
-    def _run(self, place: Place, inputs: BuildInputs) -> Path:
+    def _run(self, place: Place, inputs: BuildInputs) -> tuple[Path, Path]:
+        """Let the backend build, and return what it built and the log."""
+        log = self._log()
         kind, began = self.order.kind, time.monotonic()
-        settings, environ = inputs.settings, inputs.environ
         if kind == "wheel":
-            folder = self._new_folder("objects")
-            settings, environ = afresh(self.source, folder, settings, environ)
-        path = self._backend(place, settings, environ).build(kind, self._new_folder("built"))
+            inputs = afresh(self.source, self._new_folder("objects"), inputs)
+        backend = self._backend(place, inputs.settings, inputs.environ, log)
+        path = backend.build(kind, self._new_folder("built"))
         self.tell(f"built {path.name} in {duration_in_words(time.monotonic() - began)}")
-        return path
+        return path, log
 
     def _finished(
         self,
@@ -445,7 +464,8 @@ class _Work:
         )
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        derived = flags_of(choice.properties, machine) if order.recipe.flags else ()
+        used = () if raw.crates is None else (RUST,)
+        derived = flags_of(choice.properties, machine, used) if order.recipe.flags else ()
         return BuiltWheel(
             path,
             choice.label,
@@ -455,8 +475,20 @@ class _Work:
             (*derived, *(order.recipe.words or ())),
             {} if answers is None else answers.validated(choice.properties),
             {} if answers is None else dict(answers.plugins),
-            notes,
+            (*notes, *_untuned(raw.crates, choice)),
             raw.content,
             digest,
             path.stat().st_size,
+            TunedParts(crates=raw.crates),
+        )
+
+
+def _untuned(crates: CompiledCrates | None, choice: Choice) -> Iterator[str]:
+    """Yield which crates were compiled without the flags of a variant."""
+    if crates is not None and crates.others:
+        (flag,) = RUST.words(choice.properties, {})
+        yield (
+            f"cargo compiled {len(crates.others)} of {crates.total} crates without {flag} "
+            f"({listed(crates.others)}), which are as in a plain wheel: look for rustflags and "
+            "target-cpu in the project"
         )

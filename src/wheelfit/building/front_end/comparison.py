@@ -6,10 +6,10 @@ gets: installers call it the best fit all the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.building.front_end.orders import compiles_alike
+from wheelfit.building.front_end.orders import TunedParts, compiles_alike
 from wheelfit.building.front_end.toolchains.c_family import USUAL
 from wheelfit.errors import BuildFailed
 from wheelfit.wheels.archive import WheelArchive
@@ -33,6 +33,17 @@ class ComparedWheels:
     """The variants that are worse than the plain build."""
     notes: tuple[str, ...] = ()
     """What is odd, one sentence each."""
+    parts: Mapping[str, TunedParts] = field(default_factory=dict, hash=False)
+    """By the content of a wheel: its libraries beside those of the plain wheel."""
+
+    def with_parts(self, wheel: BuiltWheel) -> BuiltWheel:
+        """Return a wheel with what is known of its libraries."""
+        parts = self.parts.get(wheel.content) if wheel.label is not None else None
+        return (
+            wheel
+            if parts is None
+            else replace(wheel, tuned=replace(parts, crates=wheel.tuned.crates))
+        )
 
 
 def compare_with_plain(
@@ -48,7 +59,7 @@ def compare_with_plain(
     """
     plain = next((one for _, wheels in built for one in wheels if one.label is None), None)
     compared: set[str] = set()
-    losses, notes = [], []
+    losses, notes, parts = [], [], {}
     codes: Mapping[str, Optimisation] | None = None
     failed = ""  # why there is no plain wheel
     for order, wheels in built:
@@ -77,6 +88,7 @@ def compare_with_plain(
                 continue  # `check_together` speaks of it
             codes = _codes(plain.path) if codes is None else codes
             found = _codes(wheel.path)
+            parts[wheel.content] = _parts(found, codes)
             lines = tuple(_losses(found, codes, order.recipe))
             if lines:
                 losses.append((wheel, _error(wheel, lines)))
@@ -85,7 +97,7 @@ def compare_with_plain(
                     f"the machine code of {wheel.path.name} is that of {plain.path.name}: "
                     f"{' '.join(told)} made no difference"
                 )
-    return ComparedWheels(tuple(losses), tuple(notes))
+    return ComparedWheels(tuple(losses), tuple(notes), parts)
 
 
 def _has_binaries(path: Path) -> bool:
@@ -104,6 +116,12 @@ def _codes(path: Path) -> dict[str, Optimisation]:
 
 def _digests(codes: Mapping[str, Optimisation]) -> dict[str, str]:
     return {name: one.code for name, one in codes.items()}
+
+
+def _parts(codes: Mapping[str, Optimisation], plain: Mapping[str, Optimisation]) -> TunedParts:
+    before, after = _digests(plain), _digests(codes)
+    changed = tuple(name for name, code in after.items() if before.get(name) != code)
+    return TunedParts(changed, tuple(name for name in after if name not in changed))
 
 
 def _unusual(wheel: BuiltWheel) -> list[str]:

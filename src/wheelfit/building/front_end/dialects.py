@@ -7,7 +7,7 @@ do. Where it does not, a plain wheel is built and converted (B-17).
 from __future__ import annotations
 
 import configparser
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.core.labels import NULL
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.building.front_end.source import Source
+    from wheelfit.building.front_end.toolchains.inputs import BuildInputs
     from wheelfit.building.front_end.variants import Choice
     from wheelfit.core.properties import PropertySet
     from wheelfit.projects.backend import ConfigSettings
@@ -105,17 +106,16 @@ def handed_to_meson(properties: PropertySet) -> str:
     return "-Dvariant=[{}]".format(", ".join(f"'{one}'" for one in properties))
 
 
-def afresh(
-    source: Source, folder: Path, settings: ConfigSettings, environ: Mapping[str, str]
-) -> tuple[ConfigSettings, Mapping[str, str]]:
+def afresh(source: Source, folder: Path, inputs: BuildInputs) -> BuildInputs:
     """Return what tells a backend to keep its objects in a folder of this build alone.
 
-    Setuptools takes an object file that is there whatever flags it was compiled with, and
-    CMake hears of ``CFLAGS`` only once.
+    Setuptools takes an object file that is there whatever flags it was compiled with, CMake
+    hears of ``CFLAGS`` only once, and cargo does not run scripts again that call make.
 
     :param folder: an empty one.
     :raises InvalidConfiguration: a file that ``DIST_EXTRA_CONFIG`` names cannot be read.
     """
+    environ = inputs.environ
     # Backends of a project's own use setuptools too; nobody else reads it.
     parser = configparser.RawConfigParser()
     if own := environ.get("DIST_EXTRA_CONFIG"):
@@ -129,10 +129,13 @@ def afresh(
     with (folder / "extra.cfg").open("w", encoding="utf-8") as file:
         parser.write(file)
     environ = {**environ, "DIST_EXTRA_CONFIG": str(folder / "extra.cfg")}
+    if inputs.calls_cargo:
+        environ = {"CARGO_TARGET_DIR": str(folder / "cargo"), **environ}
+    settings = inputs.settings
     if (
         source.backend == "scikit_build_core.build"
         and source.at("tool", "scikit-build", "build-dir") is not None
         and not {"build-dir", "skbuild.build-dir"} & settings.keys()
     ):
         settings = {**settings, "build-dir": str(folder / "cmake")}
-    return settings, environ
+    return replace(inputs, settings=settings, environ=environ)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from wheelfit.building.front_end.toolchains.rust import CompiledCrates
     from wheelfit.building.front_end.variants import Choice
     from wheelfit.checking.findings import Finding
     from wheelfit.core.document import VariantDocument
@@ -45,6 +46,8 @@ class Raw:
     label: str | None
     content: str
     """A digest of everything in it but its dist-info."""
+    crates: CompiledCrates | None = None
+    """What cargo compiled for it; None: it did not run."""
 
 
 def look_into(path: Path, name: str) -> Raw:

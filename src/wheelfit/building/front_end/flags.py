@@ -12,9 +12,9 @@ from wheelfit.building.front_end.toolchains.gpus import CUDA, HIP
 from wheelfit.building.front_end.toolchains.rust import RUST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
-    from wheelfit.building.front_end.toolchains.inputs import BuildInputs
+    from wheelfit.building.front_end.toolchains.inputs import BuildInputs, Toolchain
     from wheelfit.core.properties import PropertySet
 
 TOOLCHAINS = (C_FAMILY, RUST, CUDA, HIP)
@@ -22,17 +22,17 @@ _FOR_PROCESSORS = (C_FAMILY, RUST)
 
 
 def flags_of(
-    properties: PropertySet, machine: Mapping[str, str], compilers: Iterable[str] = ()
+    properties: PropertySet, machine: Mapping[str, str], used: Container[Toolchain] = ()
 ) -> tuple[str, ...]:
     """Return what compilers are told for properties.
 
     :param machine: marker variables of the interpreter that builds.
-    :param compilers: those that left their names in what was built.
+    :param used: those that have compiled something, as far as that is known.
     """
     return tuple(
         word
         for one in TOOLCHAINS
-        if one.compiler is None or one.compiler in compilers
+        if one in used or not one.is_named_when_used
         for word in one.words(properties, machine)
     )
 

@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.building.front_end.dialects import MARK
 from wheelfit.building.front_end.isolated import __path__ as _scripts
+from wheelfit.building.front_end.toolchains.inputs import Compiler
 from wheelfit.errors import BuildFailed
 from wheelfit_runtime.platforms.child_processes import run
 
@@ -24,16 +25,6 @@ if TYPE_CHECKING:
 _DEADLINE = 60.0
 """Seconds to look at an environment."""
 _LINES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Compiler:
-    """The C compiler that an interpreter was built with (its ``sysconfig``)."""
-
-    command: str = ""
-    """As ``gcc -pthread``; empty where the interpreter does not say, as on Windows."""
-    flags: str = ""
-    """Its ``CFLAGS``, which setuptools gives to the compilers of C and of C++."""
 
 
 @dataclass(frozen=True, slots=True)

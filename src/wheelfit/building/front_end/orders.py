@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wheelfit.building.front_end.flags import changes_processor_code, flags_of
 from wheelfit.building.front_end.recipes import Recipe
 from wheelfit.building.front_end.toolchains.c_family import USUAL
+from wheelfit.building.front_end.toolchains.rust import CompiledCrates
 from wheelfit.building.index_file import read_wheel_document
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import combine
@@ -50,6 +51,39 @@ class BuildOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class TunedParts:
+    """The parts of a variant that are compiled in another way than those of the plain wheel."""
+
+    changed: tuple[str, ...] = ()
+    """The libraries whose machine code is another one."""
+    unchanged: tuple[str, ...] = ()
+    """Those whose machine code is the same."""
+    crates: CompiledCrates | None = None
+    """What cargo compiled; None: it did not run."""
+
+    @classmethod
+    def from_mapping(cls, data: Mapping[str, Any]) -> TunedParts:
+        """Return parts again from plain data."""
+        crates = data["crates"]
+        return cls(
+            tuple(data["changed"]),
+            tuple(data["unchanged"]),
+            crates and CompiledCrates(crates["tuned"], tuple(crates["others"])),
+        )
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, for ``--json``."""
+        crates = self.crates
+        return {
+            "changed": list(self.changed),
+            "unchanged": list(self.unchanged),
+            "crates": None
+            if crates is None
+            else {"tuned": crates.tuned, "others": list(crates.others)},
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class BuiltWheel:
     """A built wheel."""
 
@@ -73,6 +107,7 @@ class BuiltWheel:
     """A digest of everything in it but its dist-info."""
     sha256: str
     size: int
+    tuned: TunedParts = TunedParts()
 
 
 def orders_for(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.abi_bounds import verdict_in_words
-from wheelfit_runtime.wording import count_of
+from wheelfit_runtime.wording import count_of, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from wheelfit.building.front_end.orders import BuiltWheel
+    from wheelfit.building.front_end.orders import BuiltWheel, TunedParts
     from wheelfit.building.provider_guide import Guide
     from wheelfit.cli.output import Output, Style
     from wheelfit.operations.abi_bounds import AbiBoundsReport
@@ -34,6 +34,8 @@ def show_build(report: BuildReport, output: Output) -> int:
         if wheel is not None and wheel.label is not None:
             output.report(f"  {wheel.properties or 'no properties'}")
             output.report(f"  {_words(wheel)}", "dim")
+            if tuned := _tuned_words(wheel.tuned):
+                output.report(f"  {tuned}", "dim")
     output.result_json(report.to_json())
     return _show_jobs(report, output) if report.results else 0
 
@@ -47,6 +49,18 @@ def _words(wheel: BuiltWheel) -> str:
     if wheel.flags:
         parts.append(" ".join(wheel.flags))
     parts += [f"{namespace}: {who}" for namespace, who in wheel.validated.items() if who]
+    return "; ".join(parts)
+
+
+def _tuned_words(tuned: TunedParts) -> str:
+    """Return which parts of a variant differ from the plain wheel; empty where that is unknown."""
+    parts = []
+    if tuned.changed:
+        parts.append(f"compiled for it: {listed(tuned.changed)}")
+    if tuned.unchanged:
+        parts.append(f"as in the plain wheel: {listed(tuned.unchanged)}")
+    if crates := tuned.crates:
+        parts.append(f"Rust: {crates.tuned} of {count_of(crates.total, 'crate')}")
     return "; ".join(parts)
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.building.front_end.looking import Compiler
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -15,8 +13,18 @@ if TYPE_CHECKING:
     from wheelfit.projects.backend import ConfigSettings
 
 CMAKE_BACKENDS = frozenset({"scikit_build_core.build", "py_build_cmake.build"})
-BUILD_SYSTEMS = ("torch",)
+BUILD_SYSTEMS = ("setuptools-rust", "torch")
 """Packages that bring a build system of their own, if they are in a build environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """The C compiler that an interpreter was built with (its ``sysconfig``)."""
+
+    command: str = ""
+    """As ``gcc -pthread``; empty where the interpreter does not say, as on Windows."""
+    flags: str = ""
+    """Its ``CFLAGS``, which setuptools gives to the compilers of C and of C++."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +43,11 @@ class BuildInputs:
     """Those of `BUILD_SYSTEMS` that are there."""
     chosen: frozenset[str] = frozenset()
     """Variables that the project sets for this wheel itself, which count more."""
+
+    @property
+    def calls_cargo(self) -> bool:
+        """Whether the backend calls cargo, and asks it where it has put things."""
+        return self.backend == "maturin" or "setuptools-rust" in self.packages
 
     @property
     def is_windows(self) -> bool:
@@ -76,5 +89,5 @@ class Toolchain:
     """From properties and marker variables of the machine to what it is told, for reports."""
     add: Callable[[BuildInputs, PropertySet], BuildInputs]
     """From inputs and properties to the inputs with what it is told."""
-    compiler: str | None = None
-    """The name by which libraries remember the compiler; None: they need not."""
+    is_named_when_used: bool = False
+    """Whether reports name what it is told only if it has compiled something."""

@@ -8,14 +8,16 @@ into those of a target, which count instead where there are any.
 from __future__ import annotations
 
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.building.front_end.toolchains.c_family import level_of
 from wheelfit.building.front_end.toolchains.inputs import Toolchain
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from wheelfit.building.front_end.toolchains.inputs import BuildInputs
     from wheelfit.core.properties import PropertySet
@@ -45,9 +47,10 @@ def words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ..
 def add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
     """Return inputs in which cargo gives flags to the compiler, behind those it has."""
     flags = words(properties, inputs.machine)
-    environ = inputs.environ
     if not flags:
         return inputs
+    inputs = inputs.with_variable("CARGO_TERM_VERBOSE", "true")  # for `compiled_crates`
+    environ = inputs.environ
     if "CARGO_ENCODED_RUSTFLAGS" in environ:
         return inputs.appended("CARGO_ENCODED_RUSTFLAGS", flags, between="\x1f")
     if "RUSTFLAGS" in environ:
@@ -60,6 +63,54 @@ def add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
     for name in ("CARGO_BUILD_RUSTFLAGS", *sorted(names)):
         inputs = inputs.appended(name, flags)
     return inputs
+
+
+# --- what became of it -----------------------------------------------------------------------
+
+_COMPILED = pattern(
+    r"Running `.*?\brustc(?:\.exe)?[\"']? .*?--crate-name (?P<name>\S+)(?P<words> .*)`"
+)
+_LEVEL = pattern(r"target-cpu=([\w-]+)")
+_USUAL = "x86-64"
+_FOR_BUILDING = ("build_script_", "proc-macro")
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledCrates:
+    """The crates that cargo compiled for a wheel."""
+
+    tuned: int
+    """How many the compiler of Rust compiled for the level that was asked for."""
+    others: tuple[str, ...]
+    """The names of those that it did not."""
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return self.tuned + len(self.others)
+
+
+def compiled_crates(log: str, flags: Sequence[str]) -> CompiledCrates | None:
+    """Return which crates were compiled with flags; None: cargo did not run, or says nothing.
+
+    Flags can get lost on the way to the compiler: a configuration file or a backend replaces them.
+    So what cargo calls counts, which it writes into the log of the backend.
+
+    :param flags: see `words`.
+    """
+    commands = [(one["name"], one["words"]) for one in _COMPILED.finditer(log)]
+    if any(" --target " in words for _, words in commands):
+        # Then crates that only build others are compiled for this machine, and get no flags.
+        commands = [one for one in commands if " --target " in one[1]]
+    levels = {
+        name: (_LEVEL.findall(words) or [_USUAL])[-1]
+        for name, words in commands
+        if not any(part in f"{name}{words}" for part in _FOR_BUILDING)
+    }
+    if not levels or not flags:
+        return None
+    others = tuple(name for name, level in levels.items() if not flags[0].endswith(f"={level}"))
+    return CompiledCrates(len(levels) - len(others), others)
 
 
 def _configurations(environ: Mapping[str, str], project: Path) -> Iterator[Path]:
@@ -87,4 +138,4 @@ def _has_target_flags(folder: Path) -> bool:
     return False
 
 
-RUST = Toolchain(words, add, compiler="rustc")
+RUST = Toolchain(words, add, is_named_when_used=True)
