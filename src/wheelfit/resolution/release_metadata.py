@@ -362,11 +362,13 @@ class _Reading:
         """Deal with wheels whose label the index file does not have (F-76)."""
         listed = {*document.variants, *document.unusable, NULL}  # F-26
         unlisted = sorted(self._wheels.keys() - listed)
+        if not unlisted:
+            return document
         local = [label for label in unlisted if self._wheels[label][0].file.is_local]
         remote = [label for label in unlisted if label not in local]
         wanted = [*local, *remote[: self._policy.most_labels if self._policy.read_unlisted else 0]]
-        if unlisted:
-            from wheelfit.core.index_metadata import combine  # noqa: PLC0415 - start-up
+        from wheelfit.core.index_metadata import combine  # noqa: PLC0415 - start-up
+
         for label in unlisted:
             if label not in wanted:
                 self._ignored[label] = ("unlisted-variant", f"not in {file.filename}")

@@ -15,7 +15,7 @@ import time
 import warnings
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +23,6 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.cache import key_of, mark_used
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import FileProblem, IntegrityError, InvalidWheel
 from wheelfit_runtime.platforms.cache_folder import unsafe_folder
 
@@ -71,7 +70,7 @@ class WheelStore:
     :param note: told what users may want to know.
     :param by_content: whether a kept wheel is held against its archive, byte by byte, before it is
         used; one whose archive is not there is not used.
-    :param files: the file system.
+    :param files: the file system; None: that of this machine.
     :param clock: seconds since the epoch.
     """
 
@@ -81,15 +80,21 @@ class WheelStore:
         *,
         note: Callable[[str], None] = lambda _text: None,
         by_content: bool = False,
-        files: FileSystem = NATIVE,
+        files: FileSystem | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._note = note
         self._by_content = by_content
-        self._files = files
+        self._given_files = files
         self._clock = clock
         self._holder = store.holder
+
+    @cached_property
+    def _files(self) -> FileSystem:
+        from wheelfit.wheels.native_file_system import NATIVE  # noqa: PLC0415 - start-up
+
+        return self._given_files or NATIVE
 
     def find(
         self,
