@@ -18,6 +18,7 @@ import itertools
 import json
 import os
 import platform
+import resource
 import shutil
 import statistics
 import subprocess
@@ -194,12 +195,14 @@ class Measured:
     """What came of one tool in one scenario."""
 
     seconds: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
+    """Seconds of processor time, which other processes disturb less."""
     count: Count | None = None
     """Of the last run."""
 
 
-def run(bench: Bench, command: list[str], cache: Path, *, with_lock: bool) -> float:
-    """Run a command in a new folder; return the seconds it took."""
+def run(bench: Bench, command: list[str], cache: Path, *, with_lock: bool) -> tuple[float, float]:
+    """Run a command in a new folder; return the seconds it took, and those of processor time."""
     environ = {
         **os.environ,
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -216,14 +219,20 @@ def run(bench: Bench, command: list[str], cache: Path, *, with_lock: bool) -> fl
         source = f'\n[[tool.poetry.source]]\nname = "here"\nurl = "{bench.index}"\n'
         with (project / "pyproject.toml").open("a") as file:
             file.write(source + "\n[tool.poetry]\npackage-mode = false\n")
-    begin = time.perf_counter()
+    begin, used = time.perf_counter(), processor_time()
     done = subprocess.run(
         command, cwd=project, capture_output=True, text=True, env=environ, check=False
     )
     seconds = time.perf_counter() - begin
     if done.returncode:
         sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return seconds
+    return seconds, processor_time() - used
+
+
+def processor_time() -> float:
+    """Return the seconds of processor time that children took so far."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def measure(
@@ -244,8 +253,9 @@ def measure(
             cache = caches[name] if scenario.warm else bench.fresh("cache")
             command = commands[name](bench, cache)
             index.count = Count()
-            seconds = run(bench, command, cache, with_lock=with_lock)
+            seconds, processor = run(bench, command, cache, with_lock=with_lock)
             measured[name].seconds.append(seconds)
+            measured[name].processor.append(processor)
             measured[name].count = index.count
     return measured
 
@@ -275,7 +285,7 @@ def prepare(folder: Path, tools: Iterable[str]) -> dict[str, Path]:
 
 def table(everything: dict[str, dict[str, Measured]], *, counted: bool) -> Iterable[str]:
     """Yield the lines of the table."""
-    heads = ["scenario", "tool", "median (min to max) in s", "wheelfit/tool"]
+    heads = ["scenario", "tool", "median (min to max) in s", "wheelfit/tool", "processor"]
     heads += ["pages", "unchanged", "metadata", "wheels", "MB"] if counted else []
     yield f"| {' | '.join(heads)} |"
     yield f"|{'---|' * len(heads)}"
@@ -285,6 +295,7 @@ def table(everything: dict[str, dict[str, Measured]], *, counted: bool) -> Itera
             median = statistics.median(one.seconds)
             cells = [name, tool, f"{median:.2f} ({min(one.seconds):.2f} to {max(one.seconds):.2f})"]
             cells.append(f"{own / median:.2f}")
+            cells.append(f"{statistics.median(one.processor):.2f} (from {min(one.processor):.2f})")
             if counted and (count := one.count):
                 numbers = (count.pages, count.unchanged, count.metadata, count.wheels)
                 cells += [*map(str, numbers), f"{count.sent / 1e6:.1f}"]
