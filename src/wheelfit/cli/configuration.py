@@ -270,7 +270,7 @@ def read_uv_indexes(path: Path) -> Layer:
     data, _ = _read(path, must_exist=False)
     if b"tool.uv" not in data:
         return Layer(PROJECT, "")
-    from wheelfit.cli.options.tables import INDEXES, read_pin
+    from wheelfit.cli.options.file_tables import INDEXES, read_pin
     from wheelfit.core.strict_json import path_of
     from wheelfit.core.toml_lines import lines_of
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from wheelfit.cli.options.file_tables import TABLE
 from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
 from wheelfit.cli.options.table.requirements import ALLOW_SOURCE, CONSTRAINT
-from wheelfit.cli.options.tables import TABLE
 from wheelfit.cli.options.values import (
     ANY_TEXT,
     ANY_TEXTS,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from wheelfit.cli.options.file_tables import INDEXES, PINS
 from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
-from wheelfit.cli.options.tables import INDEXES, PINS
 from wheelfit.cli.options.values import (
     ANY_FILE,
     ANY_TEXT,

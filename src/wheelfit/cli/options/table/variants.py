@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from wheelfit.cli.options.file_tables import AGREEMENTS, SHORTHANDS
 from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
-from wheelfit.cli.options.tables import AGREEMENTS, SHORTHANDS
 from wheelfit.cli.options.values import ANY_TEXTS, FLAG, LABELS, LIMITS, REPLACED_TEXTS, WISHES
 
 _ALLOW_MIXED = Option(
