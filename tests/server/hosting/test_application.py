@@ -19,9 +19,9 @@ from wheelfit.errors import StorageUnavailable
 from wheelfit.server.dependency import Dependency
 from wheelfit.server.hosting.api import Rules
 from wheelfit.server.hosting.application import HostedIndex, route_of
-from wheelfit.server.hosting.discretion import DiscreetIndex
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
+from wheelfit.server.hosting.public_errors import DiscreetIndex
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.site.site import Site
 from wheelfit.server.store.blobs import Blobs

@@ -15,9 +15,9 @@ from wheelfit.server.asgi import AsgiApplication
 from wheelfit.server.dependency import Dependency
 from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.application import HEADERS, HostedIndex, route_of
-from wheelfit.server.hosting.discretion import DiscreetIndex
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
+from wheelfit.server.hosting.public_errors import DiscreetIndex
 from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
 from wheelfit.server.origins import Names, is_near
 from wheelfit.server.site.site import Site
