@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.errors import StorageUnavailable, UploadRefused
 from wheelfit.server.hosting.access import Denied, denial, secret_of, visitor
 from wheelfit.server.hosting.api import Acts, JsonBody, Rules, read_body
-from wheelfit.server.hosting.hot_pages import HotPages
+from wheelfit.server.hosting.page_cache import HotPages
 from wheelfit.server.hosting.public_errors import discreet
 from wheelfit.server.messages import STRICT, Answer
 from wheelfit.server.origins import is_of_foreign_page

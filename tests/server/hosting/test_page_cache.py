@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.hosting.hot_pages import HotPages
+from wheelfit.server.hosting.page_cache import HotPages
 from wheelfit.server.messages import Request
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.blobs import put
