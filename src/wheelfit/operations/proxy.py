@@ -27,7 +27,7 @@ from wheelfit.operations.requests import (
     VariantOptions,
 )
 from wheelfit.operations.user_folders import home
-from wheelfit.server.admission import Admission
+from wheelfit.server.allowed_addresses import Admission
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.origins import Addressed
 from wheelfit.server.proxy.application import Mounted, Proxy

@@ -17,7 +17,7 @@ from wheelfit.core.compatible_tags import (
     tags_for,
 )
 from wheelfit.core.target import Target
-from wheelfit.server.admission import Admission
+from wheelfit.server.allowed_addresses import Admission
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.proxy.application import Proxy
 from wheelfit.server.proxy.profiles import Profile

@@ -15,7 +15,7 @@ import pytest
 from server.proxy.behind import JSON, PIP, Behind, body
 from server.proxy.test_pages import CUDA, LINUX_TAG, NV, release
 
-from wheelfit.server.admission import Admission
+from wheelfit.server.allowed_addresses import Admission
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.origins import Addressed

@@ -16,7 +16,7 @@ import pytest
 from packaging.utils import canonicalize_name
 from server.upstream.mirroring import JSON, Mirroring, read
 
-from wheelfit.server.admission import Admission, Reach
+from wheelfit.server.allowed_addresses import Admission, Reach
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.upstream.mirrored import Mirrored
