@@ -25,7 +25,7 @@ from server.running import RunningIndex
 from server.services import ObjectStorage, Postgresql
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.dependency import Dependency
+from wheelfit.server.backing_services import Dependency
 from wheelfit.server.store.postgresql import PostgresqlDatabase
 from wheelfit.testing.wheels import build_wheel
 

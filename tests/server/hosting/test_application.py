@@ -16,7 +16,7 @@ from server.running import basic, bearer
 from server.uploading import CONTENT_TYPE, fields_of, form
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.dependency import Dependency
+from wheelfit.server.backing_services import Dependency
 from wheelfit.server.hosting.api import Rules
 from wheelfit.server.hosting.application import HostedIndex, route_of
 from wheelfit.server.hosting.logs import Log

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from wheelfit.server.asgi import AsgiApplication
-from wheelfit.server.dependency import Dependency
+from wheelfit.server.backing_services import Dependency
 from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.application import HEADERS, HostedIndex, route_of
 from wheelfit.server.hosting.logs import Log

@@ -15,7 +15,7 @@ from html import escape, unescape
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from wheelfit.server.dependency import upstream_of
+from wheelfit.server.backing_services import upstream_of
 from wheelfit.server.pages import JSON
 from wheelfit.sources.body import decompressed
 from wheelfit.sources.bridges.repository import Bridged

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
-    from wheelfit.server.dependency import Dependency
+    from wheelfit.server.backing_services import Dependency
 
 
 _Item = TypeVar("_Item")

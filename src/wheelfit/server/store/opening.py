@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from wheelfit.server.dependency import Dependency
+from wheelfit.server.backing_services import Dependency
 from wheelfit.server.store.blobs import GuardedBlobs
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.store.sql_records import Records

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from wheelfit.errors import NeedsExtra, StorageUnavailable
-from wheelfit.server.dependency import Dependency, Turn
+from wheelfit.server.backing_services import Dependency, Turn
 from wheelfit.server.store.database import Turns
 from wheelfit_runtime.errors import InvalidConfiguration
 

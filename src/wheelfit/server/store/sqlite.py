@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.dependency import Dependency
+from wheelfit.server.backing_services import Dependency
 from wheelfit.server.store.blobs import FILE_MODE, make_folder, storage_error
 from wheelfit.server.store.database import Turns
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
-    from wheelfit.server.dependency import Turn
+    from wheelfit.server.backing_services import Turn
     from wheelfit.server.store.database import Execute, Row, Value
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
 from wheelfit.errors import InvalidFilename, TooLarge
-from wheelfit.server.dependency import upstream_of
+from wheelfit.server.backing_services import upstream_of
 from wheelfit.server.upstream.documents import MADE, documents_of, make_document
 from wheelfit.server.upstream.pulled import KeptBytes
 from wheelfit.server.upstream.pulling import Pull, Pulls
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.server.dependency import Dependency
+    from wheelfit.server.backing_services import Dependency
     from wheelfit.server.upstream.pulled import Pulled
     from wheelfit.server.upstream.settings import MirrorSettings
     from wheelfit.sources.cached_pages import Copy

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.server.allowed_addresses import Reach
-from wheelfit.server.dependency import upstream_of
+from wheelfit.server.backing_services import upstream_of
 from wheelfit.server.upstream.merged import Merged, Owners, Source
 from wheelfit.server.upstream.mirrored import MOST, Mirrored
 from wheelfit.server.upstream.pulled import Pulled
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.server.dependency import Dependency
+    from wheelfit.server.backing_services import Dependency
     from wheelfit.server.store.blobs import Blobs
     from wheelfit.server.upstream.settings import MirrorSettings
     from wheelfit.sources.repository import Index

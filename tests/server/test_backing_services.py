@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.dependency import Dependency
+from wheelfit.server.backing_services import Dependency
 
 
 def silence() -> None:
