@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.checking.findings import Report
     from wheelfit.operations.context import Context
     from wheelfit.server.generate.conversion import Converted
-    from wheelfit.server.generate.wishes import Generated
+    from wheelfit.server.generate.request import Generated
     from wheelfit.sources.repository import Repository
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.findings import Report
     from wheelfit.operations.context import Context
+    from wheelfit.server.generate.request import Generated
     from wheelfit.server.generate.targets import Target
-    from wheelfit.server.generate.wishes import Generated
     from wheelfit.sources.page import OtherPages
 
 
@@ -131,8 +131,8 @@ def _generate(
     from pathlib import Path
 
     from wheelfit.server.generate.last_run import LastRun, fingerprint
+    from wheelfit.server.generate.request import Wishes
     from wheelfit.server.generate.targets import SIMPLE
-    from wheelfit.server.generate.wishes import Wishes
 
     wishes = Wishes(
         frozenset(map(_release, request.release)),

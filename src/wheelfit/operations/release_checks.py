@@ -51,7 +51,7 @@ def publish_static(
     """
     from wheelfit.server.generate.generation import generate
     from wheelfit.server.generate.memory import Memory
-    from wheelfit.server.generate.wishes import Wishes
+    from wheelfit.server.generate.request import Wishes
 
     with tempfile.TemporaryDirectory(prefix="wheelfit-publish-") as name:
         folder = Path(name)

@@ -9,8 +9,8 @@ from typing import Any
 
 from wheelfit.server.generate.generation import generate
 from wheelfit.server.generate.memory import Memory
+from wheelfit.server.generate.request import Generated, Wishes
 from wheelfit.server.generate.targets import FolderTarget
-from wheelfit.server.generate.wishes import Generated, Wishes
 from wheelfit.testing.wheels import build_wheel, release_document
 
 __all__ = ["DOCUMENT", "STATIC", "Site", "build_release"]

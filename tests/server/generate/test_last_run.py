@@ -13,8 +13,8 @@ from wheelfit.errors import EnvironmentBusy
 from wheelfit.server.generate.generation import generate
 from wheelfit.server.generate.last_run import LastRun, fingerprint
 from wheelfit.server.generate.memory import Memory
+from wheelfit.server.generate.request import Generated, Wishes
 from wheelfit.server.generate.targets import FolderTarget
-from wheelfit.server.generate.wishes import Generated, Wishes
 from wheelfit.testing.wheels import build_wheel
 
 

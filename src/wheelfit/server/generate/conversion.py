@@ -23,8 +23,8 @@ from wheelfit.errors import InvalidFilename
 from wheelfit.server.generate.generation import index_entry
 from wheelfit.server.generate.manifest import MANIFEST, read_manifest
 from wheelfit.server.generate.publishing import CHANGED_FILE, by_version, paths_of, publish
+from wheelfit.server.generate.request import Generated
 from wheelfit.server.generate.targets import FILES, Part
-from wheelfit.server.generate.wishes import Generated
 from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.urls import file_path, redact
 from wheelfit.wheels.archive import WheelArchive

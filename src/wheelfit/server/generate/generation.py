@@ -28,11 +28,11 @@ from wheelfit.server.generate.publishing import (
     SAME_NAME,
     publish,
 )
-from wheelfit.server.generate.targets import FILES, SIMPLE, Part
-from wheelfit.server.generate.wishes import (
+from wheelfit.server.generate.request import (
     Generated,
     Wishes,
 )
+from wheelfit.server.generate.targets import FILES, SIMPLE, Part
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit_runtime.errors import UserError

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from wheelfit.server.generate.collection import walk
 from wheelfit.server.generate.manifest import MANIFEST
+from wheelfit.server.generate.request import Generated
 from wheelfit.server.generate.targets import Part
-from wheelfit.server.generate.wishes import Generated
 from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from wheelfit.server.generate.request import Wishes
     from wheelfit.server.generate.targets import Target
-    from wheelfit.server.generate.wishes import Wishes
 
 
 _VERSION = 1
