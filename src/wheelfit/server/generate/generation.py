@@ -100,7 +100,7 @@ def generate(
             and (not wishes.releases or release_of(found.filename) in wishes.releases)
         ]
         if new:
-            from wheelfit.server.generate.looking import look_at_all  # noqa: PLC0415 - start-up
+            from wheelfit.server.generate.inspection import look_at_all  # noqa: PLC0415 - start-up
 
             for found, learnt in look_at_all(new, full=wishes.full, progress=progress):
                 facts[found.name] = learnt
@@ -276,7 +276,7 @@ class _Survey:
         beside = self._collection.provenance.get(found.name)
         if beside is None:
             return None
-        from wheelfit.server.generate.looking import provenance_fault  # noqa: PLC0415 - start-up
+        from wheelfit.server.generate.inspection import provenance_fault  # noqa: PLC0415 - start-up
 
         data = beside.path.read_bytes()
         fault = provenance_fault(data, found.filename, facts.sha256)
@@ -305,7 +305,7 @@ class _Survey:
             key = "\n".join(sorted(f"{one.found.filename} {one.facts.sha256}" for one in variants))
             document = self._memory.combined(name, key)
         if variants and document is None:
-            from wheelfit.server.generate.looking import (  # noqa: PLC0415 - start-up
+            from wheelfit.server.generate.inspection import (  # noqa: PLC0415 - start-up
                 VariantWheel,
                 combined_document,
             )
@@ -325,7 +325,7 @@ class _Survey:
                 self.refused += findings
         for found in self._collection.index_files:
             if parse_index_file_name(found.filename) == release and (document or not variants):
-                from wheelfit.server.generate.looking import (  # noqa: PLC0415 - start-up
+                from wheelfit.server.generate.inspection import (  # noqa: PLC0415 - start-up
                     published_findings,
                 )
 
