@@ -156,8 +156,8 @@ def _generate(
     generated = last_run.still_stands(target)
     if generated is not None:
         return generated
+    from wheelfit.server.generate.file_facts import Memory
     from wheelfit.server.generate.generation import generate
-    from wheelfit.server.generate.memory import Memory
 
     with context.reporter.work("reading") as progress:
         return generate(

@@ -49,8 +49,8 @@ def publish_static(
     :return: the paths that were written, and why files were refused instead.
     :raises EnvironmentBusy: another process publishes there.
     """
+    from wheelfit.server.generate.file_facts import Memory
     from wheelfit.server.generate.generation import generate
-    from wheelfit.server.generate.memory import Memory
     from wheelfit.server.generate.request import Wishes
 
     with tempfile.TemporaryDirectory(prefix="wheelfit-publish-") as name:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from wheelfit.server.generate.file_facts import Memory
 from wheelfit.server.generate.generation import generate
-from wheelfit.server.generate.memory import Memory
 from wheelfit.server.generate.request import Generated, Wishes
 from wheelfit.server.generate.targets import FolderTarget
 from wheelfit.testing.wheels import build_wheel, release_document

@@ -10,9 +10,9 @@ import pytest
 from server.generate.folders import Site, build_release
 
 from wheelfit.errors import EnvironmentBusy
+from wheelfit.server.generate.file_facts import Memory
 from wheelfit.server.generate.generation import generate
 from wheelfit.server.generate.last_run import LastRun, fingerprint
-from wheelfit.server.generate.memory import Memory
 from wheelfit.server.generate.request import Generated, Wishes
 from wheelfit.server.generate.targets import FolderTarget
 from wheelfit.testing.wheels import build_wheel

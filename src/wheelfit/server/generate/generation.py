@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
     from wheelfit.core.filename import WheelFilename
     from wheelfit.server.generate.collection import Collection, Found
+    from wheelfit.server.generate.file_facts import FileFacts, Memory
     from wheelfit.server.generate.last_run import LastRun
-    from wheelfit.server.generate.memory import FileFacts, Memory
     from wheelfit.server.generate.targets import Target
     from wheelfit.sources.progress import Progress
 

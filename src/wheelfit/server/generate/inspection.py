@@ -21,7 +21,7 @@ from wheelfit.core.filename import index_file_name
 from wheelfit.core.index_metadata import combine, contradictions, read_wheel_document
 from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document, write_document
-from wheelfit.server.generate.memory import FileFacts
+from wheelfit.server.generate.file_facts import FileFacts
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.bytes_source import Memory
 from wheelfit.wheels.dist_info import header_value
