@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from wheelfit.resolution.requirements_file import option_lines
-from wheelfit.server.proxy.clients import PROJECT_COMMANDS
+from wheelfit.server.proxy.user_agents import PROJECT_COMMANDS
 from wheelfit.sources.pdm_configuration import read_pdm_configuration
 from wheelfit.sources.settings import DEFAULT_INDEX
 from wheelfit.sources.urls import origin, redact

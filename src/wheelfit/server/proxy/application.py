@@ -31,8 +31,8 @@ from wheelfit.server.messages import (
 )
 from wheelfit.server.pages import JSON, choose_type, write_project, write_projects
 from wheelfit.server.proxy.choosing import fingerprint, original_of
-from wheelfit.server.proxy.clients import UNKNOWN, read_user_agent
 from wheelfit.server.proxy.listing import Listed, list_project
+from wheelfit.server.proxy.user_agents import UNKNOWN, read_user_agent
 from wheelfit.server.proxy.wheels import Rewriting
 from wheelfit.sources.memory_cache import Memory
 from wheelfit_runtime.errors import NetworkError, WheelfitError
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.server.messages import Application, Request
-    from wheelfit.server.proxy.clients import Asker
     from wheelfit.server.proxy.profiles import Profile, Profiles
     from wheelfit.server.proxy.upstream import RawPage, Upstream
+    from wheelfit.server.proxy.user_agents import Asker
     from wheelfit.sources.page import File
 
 

@@ -11,7 +11,7 @@ from packaging.tags import Tag
 from server.proxy.behind import target_of, user_agent
 
 from wheelfit.core.compatible_tags import linux_platforms, macos_platforms
-from wheelfit.server.proxy.clients import UNKNOWN, read_user_agent
+from wheelfit.server.proxy.user_agents import UNKNOWN, read_user_agent
 
 pytestmark = pytest.mark.integration
 
