@@ -17,6 +17,7 @@ from wheelfit.core.versions import parse_version
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.messages import Answer, as_asked
 from wheelfit.server.site.facts import Facts
+from wheelfit.server.site.links import Part, Place, part_of, query_of_part, segment
 from wheelfit.server.site.machines import (
     PYTHON_NAMES,
     MachineQuery,
@@ -25,7 +26,6 @@ from wheelfit.server.site.machines import (
     read_query,
     read_upload,
 )
-from wheelfit.server.site.places import Part, Place, part_of, query_of_part, segment
 from wheelfit.server.site.rendering import Templates
 from wheelfit_runtime.errors import NetworkError, UserError, WheelfitError
 
