@@ -13,7 +13,7 @@ from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.upstream.mirrored import Mirrored
 from wheelfit.server.upstream.opening import open_mirror
-from wheelfit.server.upstream.pulled import Pulled
+from wheelfit.server.upstream.pulled_files import Pulled
 from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit_runtime.errors import NetworkError
 

@@ -17,7 +17,7 @@ from wheelfit.server.messages import Answer, Request
 from wheelfit.server.store.blobs import Blobs, Draft
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.upstream.opening import open_mirror
-from wheelfit.server.upstream.pulled import Pulled
+from wheelfit.server.upstream.pulled_files import Pulled
 from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.sources.html_links import read_links
 from wheelfit.sources.repository import Content

@@ -20,7 +20,7 @@ from wheelfit.server.allowed_addresses import Admission, Reach
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.upstream.mirrored import Mirrored
-from wheelfit.server.upstream.pulled import Pulled
+from wheelfit.server.upstream.pulled_files import Pulled
 from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.sources.open import open_web
 from wheelfit.sources.settings import SourceSettings

@@ -13,7 +13,7 @@ from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, 
 from wheelfit.errors import InvalidFilename, TooLarge
 from wheelfit.server.backing_services import upstream_of
 from wheelfit.server.upstream.documents import MADE, documents_of, make_document
-from wheelfit.server.upstream.pulled import KeptBytes
+from wheelfit.server.upstream.pulled_files import KeptBytes
 from wheelfit.server.upstream.pulling import Pull, Pulls
 from wheelfit.sources.cached_pages import SharedPages
 from wheelfit.sources.file_readers import ReadsContent
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.server.backing_services import Dependency
-    from wheelfit.server.upstream.pulled import Pulled
+    from wheelfit.server.upstream.pulled_files import Pulled
     from wheelfit.server.upstream.settings import MirrorSettings
     from wheelfit.sources.cached_pages import Copy
     from wheelfit.sources.client import Answer

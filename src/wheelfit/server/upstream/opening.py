@@ -21,7 +21,7 @@ from wheelfit.server.allowed_addresses import Reach
 from wheelfit.server.backing_services import upstream_of
 from wheelfit.server.upstream.merged import Merged, Owners, Source
 from wheelfit.server.upstream.mirrored import MOST, Mirrored
-from wheelfit.server.upstream.pulled import Pulled
+from wheelfit.server.upstream.pulled_files import Pulled
 from wheelfit.sources.open import is_protected, open_web
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.sources.urls import origin, redact

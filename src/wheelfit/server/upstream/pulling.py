@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.server.store.blobs import Draft
-    from wheelfit.server.upstream.pulled import Pulled
+    from wheelfit.server.upstream.pulled_files import Pulled
     from wheelfit.sources.client import Client
     from wheelfit.sources.page import File
     from wheelfit.sources.transport import Response
