@@ -13,8 +13,8 @@ from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, 
 from wheelfit.errors import InvalidFilename, TooLarge
 from wheelfit.server.backing_services import upstream_of
 from wheelfit.server.upstream.documents import MADE, documents_of, make_document
+from wheelfit.server.upstream.pull_through import Pull, Pulls
 from wheelfit.server.upstream.pulled_files import KeptBytes
-from wheelfit.server.upstream.pulling import Pull, Pulls
 from wheelfit.sources.cached_pages import SharedPages
 from wheelfit.sources.file_readers import ReadsContent
 from wheelfit.sources.memory_cache import Memory
@@ -87,7 +87,7 @@ class Mirrored(ReadsContent):
 
     Pages are asked for anew after a while, which is the operator's to set and not the upstream's:
     it cannot know how many stand behind the mirror. A file is fetched when somebody asks for it
-    first, and kept; see `wheelfit.server.upstream.pulling`. Nothing a client sends reaches the
+    first, and kept; see `wheelfit.server.upstream.pull_through`. Nothing a client sends reaches the
     upstream but the name of a project, normalised, and of a file that its page lists.
 
     :param reach: tells which URLs the upstream's pages may name.
