@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.building.abi.bounds import ReleaseVerdict
-    from wheelfit.building.abi.looking import FoundBounds, Release
+    from wheelfit.building.abi.release_comparison import FoundBounds, Release
     from wheelfit.core.abi_exports import AbiExports
     from wheelfit.core.labels import Label
     from wheelfit.core.requirements import Requirement
@@ -98,7 +98,7 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
     from contextlib import ExitStack
     from pathlib import Path
 
-    from wheelfit.building.abi.looking import find_program, look
+    from wheelfit.building.abi.release_comparison import find_program, look
     from wheelfit.core.properties import parse_namespace
     from wheelfit.core.versions import parse_version
     from wheelfit.errors import UsageError
@@ -267,7 +267,7 @@ class _Releases:
     def _published(self, requirement: Requirement) -> Iterator[Release]:
         from packaging.utils import canonicalize_name
 
-        from wheelfit.building.abi.looking import choose_wheels
+        from wheelfit.building.abi.release_comparison import choose_wheels
         from wheelfit.core.filename import parse_wheel_filename
         from wheelfit.operations.indexes import open_indexes, read_settings
         from wheelfit_runtime.errors import ProjectNotFound
@@ -322,7 +322,7 @@ class _Releases:
 
 
 def _release(version: Version, path: Path) -> Release:
-    from wheelfit.building.abi.looking import Release
+    from wheelfit.building.abi.release_comparison import Release
 
     return Release(version, path.name, lambda: path)
 
@@ -330,7 +330,7 @@ def _release(version: Version, path: Path) -> Release:
 def _fetched(
     version: Version, file: File, repository: Repository, scratch: Path, reporter: Reporter
 ) -> Release:
-    from wheelfit.building.abi.looking import Release
+    from wheelfit.building.abi.release_comparison import Release
 
     def fetch() -> Path:
         reporter.detail(f"fetching {file.filename}")
