@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel
+    from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel
     from wheelfit.building.front_end.recipes import Recipe
     from wheelfit.building.front_end.variants import Choice, RequestedWheels
     from wheelfit.building.jobs import JobResult
@@ -65,8 +65,8 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     from pathlib import Path
     from tempfile import mkdtemp
 
+    from wheelfit.building.front_end.build_orders import check_together, orders_for
     from wheelfit.building.front_end.building import build_sdist, build_wheels
-    from wheelfit.building.front_end.orders import check_together, orders_for
     from wheelfit.building.front_end.recipes import read_recipes
     from wheelfit.building.front_end.source import open_source
     from wheelfit.building.front_end.variants import PLAIN, choose
@@ -207,8 +207,8 @@ def _recipe(request: BuildRequest, settings: ConfigSettings, *, hand_over: bool)
 
 def _order(request: BuildRequest, environ: Mapping[str, str], dialect: str) -> BuildOrder:
     """Return the fields that all orders have in common."""
+    from wheelfit.building.front_end.build_orders import BuildOrder
     from wheelfit.building.front_end.dialects import DIALECTS
-    from wheelfit.building.front_end.orders import BuildOrder
     from wheelfit.building.front_end.recipes import Recipe
     from wheelfit.errors import UsageError
     from wheelfit.operations.files import source_date_epoch

@@ -10,8 +10,8 @@ import pytest
 from packaging.markers import default_environment
 from projects.writing import write_project
 
+from wheelfit.building.front_end.build_orders import BuildOrder
 from wheelfit.building.front_end.building import build_sdist, build_wheels
-from wheelfit.building.front_end.orders import BuildOrder
 from wheelfit.building.front_end.recipes import Recipe
 from wheelfit.building.front_end.variants import PLAIN
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
-from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel, orders_for
+from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, orders_for
 from wheelfit.building.front_end.recipes import Recipe, Recipes
 from wheelfit.building.front_end.variants import PLAIN, Choice
 from wheelfit.core.labels import NULL, Label
