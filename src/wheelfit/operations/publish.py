@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.building.publishing.acts import Act
     from wheelfit.building.publishing.completeness import Comparison
     from wheelfit.building.publishing.forecast import Forecast
     from wheelfit.building.publishing.outgoing import Release, Set
+    from wheelfit.building.publishing.publication import Act
     from wheelfit.checking.findings import Report
     from wheelfit.operations.context import Context
     from wheelfit.sources.page import File
@@ -200,8 +200,8 @@ def _send(
     index_files: Mapping[Release, bytes],
 ) -> Act:
     """Send the missing files to an index."""
-    from wheelfit.building.publishing.acts import Act, publish_as_one, publish_in_order
     from wheelfit.building.publishing.completeness import compare
+    from wheelfit.building.publishing.publication import Act, publish_as_one, publish_in_order
     from wheelfit.building.publishing.wire import WireSender
 
     def sender(url: str) -> WireSender:
@@ -242,7 +242,7 @@ def _confirmed(
     """Look at the index again: a file is published when it is listed."""
     from dataclasses import replace
 
-    from wheelfit.building.publishing.acts import confirm
+    from wheelfit.building.publishing.publication import confirm
     from wheelfit.building.publishing.refusals import NOT_LISTED
     from wheelfit.checking.findings import Count, Place, Report, Unchecked
 
@@ -276,7 +276,7 @@ def _write(
     context: Context, place: StaticIndex, outgoing: Set, there: Listed
 ) -> tuple[Act | None, Report]:
     """Write files and pages of a static index; nothing is written if a file is refused."""
-    from wheelfit.building.publishing.acts import Act
+    from wheelfit.building.publishing.publication import Act
     from wheelfit.checking.findings import Count, Report
     from wheelfit.operations.release_checks import publish_static
 
