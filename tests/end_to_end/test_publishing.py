@@ -23,7 +23,7 @@ from server.uploading import DOCUMENT
 
 from wheelfit.building.publishing.outgoing import collect
 from wheelfit.building.publishing.publication import publish_as_one
-from wheelfit.building.publishing.wire import WireSender
+from wheelfit.building.publishing.twine_sender import WireSender
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit.sources.credentials import Login
 from wheelfit.sources.progress import NoProgress

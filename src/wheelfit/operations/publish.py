@@ -202,7 +202,7 @@ def _send(
     """Send the missing files to an index."""
     from wheelfit.building.publishing.completeness import compare
     from wheelfit.building.publishing.publication import Act, publish_as_one, publish_in_order
-    from wheelfit.building.publishing.wire import WireSender
+    from wheelfit.building.publishing.twine_sender import WireSender
 
     def sender(url: str) -> WireSender:
         return WireSender(url, index.login, index.tls)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from wheelfit.building.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY
-from wheelfit.building.publishing.wire import read_pypirc
+from wheelfit.building.publishing.twine_sender import read_pypirc
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.errors import UsageError
 from wheelfit.operations.check import FindingOptions

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from wheelfit.building.publishing.completeness import Project
 from wheelfit.building.publishing.outgoing import Kind
 from wheelfit.building.publishing.refusals import BAD_ATTESTATION
-from wheelfit.building.publishing.wire import read_attestations
+from wheelfit.building.publishing.twine_sender import read_attestations
 from wheelfit.checking.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
 from wheelfit.checking.findings import Count, Finding, Place, Report, Severity
 from wheelfit.checking.profile_severities import graded

@@ -14,7 +14,7 @@ from server.uploading import DOCUMENT
 
 from wheelfit.building.publishing.outgoing import Outgoing, collect
 from wheelfit.building.publishing.publication import publish_as_one, publish_in_order
-from wheelfit.building.publishing.wire import WireSender
+from wheelfit.building.publishing.twine_sender import WireSender
 from wheelfit.errors import UploadRefused
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Answer

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from wheelfit.building.publishing.outgoing import Outgoing, Release
-    from wheelfit.building.publishing.wire import Sender
+    from wheelfit.building.publishing.twine_sender import Sender
     from wheelfit.checking.findings import Finding
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress

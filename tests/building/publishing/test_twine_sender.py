@@ -12,7 +12,7 @@ from server.legacy import LegacyIndex
 from server.uploading import DOCUMENT
 
 from wheelfit.building.publishing.outgoing import collect
-from wheelfit.building.publishing.wire import WireSender, read_attestations, read_pypirc
+from wheelfit.building.publishing.twine_sender import WireSender, read_attestations, read_pypirc
 from wheelfit.errors import AttestationProblem, UploadRefused
 from wheelfit.server.messages import Answer
 from wheelfit.sources.certificates import checking_context
