@@ -21,8 +21,8 @@ from server.running import RunningIndex, bearer, clean_environ
 from server.signed import signed_files
 from server.uploading import DOCUMENT
 
-from wheelfit.building.publishing.outgoing import collect
 from wheelfit.building.publishing.publication import publish_as_one
+from wheelfit.building.publishing.release_files import collect
 from wheelfit.building.publishing.twine_sender import WireSender
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit.sources.credentials import Login

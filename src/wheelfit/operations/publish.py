@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from wheelfit.building.publishing.completeness import Comparison
     from wheelfit.building.publishing.forecast import Forecast
-    from wheelfit.building.publishing.outgoing import Release, Set
     from wheelfit.building.publishing.publication import Act
+    from wheelfit.building.publishing.release_files import Release, Set
     from wheelfit.checking.findings import Report
     from wheelfit.operations.context import Context
     from wheelfit.sources.page import File
@@ -110,8 +110,8 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
     from dataclasses import replace
     from pathlib import Path
 
-    from wheelfit.building.publishing.outgoing import collect
     from wheelfit.building.publishing.refusals import REFUSALS
+    from wheelfit.building.publishing.release_files import collect
     from wheelfit.checking.findings import Count, Report
     from wheelfit.operations.release_checks import documents_of
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.building.publishing.completeness import Project
-from wheelfit.building.publishing.outgoing import Kind
 from wheelfit.building.publishing.refusals import BAD_ATTESTATION
+from wheelfit.building.publishing.release_files import Kind
 from wheelfit.building.publishing.twine_sender import read_attestations
 from wheelfit.checking.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
 from wheelfit.checking.findings import Count, Finding, Place, Report, Severity
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.building.publishing.outgoing import Outgoing, Release, Set
+    from wheelfit.building.publishing.release_files import Outgoing, Release, Set
     from wheelfit.checking.tool_profiles import Profile
     from wheelfit.operations.context import Context
     from wheelfit.operations.publish_destinations import StaticIndex, UploadIndex
@@ -235,7 +235,7 @@ def documents_of(
     :param there: the files that the index has, by project.
     :param context: warned if wheels on the index cannot be read.
     """
-    from wheelfit.building.publishing.outgoing import index_files_of
+    from wheelfit.building.publishing.release_files import index_files_of
 
     with closing(index.sources(context)) as sources:
         try:

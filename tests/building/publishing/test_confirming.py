@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from wheelfit.building.publishing.outgoing import collect
 from wheelfit.building.publishing.publication import confirm
+from wheelfit.building.publishing.release_files import collect
 from wheelfit.sources.page import File
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import Unreachable

@@ -12,8 +12,8 @@ from packaging.version import Version
 from server.legacy import LegacyIndex
 from server.uploading import DOCUMENT
 
-from wheelfit.building.publishing.outgoing import Outgoing, collect
 from wheelfit.building.publishing.publication import publish_as_one, publish_in_order
+from wheelfit.building.publishing.release_files import Outgoing, collect
 from wheelfit.building.publishing.twine_sender import WireSender
 from wheelfit.errors import UploadRefused
 from wheelfit.server.folder import FolderIndex

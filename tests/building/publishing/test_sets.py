@@ -19,7 +19,7 @@ from wheelfit.building.publishing.completeness import (
     does,
 )
 from wheelfit.building.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY, Limits, forecast
-from wheelfit.building.publishing.outgoing import Kind, collect, index_files_of
+from wheelfit.building.publishing.release_files import Kind, collect, index_files_of
 from wheelfit.checking.findings import Severity
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import Label

@@ -11,7 +11,7 @@ import pytest
 from server.legacy import LegacyIndex
 from server.uploading import DOCUMENT
 
-from wheelfit.building.publishing.outgoing import collect
+from wheelfit.building.publishing.release_files import collect
 from wheelfit.building.publishing.twine_sender import WireSender, read_attestations, read_pypirc
 from wheelfit.errors import AttestationProblem, UploadRefused
 from wheelfit.server.messages import Answer

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.building.matrix import ANY
-from wheelfit.building.publishing.outgoing import Kind
 from wheelfit.building.publishing.refusals import (
     MISSING_VARIANT,
     MISSING_WHEEL,
     NAME_TAKEN,
     UNLISTED_VARIANT,
 )
+from wheelfit.building.publishing.release_files import Kind
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Place, Severity
 from wheelfit.checking.pages import Listed, sort_files
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.building.matrix import Job
-    from wheelfit.building.publishing.outgoing import Outgoing, Release, Set
+    from wheelfit.building.publishing.release_files import Outgoing, Release, Set
     from wheelfit.checking.findings import Finding
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.building.publishing.outgoing import Kind
 from wheelfit.building.publishing.refusals import FILE_TOO_LARGE, PROJECT_TOO_LARGE
+from wheelfit.building.publishing.release_files import Kind
 from wheelfit.checking.findings import Place, Severity
 from wheelfit.checking.pages import sort_files
 from wheelfit.core.sizes import size_in_words
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.building.publishing.outgoing import Outgoing
+    from wheelfit.building.publishing.release_files import Outgoing
     from wheelfit.checking.findings import Finding
     from wheelfit.sources.page import File
 

@@ -20,7 +20,7 @@ from wheelfit_runtime.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from wheelfit.building.publishing.outgoing import Outgoing, Release
+    from wheelfit.building.publishing.release_files import Outgoing, Release
     from wheelfit.building.publishing.twine_sender import Sender
     from wheelfit.checking.findings import Finding
     from wheelfit.sources.page import File

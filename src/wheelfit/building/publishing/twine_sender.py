@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from packaging.metadata import parse_email
 
-from wheelfit.building.publishing.outgoing import Kind
+from wheelfit.building.publishing.release_files import Kind
 from wheelfit.core.filename import index_file_name
 from wheelfit.errors import AttestationProblem, InvalidSource, NeedsExtra, UploadRefused
 from wheelfit.sources.urls import redact
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from wheelfit.building.publishing.outgoing import Outgoing, Release
+    from wheelfit.building.publishing.release_files import Outgoing, Release
     from wheelfit.sources.credentials import Login
 
     Fields = list[tuple[str, Any]]
