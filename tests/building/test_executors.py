@@ -15,9 +15,9 @@ import pytest
 from dask_cluster import DaskCluster
 from error_codes import raises_code
 
+from wheelfit.building.batch import run
 from wheelfit.building.executors import Workers, open_workers
 from wheelfit.building.variant_wheel import make_variant
-from wheelfit.building.work import run
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.errors import NeedsExtra, UsageError, WorkerLost

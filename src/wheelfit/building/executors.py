@@ -1,4 +1,4 @@
-"""Open who does the work of `wheelfit.building.work`: this process, others, or a cluster.
+"""Open who does the work of `wheelfit.building.batch`: this process, others, or a cluster.
 
 All of them are executors of `concurrent.futures`. This is the one importer of the libraries of
 clusters; what they raise is said here in words of ours.

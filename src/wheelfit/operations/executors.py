@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from wheelfit.building.batch import Outcome
     from wheelfit.building.executors import Workers
     from wheelfit.building.wheel_jobs import Done, WheelJob
-    from wheelfit.building.work import Outcome
     from wheelfit.checking.targets.each_wheel import CheckedWheel, Each, WheelToCheck
     from wheelfit.operations.requests import WorkerOptions
     from wheelfit.sources.progress import Progress
@@ -76,7 +76,7 @@ class _Each:
         from dataclasses import replace
         from pathlib import Path
 
-        from wheelfit.building.work import run
+        from wheelfit.building.batch import run
         from wheelfit.errors import NeedsExtra
 
         workers, here = self._workers, Path.cwd()
@@ -118,8 +118,8 @@ def write_by_workers(
     :param take: called in the order of the jobs with the number of a job and its result; an
         exception from it ends the work.
     """
+    from wheelfit.building.batch import run
     from wheelfit.building.wheel_jobs import do_job
-    from wheelfit.building.work import run
 
     with open_workers_of(request) as workers:
         sent = [_sent(job) for job in jobs]

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from wheelfit.building.batch import Outcome, may_pass, run
 from wheelfit.building.executors import open_workers
-from wheelfit.building.work import Outcome, may_pass, run
 from wheelfit.building.work_record import WorkRecord, digest_of
 from wheelfit.errors import LinkInTheWay, WorkerLost
 from wheelfit.testing.errands import Errand, carry_out
@@ -354,7 +354,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from wheelfit.building.executors import open_workers
-from wheelfit.building.work import run
+from wheelfit.building.batch import run
 from wheelfit.testing.errands import write_slowly
 
 if __name__ == "__main__":
