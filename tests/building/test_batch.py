@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from wheelfit.building.batch import Outcome, may_pass, run
+from wheelfit.building.batch_record import WorkRecord, digest_of
 from wheelfit.building.executors import open_workers
-from wheelfit.building.work_record import WorkRecord, digest_of
 from wheelfit.errors import LinkInTheWay, WorkerLost
 from wheelfit.testing.errands import Errand, carry_out
 from wheelfit_runtime.error_codes import Code

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from concurrent.futures import Executor, Future
 
-    from wheelfit.building.work_record import WorkRecord
+    from wheelfit.building.batch_record import WorkRecord
     from wheelfit.sources.progress import Progress
 
 Item = TypeVar("Item")
