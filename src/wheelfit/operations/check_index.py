@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.findings import Report
     from wheelfit.checking.indexes.index import Demands
-    from wheelfit.checking.indexes.reach import Machines
+    from wheelfit.checking.indexes.reachability import Machines
     from wheelfit.core.document import VariantDocument
     from wheelfit.operations.context import Context
     from wheelfit.resolution.overview import Onlooker

@@ -11,7 +11,7 @@ from packaging.specifiers import SpecifierSet
 
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Count, Place, Report, Severity, Unchecked, first_of
-from wheelfit.checking.indexes.reach import reach_findings
+from wheelfit.checking.indexes.reachability import reach_findings
 from wheelfit.checking.pages import sort_files
 from wheelfit.checking.targets.paths import check_paths
 from wheelfit.checking.targets.projects import check_project
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.checking.findings import Finding
-    from wheelfit.checking.indexes.reach import Machines
+    from wheelfit.checking.indexes.reachability import Machines
     from wheelfit.checking.releases import ReleaseFacts
     from wheelfit.checking.tool_profiles import Profile
     from wheelfit.core.document import VariantDocument
