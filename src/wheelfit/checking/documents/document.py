@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks, tool_profiles
-from wheelfit.checking.documents.lines import with_lines
+from wheelfit.checking.documents.line_numbers import with_lines
 from wheelfit.checking.documents.spelling import is_slip, resembling, spellings_of, words_of
 from wheelfit.checking.findings import Place, first_of
 from wheelfit.core import strict_toml

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.checking import checks
 from wheelfit.checking.documents.document import VOCABULARIES
-from wheelfit.checking.documents.lines import with_lines
+from wheelfit.checking.documents.line_numbers import with_lines
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidRequirement
 from wheelfit.wheels.dist_info import data_folder

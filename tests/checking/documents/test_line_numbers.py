@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wheelfit.checking.checks import CHECKS
-from wheelfit.checking.documents.lines import line_numbers, with_lines
+from wheelfit.checking.documents.line_numbers import line_numbers, with_lines
 from wheelfit.checking.findings import Place
 from wheelfit.core.strict_json import path_of
 
