@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from wheelfit.locking.environments import LockEnvironment
-    from wheelfit.locking.settling import Settled
+    from wheelfit.locking.listed_wheels import Settled
     from wheelfit.resolution.resolution import HeldBack
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidMarker
+from wheelfit.locking.listed_wheels import Part, Settled
 from wheelfit.locking.locking import locked_versions, put_together
-from wheelfit.locking.settling import Part, Settled
 from wheelfit_runtime.errors import NoFit, UserError
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from wheelfit.locking.conflicts import forks_of
 from wheelfit.locking.document import Lock
 from wheelfit.locking.environments import in_words, requires_python
 from wheelfit.locking.faults import TOOL
+from wheelfit.locking.listed_wheels import settle
 from wheelfit.locking.merging import merge
 from wheelfit.locking.request import in_extras, in_groups
-from wheelfit.locking.settling import settle
 from wheelfit.locking.writing import new_lock
 from wheelfit_runtime.errors import NoFit
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from wheelfit.core.target import Target
     from wheelfit.locking.environments import LockEnvironment, Python
     from wheelfit.locking.fork import Fork
+    from wheelfit.locking.listed_wheels import Settled
     from wheelfit.locking.request import LockNeeds, Root
-    from wheelfit.locking.settling import Settled
     from wheelfit.locking.solving import Solver, Versions
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from wheelfit.locking.conditions import Place
     from wheelfit.locking.fork import Fork
-    from wheelfit.locking.settling import Needs, Part, Settled
+    from wheelfit.locking.listed_wheels import Needs, Part, Settled
     from wheelfit.locking.solving import Solver
     from wheelfit.resolution.listing import Release, Wheel
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
-from wheelfit.locking.settling import Part
+from wheelfit.locking.listed_wheels import Part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.labels import Label
+    from wheelfit.locking.listed_wheels import Settled
     from wheelfit.locking.request import LockNeeds, Root
-    from wheelfit.locking.settling import Settled
 
 LabelsOf: TypeAlias = Callable[[Part], Iterable["Label | None"]]
 """Returns the labels of a release whose needs count."""

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from wheelfit.core.labels import Label
     from wheelfit.locking.conditions import Conditions, Place
+    from wheelfit.locking.listed_wheels import Part, Settled
     from wheelfit.locking.request import LockNeeds
-    from wheelfit.locking.settling import Part, Settled
 
 _Key = tuple[str, str]
 
