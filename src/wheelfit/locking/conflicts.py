@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import UsageError
 from wheelfit.locking.fork import Fork
-from wheelfit.locking.reached import either
+from wheelfit.locking.reachable_releases import either
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

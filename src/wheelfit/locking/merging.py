@@ -13,7 +13,7 @@ from wheelfit.core.labels import NULL
 from wheelfit.core.requirements import Requirement
 from wheelfit.locking.conditions import Conditions
 from wheelfit.locking.conflicts import Kinds
-from wheelfit.locking.reached import kinds_of
+from wheelfit.locking.reachable_releases import kinds_of
 from wheelfit.locking.release import lock_release
 from wheelfit.locking.without_variants import WithoutVariants, dependencies
 from wheelfit.resolution.release_metadata import ReleaseMetadata, obtain

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.locking.conflicts import Kinds
 from wheelfit.locking.plain_entries import fallback, is_bridged, plain_entry
-from wheelfit.locking.reached import kinds_of
+from wheelfit.locking.reachable_releases import kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
