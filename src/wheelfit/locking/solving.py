@@ -18,7 +18,7 @@ from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.support import Support
 from wheelfit.errors import SourceOff
-from wheelfit.locking.validators import version_of
+from wheelfit.locking.freshness import version_of
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.memo import Once
