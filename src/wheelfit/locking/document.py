@@ -23,7 +23,8 @@ from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.strict_toml import Limits
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidFilename
-from wheelfit.locking.faults import (
+from wheelfit.locking.plain_entries import effective_entries
+from wheelfit.locking.validation import (
     CONFLICTS,
     ROOTS,
     VARIANT_DEPENDENCIES,
@@ -33,7 +34,6 @@ from wheelfit.locking.faults import (
     limited,
     tool_table,
 )
-from wheelfit.locking.plain_entries import effective_entries
 from wheelfit_runtime.errors import Fault, InvalidDocument, InvalidLock, UserError
 from wheelfit_runtime.patterns import pattern
 

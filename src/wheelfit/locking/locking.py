@@ -14,10 +14,10 @@ from wheelfit.locking.conditions import Conditions
 from wheelfit.locking.conflicts import forks_of
 from wheelfit.locking.document import Lock
 from wheelfit.locking.environments import in_words, requires_python
-from wheelfit.locking.faults import TOOL
 from wheelfit.locking.listed_wheels import settle
 from wheelfit.locking.merging import merge
 from wheelfit.locking.request import in_extras, in_groups
+from wheelfit.locking.validation import TOOL
 from wheelfit.locking.writing import new_lock
 from wheelfit_runtime.errors import NoFit
 

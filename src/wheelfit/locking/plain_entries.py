@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL
-from wheelfit.locking.faults import PACKAGES, TOOL, VARIANTS, file_name_of, tool_table
+from wheelfit.locking.validation import PACKAGES, TOOL, VARIANTS, file_name_of, tool_table
 from wheelfit.sources.page import BRIDGE
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of
 from wheelfit.core.variant_json_layouts.schema import KEY as SCHEMA
-from wheelfit.locking.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS
 from wheelfit.locking.pruning import prune
 from wheelfit.locking.source_entries import STABLE, file_entry, source_entry, usable_hashes
+from wheelfit.locking.validation import TOOL, VARIANT_DEPENDENCIES, VARIANTS
 from wheelfit.resolution.release_metadata import strictly
 from wheelfit.sources.hash_check import WEAK_HASHES
 from wheelfit.sources.urls import split_userinfo, without_fragment

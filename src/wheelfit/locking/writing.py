@@ -8,8 +8,8 @@ from packaging.version import InvalidVersion, Version
 
 from wheelfit.core.versions import parse_version
 from wheelfit.locking.document import Lock
-from wheelfit.locking.faults import CONFLICTS, ROOTS, TOOL
 from wheelfit.locking.plain_entries import put_entries
+from wheelfit.locking.validation import CONFLICTS, ROOTS, TOOL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

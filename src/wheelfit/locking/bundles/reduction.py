@@ -15,7 +15,6 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.variant_json_layouts.schema import KEY as SCHEMA
 from wheelfit.errors import InconsistentDocuments
 from wheelfit.locking.document import Lock
-from wheelfit.locking.faults import TOOL, VARIANT_DEPENDENCIES, VARIANTS, file_name_of
 from wheelfit.locking.plain_entries import (
     effective_entries,
     entry_key,
@@ -24,6 +23,7 @@ from wheelfit.locking.plain_entries import (
     put_entries,
 )
 from wheelfit.locking.pruning import prune
+from wheelfit.locking.validation import TOOL, VARIANT_DEPENDENCIES, VARIANTS, file_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
