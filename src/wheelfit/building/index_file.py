@@ -11,7 +11,7 @@ from wheelfit.core.index_metadata import combine
 from wheelfit.core.metadata import write_document
 from wheelfit.errors import InconsistentDocuments, InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.durable import new_file, write_all
+from wheelfit.wheels.atomic_write import new_file, write_all
 from wheelfit_runtime.errors import FileProblem, InvalidDocument, InvalidWheel, WheelfitError
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.durable import give_name
+from wheelfit.wheels.atomic_write import give_name
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:

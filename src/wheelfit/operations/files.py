@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.durable import write_file
+from wheelfit.wheels.atomic_write import write_file
 from wheelfit_runtime.errors import FileProblem, UserError
 
 if TYPE_CHECKING:

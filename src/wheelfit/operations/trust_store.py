@@ -90,7 +90,7 @@ def change_trust(path: Path, change: Callable[[Trust], Trust]) -> Trust:
     :raises EnvironmentBusy: another process is changing it all the time.
     """
     from wheelfit.core.trust_files import format_trust
-    from wheelfit.wheels.durable import write_file
+    from wheelfit.wheels.atomic_write import write_file
 
     path = Path(os.path.realpath(path))  # settings are often links into a folder that is synced
     if path.exists() and not path.is_file():

@@ -19,7 +19,7 @@ from wheelfit.sources.hash_check import Check
 from wheelfit.sources.segmented_download import LARGE, Pace, Segments, StartOver
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import origin, redact
-from wheelfit.wheels.durable import write_all
+from wheelfit.wheels.atomic_write import write_all
 from wheelfit.wheels.remote import RangeUnsupported
 from wheelfit_runtime.errors import HashMismatch, InvalidWheel, UnexpectedStatus
 from wheelfit_runtime.patterns import pattern

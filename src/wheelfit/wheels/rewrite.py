@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
-from wheelfit.wheels.durable import new_file, write_all
+from wheelfit.wheels.atomic_write import new_file, write_all
 from wheelfit.wheels.paths import path_fault
 from wheelfit.wheels.record import (
     DIGEST_SIZES,

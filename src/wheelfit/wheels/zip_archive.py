@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from wheelfit.wheels.atomic_write import write_all
 from wheelfit.wheels.bytes_source import LocalFile, SeekableFile, open_local
-from wheelfit.wheels.durable import write_all
 from wheelfit.wheels.inflate import inflate, inflate_whole
 from wheelfit.wheels.paths import collision_faults
 from wheelfit.wheels.zip_directory import (

@@ -27,7 +27,7 @@ from wheelfit.installation.environment import open_environment
 from wheelfit.installation.plan import Plan
 from wheelfit.installation.virtual_environments import create_virtual_environment
 from wheelfit.sources.urls import redact
-from wheelfit.wheels.durable import write_file
+from wheelfit.wheels.atomic_write import write_file
 from wheelfit.wheels.linking import Linker, LinkMode
 from wheelfit_runtime.errors import EnvironmentUnavailable, HashMismatch
 from wheelfit_runtime.platforms.cache_folder import (

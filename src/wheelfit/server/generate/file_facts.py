@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.checking.findings import Finding, Severity
-from wheelfit.wheels.durable import write_file
+from wheelfit.wheels.atomic_write import write_file
 from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:

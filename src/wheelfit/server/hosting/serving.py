@@ -26,7 +26,7 @@ from wheelfit.server.store.opening import clean, open_blobs, open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import issue_first
 from wheelfit.server.upstream.merged import Declared
-from wheelfit.wheels.durable import write_file
+from wheelfit.wheels.atomic_write import write_file
 from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
 
 if TYPE_CHECKING:

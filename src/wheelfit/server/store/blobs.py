@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from wheelfit.errors import LinkInTheWay, StorageUnavailable
-from wheelfit.wheels.durable import write_all
+from wheelfit.wheels.atomic_write import write_all
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
