@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wheelfit.wheels.bytes_source import Memory
-from wheelfit.wheels.rebuilding import Plan, Rebuilt, make_plan, read_directory
+from wheelfit.wheels.delta import Plan, Rebuilt, make_plan, read_directory
 from wheelfit_runtime.errors import InvalidWheel
 
 NAMES = [f"{folder}/{name}" for folder in ("some", "some-1.0.dist-info") for name in "abcdé"]

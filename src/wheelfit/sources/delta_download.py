@@ -2,7 +2,7 @@
 
 A sibling is another wheel of the same project: another variant of a release, the wheel for
 another Python, sometimes another version. The directory of the remote wheel tells what both
-share (`wheelfit.wheels.rebuilding`); only the rest is fetched. That is a guess until the hash
+share (`wheelfit.wheels.delta`); only the rest is fetched. That is a guess until the hash
 of the whole turns out to be the promised one. Whatever speaks against it, early or late, only
 means that the wheel is downloaded as any other (`StartOver`).
 """
@@ -23,7 +23,7 @@ from wheelfit.sources.hash_check import Check
 from wheelfit.sources.segmented_download import StartOver
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.bytes_source import open_local
-from wheelfit.wheels.rebuilding import (
+from wheelfit.wheels.delta import (
     Rebuilt,
     make_directory,
     make_plan,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.wheel_store import Sibling
     from wheelfit.wheels.bytes_source import ByteSource
-    from wheelfit.wheels.rebuilding import Directory, Piece, Plan
+    from wheelfit.wheels.delta import Directory, Piece, Plan
     from wheelfit.wheels.record import RecordRow
     from wheelfit.wheels.remote import Part, Range
     from wheelfit.wheels.zip_directory import Member
