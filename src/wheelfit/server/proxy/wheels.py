@@ -24,7 +24,7 @@ from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.remote import FIRST_REQUEST, RangeUnsupported, Span, Suffix, announced_extent
-from wheelfit.wheels.virtual import with_metadata
+from wheelfit.wheels.virtual_wheel import with_metadata
 from wheelfit_runtime.errors import HashMismatch, UnexpectedStatus
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.client import Client
     from wheelfit.sources.page import File
     from wheelfit.wheels.remote import Extent, Part
-    from wheelfit.wheels.virtual import VirtualWheel
+    from wheelfit.wheels.virtual_wheel import VirtualWheel
 
 
 _KIND = "members"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.testing.wheels import build_wheel
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.virtual import VirtualWheel, with_metadata
+from wheelfit.wheels.virtual_wheel import VirtualWheel, with_metadata
 from wheelfit_runtime.errors import InvalidWheel
 
 METADATA = b"Metadata-Version: 2.1\nName: some\nVersion: 1\nRequires-Dist: other\n"
