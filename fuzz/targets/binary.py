@@ -13,10 +13,10 @@ from wheelfit.checking.findings import Place
 from wheelfit.checking.wheels.binaries import claim_findings
 from wheelfit.core.abi_exports import AbiExports
 from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.wheels.binaries.bounded_reader import Unreadable
 from wheelfit.wheels.binaries.facts import Binaries, Binary, CodeKind
 from wheelfit.wheels.binaries.properties import properties_of
 from wheelfit.wheels.binaries.reading import read_binary, symbols_in
-from wheelfit.wheels.binaries.window import Unreadable
 
 LONGEST = 6000
 """Bytes of an input."""

@@ -25,9 +25,9 @@ from wheelfit.testing.binaries import (
 )
 from wheelfit.testing.wheels import build_wheel
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.binaries.bounded_reader import Allowance, Unreadable, Window
 from wheelfit.wheels.binaries.facts import Binary, Format, IsaLevels, MinimumSystem, SymbolVersion
 from wheelfit.wheels.binaries.reading import binaries_of, read_binary, symbols_in
-from wheelfit.wheels.binaries.window import Allowance, Unreadable, Window
 from wheelfit_runtime.errors import FileProblem, InvalidWheel
 
 ARM, INTEL = 0x0100000C, 0x01000007

@@ -12,9 +12,9 @@ from wheelfit.checking.wheels.platform_tags import read_platform
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.binaries.bounded_reader import Unreadable
 from wheelfit.wheels.binaries.elf import MAGIC
 from wheelfit.wheels.binaries.reading import symbols_in, unpacked_binaries
-from wheelfit.wheels.binaries.window import Unreadable
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import NeedsExtra
 from wheelfit.wheels.binaries import pe
+from wheelfit.wheels.binaries.bounded_reader import FACTS, SYMBOLS, Allowance, Unreadable, Window
 from wheelfit.wheels.binaries.facts import Binaries, Format, InstructionUse
 from wheelfit.wheels.binaries.levels import LEVELS
 from wheelfit.wheels.binaries.reading import read_binary, unpacked_binaries
@@ -25,7 +26,6 @@ from wheelfit.wheels.binaries.startup import (
     read_startup,
     with_ends,
 )
-from wheelfit.wheels.binaries.window import FACTS, SYMBOLS, Allowance, Unreadable, Window
 
 if TYPE_CHECKING:
     from collections import Counter

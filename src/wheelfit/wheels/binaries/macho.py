@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from wheelfit.wheels.binaries.bounded_reader import Unreadable
 from wheelfit.wheels.binaries.facts import Binary, Format, MinimumSystem
-from wheelfit.wheels.binaries.window import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.wheels.binaries.window import Window
+    from wheelfit.wheels.binaries.bounded_reader import Window
 
 _UNIVERSAL, _UNIVERSAL_64 = b"\xca\xfe\xba\xbe", b"\xca\xfe\xba\xbf"
 _THIN = {

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import NeedsExtra
 from wheelfit.wheels.binaries import elf
+from wheelfit.wheels.binaries.bounded_reader import FACTS, SYMBOLS, Allowance, Unreadable, Window
 from wheelfit.wheels.binaries.facts import Format
 from wheelfit.wheels.binaries.instructions import FrameUse, count_frame_use
 from wheelfit.wheels.binaries.reading import read_binary
-from wheelfit.wheels.binaries.window import FACTS, SYMBOLS, Allowance, Unreadable, Window
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -11,8 +11,8 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.wheels.binaries import elf, fatbin, macho, pe
+from wheelfit.wheels.binaries.bounded_reader import FACTS, SYMBOLS, Unreadable, Window
 from wheelfit.wheels.binaries.facts import Binaries, Binary, Format, in_order
-from wheelfit.wheels.binaries.window import FACTS, SYMBOLS, Unreadable, Window
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:

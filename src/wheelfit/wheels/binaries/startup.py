@@ -12,12 +12,12 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.binaries.window import Unreadable
+from wheelfit.wheels.binaries.bounded_reader import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.wheels.binaries.window import Window
+    from wheelfit.wheels.binaries.bounded_reader import Window
 
 _LARGEST_TABLE = 64 << 20
 _NOWHERE = 1 << 64
