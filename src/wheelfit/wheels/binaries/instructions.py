@@ -17,7 +17,6 @@ from wheelfit.errors import NeedsExtra
 from wheelfit.wheels.binaries import pe
 from wheelfit.wheels.binaries.bounded_reader import FACTS, SYMBOLS, Allowance, Unreadable, Window
 from wheelfit.wheels.binaries.facts import Binaries, Format, InstructionUse
-from wheelfit.wheels.binaries.levels import LEVELS
 from wheelfit.wheels.binaries.reading import read_binary, unpacked_binaries
 from wheelfit.wheels.binaries.startup import (
     CodeSection,
@@ -26,6 +25,7 @@ from wheelfit.wheels.binaries.startup import (
     read_startup,
     with_ends,
 )
+from wheelfit.wheels.binaries.x86_64_levels import LEVELS
 
 if TYPE_CHECKING:
     from collections import Counter

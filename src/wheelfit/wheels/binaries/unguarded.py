@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.binaries.levels import LEVELS, is_below
+from wheelfit.wheels.binaries.x86_64_levels import LEVELS, is_below
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
