@@ -14,7 +14,7 @@ from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import read_document, write_document
 from wheelfit.core.ordering import order_labels
 from wheelfit.core.properties import parse_property
-from wheelfit.core.provider_steps import ProviderPolicy
+from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.core.selection import Selection, select
 from wheelfit.core.support import support_for
 from wheelfit.core.target import TagPreference
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.provider_steps import Detector
+    from wheelfit.core.provider_lookup import Detector
     from wheelfit.core.support import Support
 
 NO_POLICY = ProviderPolicy()

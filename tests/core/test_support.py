@@ -13,7 +13,7 @@ from wheelfit.core.host_file import HostDetector, HostFile, HostProvider
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.core.properties import EMPTY, Property, PropertySet
-from wheelfit.core.provider_steps import ProviderPolicy
+from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.core.providers import (
     BrokenProvider,
     BuiltinProvider,
@@ -29,7 +29,7 @@ from wheelfit_runtime.platforms.features import Detection, DeviceValues, Feature
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit.core.provider_steps import Detector
+    from wheelfit.core.provider_lookup import Detector
     from wheelfit.core.providers import PluginQuestion
 
 NVIDIA = PluginProvider(

@@ -8,7 +8,7 @@ import pytest
 
 from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import order_labels
-from wheelfit.core.provider_steps import DevicePolicy, ProviderPolicy
+from wheelfit.core.provider_lookup import DevicePolicy, ProviderPolicy
 from wheelfit.core.support import support_for
 from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine

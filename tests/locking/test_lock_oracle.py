@@ -9,7 +9,7 @@ import pytest
 from locking.shelf import Shelf, cuda
 from packaging.utils import canonicalize_name
 
-from wheelfit.core.provider_steps import Detector
+from wheelfit.core.provider_lookup import Detector
 from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.locking.environments import LockEnvironment, environments_for
 from wheelfit.locking.locking import Locked, lock_everywhere

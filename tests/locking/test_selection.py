@@ -25,7 +25,7 @@ from packaging.version import Version
 from wheelfit.core.host_file import HostDetector, HostFile
 from wheelfit.core.labels import Label
 from wheelfit.core.ordering import Preferences
-from wheelfit.core.provider_steps import Detector
+from wheelfit.core.provider_lookup import Detector
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.target import Target
 from wheelfit.locking.document import Lock, read_lock, write_lock

@@ -10,7 +10,7 @@ import pytest
 from error_codes import raises_code
 from operations.remarks import Remarks
 
-from wheelfit.core.provider_steps import ProviderPolicy
+from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.operations.context import Context
 from wheelfit.operations.hosts import load_host_file
 from wheelfit.operations.machine import ChosenMachine, choose_machine

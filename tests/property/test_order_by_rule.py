@@ -13,7 +13,7 @@ from wheelfit.core.document import VariantDocument
 from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import Choice, Preferences, order_labels
 from wheelfit.core.properties import Feature, Property
-from wheelfit.core.provider_steps import Detector
+from wheelfit.core.provider_lookup import Detector
 from wheelfit.core.support import Support, support_for
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit_runtime.platforms.providers.nvidia import provider as nvidia

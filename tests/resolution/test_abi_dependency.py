@@ -15,7 +15,7 @@ from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.labels import parse_label
 from wheelfit.core.ordering import Preferences, parse_preference
-from wheelfit.core.provider_steps import ProviderPolicy
+from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.errors import NoSolution
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.request import Present, given_wheel

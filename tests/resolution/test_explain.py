@@ -8,7 +8,7 @@ from packaging.version import Version
 
 from wheelfit.core.host_file import HostDetector, HostFile
 from wheelfit.core.ordering import Preferences
-from wheelfit.core.provider_steps import ProviderPolicy
+from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import NoSolution
 from wheelfit.resolution.candidates import ChoicePolicy

@@ -1,6 +1,6 @@
 """What a target supports, and what that means for the properties of a variant.
 
-`support_for` asks the six steps (`wheelfit.core.provider_steps`) about the namespaces of
+`support_for` asks the six steps (`wheelfit.core.provider_lookup`) about the namespaces of
 a document. The answers are one `Support`, which then says about a property set whether
 the target runs it (F-28), why not, and which of its properties hold there (F-103).
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from wheelfit.core import abi_dependency, phrases
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.properties import Feature, PropertySet
-from wheelfit.core.provider_steps import (
+from wheelfit.core.provider_lookup import (
     Detector,
     DevicePolicy,
     NoPlugins,

@@ -259,7 +259,7 @@ def _machines(
 
     from wheelfit.core.host_file import HostDetector
     from wheelfit.core.host_file_mapping import to_mapping
-    from wheelfit.core.provider_steps import ProviderPolicy
+    from wheelfit.core.provider_lookup import ProviderPolicy
     from wheelfit.operations.hosts import load_host_file
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit_runtime.platforms.discovery import Machine

@@ -232,7 +232,7 @@ class _Locking:
     """The requirements, the sources and the earlier lock; nothing is resolved yet."""
 
     def __init__(self, request: LockRequest, context: Context, project: ProjectFile | None) -> None:
-        from wheelfit.core.provider_steps import ProviderPolicy
+        from wheelfit.core.provider_lookup import ProviderPolicy
         from wheelfit.errors import UsageError
         from wheelfit.operations.pip_rules import read_rules
 

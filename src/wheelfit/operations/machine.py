@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wheelfit.core.abi_dependency import OVERRIDE, read_override
-from wheelfit.core.provider_steps import ProviderPolicy
+from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.support import support_for
 from wheelfit.core.trust import PluginRules
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.provider_steps import Detector
+    from wheelfit.core.provider_lookup import Detector
     from wheelfit.core.support import Support
     from wheelfit.core.target import Target
     from wheelfit.installation.environment import Environment

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.labels import Label
     from wheelfit.core.ordering import Choice
-    from wheelfit.core.provider_steps import ProviderPolicy
+    from wheelfit.core.provider_lookup import ProviderPolicy
     from wheelfit.operations.requests import VariantOptions
     from wheelfit.resolution.candidates import ChoicePolicy
     from wheelfit.resolution.listing import AllowedHashes

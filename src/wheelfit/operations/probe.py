@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.properties import parse_namespace
-from wheelfit.core.provider_steps import ProviderPolicy
+from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.errors import UsageError
 from wheelfit.installation.environment import open_environment
 from wheelfit.operations.machine import choose_machine
@@ -22,7 +22,7 @@ from wheelfit_runtime.platforms.features import Detection
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit.core.provider_steps import Plugins
+    from wheelfit.core.provider_lookup import Plugins
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
 

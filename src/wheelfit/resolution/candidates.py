@@ -19,7 +19,7 @@ from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.degradations import Degradation, in_one_line
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import EMPTY
-from wheelfit.core.provider_steps import NoPlugins, ProviderPolicy
+from wheelfit.core.provider_lookup import NoPlugins, ProviderPolicy
 from wheelfit.core.selection import select
 from wheelfit.core.support import namespaces_used, support_for
 from wheelfit.errors import InvalidRequirement, InvalidSource
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
-    from wheelfit.core.provider_steps import Detector, Plugins
+    from wheelfit.core.provider_lookup import Detector, Plugins
     from wheelfit.core.selection import Selection
     from wheelfit.core.support import Support
     from wheelfit.core.target import Target

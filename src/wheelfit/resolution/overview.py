@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from wheelfit.core.degradations import Degradation
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
-    from wheelfit.core.provider_steps import Detector
+    from wheelfit.core.provider_lookup import Detector
     from wheelfit.core.requirements import Requirement
     from wheelfit.core.target import Target
     from wheelfit.resolution.candidates import Candidates

@@ -19,7 +19,7 @@ from wheelfit.testing.repositories import FakeRepository
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wheelfit.core.provider_steps import Detector
+    from wheelfit.core.provider_lookup import Detector
     from wheelfit.resolution.request import GivenWheel, Present
     from wheelfit.resolution.resolution import Resolution
 

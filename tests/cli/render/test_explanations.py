@@ -10,7 +10,7 @@ from wheelfit.cli.output import Output
 from wheelfit.cli.render.explanations import print_explanation
 from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.core.properties import PropertySet
-from wheelfit.core.provider_steps import ProviderPolicy
+from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.core.selection import Outcome, Verdict
 from wheelfit.operations.machine import ChosenMachine
 from wheelfit.resolution.explain import Explanation
