@@ -19,7 +19,7 @@ from wheelfit.building.batch import Outcome, may_pass, run
 from wheelfit.building.batch_record import WorkRecord, digest_of
 from wheelfit.building.executors import open_workers
 from wheelfit.errors import LinkInTheWay, WorkerLost
-from wheelfit.testing.errands import Errand, carry_out
+from wheelfit.testing.batch_items import Errand, carry_out
 from wheelfit_runtime.error_codes import Code
 from wheelfit_runtime.errors import FileProblem, UnexpectedStatus, Unreachable, UserError
 
@@ -355,7 +355,7 @@ import sys
 from pathlib import Path
 from wheelfit.building.executors import open_workers
 from wheelfit.building.batch import run
-from wheelfit.testing.errands import write_slowly
+from wheelfit.testing.batch_items import write_slowly
 
 if __name__ == "__main__":
     with open_workers("processes", jobs=2) as workers:

@@ -21,7 +21,7 @@ from wheelfit.building.variant_wheel import make_variant
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.errors import NeedsExtra, UsageError, WorkerLost
-from wheelfit.testing.errands import Errand, carry_out
+from wheelfit.testing.batch_items import Errand, carry_out
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit_runtime.errors import FileProblem, Unreachable
 
