@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 FOLDER = Path(wheelfit.cli.__file__).parent
 ABOVE = {"cli", "operations", "errors", "error_codes", "wording"}
 EXCEPTIONS = {
-    "options/tables.py": "the values of settings are those of core",
+    "options/file_tables.py": "the values of settings are those of core",
     "options/values.py": "it parses words as the floor does that they are for",
     "configuration.py": "it reads files before any operation runs",
     "main.py": "it looks at its own requirements when an import fails",
