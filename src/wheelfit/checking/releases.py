@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
 from wheelfit.checking.documents.document import check_variant_document
-from wheelfit.checking.documents.lines import with_lines
+from wheelfit.checking.documents.line_numbers import with_lines
 from wheelfit.checking.findings import Place, Severity, first_of, some_of
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.checking.wheels.dependencies import Declared, undeclared_findings

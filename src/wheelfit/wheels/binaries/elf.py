@@ -1,8 +1,8 @@
 """Read ELF files: what they are for, what they need, and which symbols they offer and want.
 
 The one importer of pyelftools, which reads only what it is asked for. It takes a file at its word,
-so it sees it through a `wheelfit.wheels.binaries.window.Window`, which counts; and whatever it
-raises means that the file is not sound.
+so it sees it through a `wheelfit.wheels.binaries.bounded_reader.Window`, which counts; and
+whatever it raises means that the file is not sound.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import NeedsExtra
 from wheelfit.wheels.binaries import fatbin, offload
+from wheelfit.wheels.binaries.bounded_reader import Stream, Unreadable, Window, printable
 from wheelfit.wheels.binaries.facts import (
     ANY_SUFFIX,
     Binary,
@@ -23,8 +24,7 @@ from wheelfit.wheels.binaries.facts import (
     SymbolVersion,
     in_order,
 )
-from wheelfit.wheels.binaries.levels import level_of_bits
-from wheelfit.wheels.binaries.window import Stream, Unreadable, Window, printable
+from wheelfit.wheels.binaries.x86_64_levels import level_of_bits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,12 +11,12 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.binaries.window import Unreadable, printable
+from wheelfit.wheels.binaries.bounded_reader import Unreadable, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.wheels.binaries.window import Window
+    from wheelfit.wheels.binaries.bounded_reader import Window
 
 # The name of the section in ELF, and as much of it as fits into those of PE.
 SECTIONS = frozenset([".hip_fatbin", ".hip_fat"])

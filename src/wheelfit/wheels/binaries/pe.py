@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.wheels.binaries import fatbin, offload
+from wheelfit.wheels.binaries.bounded_reader import Unreadable
 from wheelfit.wheels.binaries.facts import Binary, Format, in_order
-from wheelfit.wheels.binaries.window import Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from wheelfit.wheels.binaries.bounded_reader import Window
     from wheelfit.wheels.binaries.facts import DeviceCode
-    from wheelfit.wheels.binaries.window import Window
 
 MAGIC = b"MZ"
 
