@@ -14,14 +14,14 @@ from packaging.utils import canonicalize_name
 from wheelfit.core.digests import sha256_of
 from wheelfit.errors import SourceOff
 from wheelfit.installation.builds.deferred import DeferredBuilding
-from wheelfit.locking.stand_ins import stand_in_of
-from wheelfit.locking.validators import (
+from wheelfit.locking.freshness import (
     Consulted,
     Validator,
     is_valid,
     request_digest,
     validators,
 )
+from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.indexes import open_indexes, read_settings, tell_later
