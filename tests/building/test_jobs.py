@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel, TunedParts
+from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, TunedParts
 from wheelfit.building.front_end.recipes import Recipe
 from wheelfit.building.front_end.toolchains.rust import CompiledCrates
 from wheelfit.building.front_end.variants import PLAIN, Choice

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.building.front_end.orders import BuiltWheel, TunedParts
+from wheelfit.building.batch_record import digest_of
+from wheelfit.building.front_end.build_orders import BuiltWheel, TunedParts
 from wheelfit.building.matrix import ANY
-from wheelfit.building.work_record import digest_of
 from wheelfit.core.labels import Label
 from wheelfit.core.properties import PropertySet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from wheelfit.building.front_end.orders import BuildOrder
+    from wheelfit.building.front_end.build_orders import BuildOrder
     from wheelfit.building.matrix import Job
     from wheelfit_runtime.errors import WheelfitError
 

@@ -17,14 +17,14 @@ from wheelfit_runtime.wording import count_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from wheelfit.building.batch import Outcome
+    from wheelfit.building.batch_record import WorkRecord
+    from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, TunedParts
     from wheelfit.building.front_end.comparison import ComparedWheels
-    from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel, TunedParts
     from wheelfit.building.front_end.source import Source
     from wheelfit.building.front_end.variants import Choice
     from wheelfit.building.jobs import JobResult
     from wheelfit.building.matrix import Job
-    from wheelfit.building.work import Outcome
-    from wheelfit.building.work_record import WorkRecord
     from wheelfit.core.labels import Label
     from wheelfit.operations.build_request import BuildRequest
     from wheelfit.operations.context import Context, Reporter
@@ -172,8 +172,8 @@ def do_jobs(
     :param jobs: the jobs of the build.
     :param orders: makes as few orders of wheels as possible, of a source distribution.
     """
+    from wheelfit.building.batch import run
     from wheelfit.building.jobs import JobResult
-    from wheelfit.building.work import run
     from wheelfit.operations.executors import open_workers_of
 
     reporter = context.reporter
@@ -335,8 +335,8 @@ def _record(
     items: Sequence[BuildItem], request: BuildRequest, context: Context, target: Path
 ) -> Iterator[WorkRecord[BuildItem, tuple[BuiltWheel, ...]]]:
     """Open the record of earlier runs, which lies beside the wheels."""
+    from wheelfit.building.batch_record import WorkRecord
     from wheelfit.building.jobs import of_record, order_digest, source_digest, to_record
-    from wheelfit.building.work_record import WorkRecord
     from wheelfit.installation.signatures import Seal
     from wheelfit.operations.environments import open_environment_of
     from wheelfit_runtime.platforms.cache_folder import state_folder_of

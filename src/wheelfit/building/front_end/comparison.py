@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.building.front_end.orders import TunedParts, compiles_alike
+from wheelfit.building.front_end.build_orders import TunedParts, compiles_alike
 from wheelfit.building.front_end.toolchains.c_family import USUAL
 from wheelfit.errors import BuildFailed
 from wheelfit.wheels.archive import WheelArchive
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from wheelfit.building.front_end.orders import BuildOrder, BuiltWheel
+    from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel
     from wheelfit.building.front_end.recipes import Recipe
 
 

@@ -10,7 +10,7 @@ from wheelfit_runtime.wording import count_of, listed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from wheelfit.building.front_end.orders import BuiltWheel, TunedParts
+    from wheelfit.building.front_end.build_orders import BuiltWheel, TunedParts
     from wheelfit.building.provider_guide import Guide
     from wheelfit.cli.output import Output, Style
     from wheelfit.operations.abi_bounds import AbiBoundsReport
