@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from wheelfit.building.front_end.build_environment import Compiler
 from wheelfit.building.front_end.flags import flags_of, with_flags
 from wheelfit.building.front_end.toolchains.c_family import base_flags, level_mark
 from wheelfit.building.front_end.toolchains.inputs import BuildInputs, Compiler
