@@ -6,12 +6,13 @@ Of each project the newest wheel that fits this machine is installed into a fold
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from platform import python_version
 
 import pytest
-from packaging.specifiers import SpecifierSet
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import sys_tags
 from packaging.utils import canonicalize_name
 
@@ -38,6 +39,10 @@ NAMES = [
     if not line.startswith("#")
 ]
 SAMPLE = ("numpy", "setuptools")
+TRUE = {("protobuf", "macosx", "platform-too-old"), ("torch", "macosx", "wrong-wheel-tags")}
+"""Errors that have been looked at: a library for macOS 12 in a wheel for 10.9; x86_64 in WHEEL of a
+wheel for arm64, of 2021, the last one below the limit."""
+Rank = Callable[[WheelFilename, File], int | None]
 TAGS = {tag: rank for rank, tag in enumerate(sys_tags())}
 
 
@@ -49,8 +54,30 @@ def sources() -> Iterator[Repository]:
         yield repository
 
 
-def newest(sources: Repository, name: str) -> File | None:
-    """Return the best wheel of the newest final release that has one for this machine."""
+def rank_here(wheel: WheelFilename, file: File) -> int | None:
+    """Return how well a wheel fits this machine, 0 best; None: not at all."""
+    ranks = [TAGS[tag] for tag in wheel.tags if tag in TAGS]
+    try:
+        fits = python_version() in SpecifierSet(file.requires_python or "")
+    except InvalidSpecifier:
+        fits = True  # as installers have it
+    return min(ranks) if ranks and fits else None
+
+
+def rank_on(system: str) -> Rank:
+    """Return a function that ranks the wheels for another system: the newest Python is best."""
+
+    def rank(wheel: WheelFilename, _: File) -> int | None:
+        if not any(system in tag.platform for tag in wheel.tags):
+            return None
+        found = [re.fullmatch(r"cp3(\d+)", tag.interpreter) for tag in wheel.tags]
+        return min(-int(one[1]) if one else 0 for one in found)
+
+    return rank
+
+
+def newest(sources: Repository, name: str, rank: Rank = rank_here) -> File | None:
+    """Return the best wheel of the newest final release that has one for a machine."""
     page = sources.project(canonicalize_name(name))
     assert page is not None
     fitting: list[tuple[WheelFilename, int, File]] = []
@@ -59,11 +86,9 @@ def newest(sources: Repository, name: str) -> File | None:
             wheel = parse_wheel_filename(file.filename)
         except InvalidFilename:
             continue
-        ranks = [TAGS[tag] for tag in wheel.tags if tag in TAGS]
-        if python_version() not in SpecifierSet(file.requires_python or ""):
-            continue
-        if ranks and file.yanked is None and not wheel.version.is_prerelease:
-            fitting.append((wheel, min(ranks), file))
+        own = rank(wheel, file)
+        if own is not None and file.yanked is None and not wheel.version.is_prerelease:
+            fitting.append((wheel, own, file))
     best = max(fitting, key=lambda one: (one[0].version, -one[1]), default=None)
     return None if best is None else best[2]
 
@@ -84,7 +109,8 @@ def install_and_check(sources: Repository, name: str, folder: Path) -> None:
     report = install(request, Context())
     installed = report.decided.planned.install
     assert [pin.filename.text for pin in installed] == [file.filename]
-    found = check_targets(CheckRequest(targets=(str(path),), full=True), Context()).found
+    checked = CheckRequest(targets=(str(path),), full=True, binaries=True)
+    found = check_targets(checked, Context()).found
     assert not found.unchecked
     assert [one for one in found.findings if one.severity is Severity.ERROR] == []
 
@@ -98,5 +124,21 @@ def test_a_few(sources: Repository, name: str, tmp_path: Path) -> None:
 @pytest.mark.corpora
 @pytest.mark.parametrize("name", NAMES)
 def test_all(sources: Repository, name: str, tmp_path: Path) -> None:
-    """B-34: nothing is refused, and nothing called an error, that everybody installs."""
+    """B-34, F-15, B-60: nothing is refused or called an error that everybody installs."""
     install_and_check(sources, name, tmp_path)
+
+
+@pytest.mark.corpora
+@pytest.mark.parametrize("system", ["macosx", "win_amd64", "musllinux"])
+@pytest.mark.parametrize("name", NAMES)
+def test_other_systems(sources: Repository, name: str, system: str, tmp_path: Path) -> None:
+    """F-15, B-60: nothing is called an error in wheels for other systems that is none."""
+    file = newest(sources, name, rank_on(system))
+    if file is None or (file.size or 0) > LARGEST:
+        pytest.skip("no wheel for that system, or a large one")
+    path = sources.download(file, tmp_path)
+    request = CheckRequest(targets=(str(path),), binaries=True)
+    found = check_targets(request, Context()).found
+    assert not found.unchecked
+    errors = {one.code for one in found.findings if one.severity is Severity.ERROR}
+    assert {code for code in errors if (name, system, code) not in TRUE} == set()

@@ -137,6 +137,14 @@ def test_debug_information(tmp_path: Path, size: int, expected: list[str]) -> No
     assert severities(found(tmp_path, "debug-symbols", user=binary)) == expected
 
 
+def test_musl_with_the_unwinder_of_gcc(tmp_path: Path) -> None:
+    """F-15: libgcc has a version GLIBC_2.0 on most machines, which makes no glibc of musl."""
+    versions = {"libgcc_s-85f2cd6d.so.1": ["GCC_3.0", "GLIBC_2.0"]}
+    binary = elf_file(needed=list(versions), versions=versions)
+    tag = "cp313-cp313-musllinux_1_2_x86_64"
+    assert not found(tmp_path, "foreign-binary", tag, user=binary)
+
+
 def test_macos_versions(tmp_path: Path) -> None:
     """F-15: no tag can name the minor of a yearly macOS, so that is a warning."""
     newer = macho_file(minimum=(11, 3))

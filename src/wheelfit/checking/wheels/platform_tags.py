@@ -198,6 +198,7 @@ def _macos_severity(version: tuple[int, int], claim: ClaimedPlatform) -> Severit
 
 _FIRST_YEARLY = 11
 _GLIBC = re.compile(r"GLIBC_(\d{1,3})\.(\d{1,3})(?:\.\d{1,3})?")
+_UNWINDER = "libgcc_s"  # has versions called GLIBC_2.0 of its own, with any C library
 _RELATIVE_RELOCATIONS = "GLIBC_ABI_DT_RELR"  # since 2.36
 
 
@@ -205,6 +206,8 @@ def _glibc(binary: Binary) -> tuple[tuple[int, int], str] | None:
     """Return the newest version of glibc that a binary wants, and how it says so."""
     found = []
     for one in binary.versions:
+        if one.library.startswith(_UNWINDER):
+            continue
         match = _GLIBC.fullmatch(one.name)
         if match is not None:
             found.append(((int(match[1]), int(match[2])), one.name))
