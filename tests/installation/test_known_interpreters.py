@@ -15,7 +15,7 @@ import pytest
 from wheelfit.errors import UnusableInterpreter
 from wheelfit.installation.interpreter import Interpreter, inspect_interpreter
 from wheelfit.installation.known_interpreters import KIND
-from wheelfit.sources.cache import Store, key_of
+from wheelfit.sources.cache import Store, interpreter_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -295,7 +295,7 @@ def test_damaged(
 )
 def test_nonsense(describe: Describing, python: Path, body: bytes) -> None:
     """What has another form is ignored."""
-    describe.store.write(KIND, key_of(KIND, 1, str(python)), {}, body)
+    describe.store.write(KIND, interpreter_key(str(python)), {}, body)
     assert describe.asked(python)
 
 
@@ -306,10 +306,10 @@ def test_nonsense(describe: Describing, python: Path, body: bytes) -> None:
 def test_facts_that_do_not_do(describe: Describing, python: Path, old: str, new: str) -> None:
     """Facts of which something is missing, or of another form, are asked for again."""
     describe(python)
-    entry = describe.store.read(KIND, key_of(KIND, 1, str(python)))
+    entry = describe.store.read(KIND, interpreter_key(str(python)))
     assert entry is not None
     body = entry.body.replace(old.encode(), new.encode(), 1)
     assert body != entry.body
-    describe.store.write(KIND, key_of(KIND, 1, str(python)), {}, body)
+    describe.store.write(KIND, interpreter_key(str(python)), {}, body)
     assert describe.asked(python)
     assert describe(python).launcher == "posix"

@@ -20,7 +20,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.sources.cache import key_of
+from wheelfit.sources.cache import interpreter_key
 from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def recall(path: str, environ: Mapping[str, str], store: Store) -> Mapping[str, 
     :param environ: the variables with which it would be started.
     :param store: where answers are kept.
     """
-    entry = store.read(KIND, key_of(KIND, 1, path))
+    entry = store.read(KIND, interpreter_key(path))
     if entry is None:
         return None
     try:
@@ -87,7 +87,7 @@ def keep(
     if any(known is not None and _latest(known) > began - _JUST_NOW for known in files.values()):
         return
     told = {"circumstances": _circumstances(environ), "files": files, "facts": facts}
-    store.write(KIND, key_of(KIND, 1, path), {}, json.dumps(told, separators=(",", ":")).encode())
+    store.write(KIND, interpreter_key(path), {}, json.dumps(told, separators=(",", ":")).encode())
 
 
 def _circumstances(environ: Mapping[str, str]) -> list[str]:

@@ -43,7 +43,7 @@ from wheelfit.operations.source_builds import (
     source_policy,
     with_consent,
 )
-from wheelfit.sources.cache import Store, key_of
+from wheelfit.sources.cache import Store, lock_key
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import WheelfitError
 from wheelfit_runtime.wording import count_of, listed
@@ -417,7 +417,7 @@ class _Locking:
             self._named_pythons,  # these and the request give the environments
             [self._building.metadata(file).decode(errors="replace") for file in given],
         )
-        return key_of("lock", 3, __version__, asked, sha256_of(self._path.read_bytes()).hex())
+        return lock_key(__version__, asked, sha256_of(self._path.read_bytes()).hex())
 
     @cached_property
     def _named_pythons(self) -> Sequence[Python]:

@@ -5,6 +5,9 @@ not at all (temporary file, then rename), and carries its own checksum, so that
 one damaged by a crash or a full disk reads as absent. Nothing here fails: a
 store that cannot be read or written behaves as if it were empty, and says so. So
 does one that somebody else could have changed (`wheelfit_runtime.platforms.cache_folder`).
+
+The keys stand first: a function for each kind of entry, of all that decides its content. A new
+kind is a function here; the version in it is raised whenever the format of the content changes.
 """
 
 from __future__ import annotations
@@ -45,6 +48,99 @@ def key_of(what: str, version: int, *parts: object) -> str:
     :param parts: all that decides the content, as plain data.
     """
     return json.dumps([what, version, *parts], sort_keys=True, separators=(",", ":"))
+
+
+def page_key(url: str, accept: str, user: str, *, packed: bool) -> str:
+    """Return the key of a page of an index, as the server sent it.
+
+    :param accept: the header ``Accept`` of the request.
+    :param user: the user name that the server is told; empty: none.
+    :param packed: whether the page is kept compressed.
+    """
+    return key_of("packed page" if packed else "page", 1, user, accept, url)
+
+
+def parsed_page_key(wheelfit: str, source: str, stamp: str) -> str:
+    """Return the key of a page that is parsed already.
+
+    :param wheelfit: the version of wheelfit that parsed it.
+    :param source: the name of the repository.
+    :param stamp: of the exact bytes of the page, and where they came from.
+    """
+    return key_of("parsed", 6, wheelfit, source, stamp)
+
+
+def member_key(name: str, sha256: str, url: str) -> str:
+    """Return the key of a member of a remote wheel.
+
+    The URL belongs to it: what one server says about a hash that it need not have is not to be
+    believed of another server's file.
+
+    :param name: the path of the member in the wheel.
+    :param sha256: the promised hash of the wheel.
+    """
+    return key_of("member", 1, name, sha256, url)
+
+
+def wheel_size_key(sha256: str | None, url: str) -> str:
+    """Return the key of the sizes of a remote wheel, packed and unpacked.
+
+    :param sha256: the promised hash of the wheel.
+    """
+    return key_of("size", 1, sha256, url)
+
+
+def local_digest_key(path: Path, found: os.stat_result) -> str:
+    """Return the key of the SHA-256 of a file on this machine.
+
+    :param found: what the system says of the file now.
+    """
+    times = found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return key_of("digest", 1, str(path.absolute()), found.st_dev, found.st_ino, *times)
+
+
+def interpreter_key(path: str) -> str:
+    """Return the key of what an interpreter said of itself.
+
+    :param path: the absolute path by which it is started.
+    """
+    return key_of("interpreters", 1, path)
+
+
+def built_wheel_key(
+    source: object, target: object, settings: Mapping[str, object], environment: object
+) -> str:
+    """Return the key of a wheel that was built from source.
+
+    :param source: what identifies the source tree.
+    :param target: the machine and the interpreter that it is built for.
+    :param settings: the settings of the build backend.
+    :param environment: what the build environment has.
+    """
+    return key_of("built", 1, source, target, dict(settings), environment)
+
+
+def built_metadata_key(
+    source: object, kind: str, target: object, settings: Mapping[str, object]
+) -> str:
+    """Return the key of the metadata that a build backend told.
+
+    :param source: what identifies the source tree.
+    :param kind: whether a wheel or an editable one is asked for.
+    :param target: the machine and the interpreter that it is built for.
+    :param settings: the settings of the build backend.
+    """
+    return key_of("metadata", 1, source, kind, target, dict(settings))
+
+
+def lock_key(wheelfit: str, request: str, sha256: str) -> str:
+    """Return the key of the proof that a lock is up to date.
+
+    :param wheelfit: the version of wheelfit that locked.
+    :param request: the digest of everything that was asked for.
+    :param sha256: of the lock file.
+    """
+    return key_of("lock", 3, wheelfit, request, sha256)
 
 
 _DAY = 24 * 3600.0

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from wheelfit.core.digests import sha256_of
-from wheelfit.sources.cache import key_of
+from wheelfit.sources.cache import page_key
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unexpected
 from wheelfit.sources.memory_cache import Memory
 from wheelfit.sources.urls import origin, redact
@@ -234,8 +234,7 @@ class CachedPages:
         return freshness(copy.headers.get("cache-control", ""))
 
     def _key(self, url: str, accept: str) -> str:
-        what = "packed page" if self.packed else "page"
-        return key_of(what, 1, self.client.user_at(url), accept, url)
+        return page_key(url, accept, self.client.user_at(url), packed=self.packed)
 
 
 class SharedPages(Generic[_T]):

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.core.digests import sha256_of
-from wheelfit.sources.cache import key_of
+from wheelfit.sources.cache import parsed_page_key
 from wheelfit.sources.cached_pages import reliable_for
 from wheelfit.sources.page import NO_HASHES, File, OtherPages, ProjectPage, Status
 from wheelfit.sources.simple_api import parse_page
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _WORTH = 16 << 10  # bytes; a smaller page is parsed in no time
 _KIND = "parsed"
-_FORM = 6  # raised whenever a row changes
+# A change of the row raises the version in `parsed_page_key`.
 _Row: TypeAlias = tuple[
     str,
     str,
@@ -65,7 +65,7 @@ class ParsedPages:
         """
         stamp = stamp_of_answer(answer)
         worth = len(answer.body) >= _WORTH and self._store.keeps
-        key = key_of(_KIND, _FORM, __version__, source, stamp)
+        key = parsed_page_key(__version__, source, stamp)
         entry = self._store.read(_KIND, key) if worth else None
         if entry is not None:
             page = _decoded(entry.body, project, source)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.sources.cache import key_of
+from wheelfit.sources.cache import member_key, wheel_size_key
 from wheelfit.sources.cached_pages import offline
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.connection_limits import Lines
@@ -166,9 +166,7 @@ class RemoteFiles:
         sha256 = file.hashes.get("sha256")
         if sha256 is None:
             return None
-        # The URL belongs to the key: what one server says about a hash that it
-        # need not have is not to be believed of another server's file.
-        entry = self._store.read("members", key_of("member", 1, name, sha256, file.url))
+        entry = self._store.read("members", member_key(name, sha256, file.url))
         if entry is not None:
             return entry.body
         kept = self._kept_wheel(file)
@@ -230,7 +228,7 @@ class RemoteFiles:
         """Keep a member: what has one hash never changes."""
         sha256 = file.hashes.get("sha256")
         if sha256 is not None:
-            self._store.write("members", key_of("member", 1, name, sha256, file.url), {}, body)
+            self._store.write("members", member_key(name, sha256, file.url), {}, body)
 
     # --- sizes ----------------------------------------------------------------------
 
@@ -246,7 +244,7 @@ class RemoteFiles:
                 return size_of_local(kept, unpacked=False)
             if file.size is not None:
                 return FileSize(file.size)
-        key = key_of("size", 1, sha256, file.url)
+        key = wheel_size_key(sha256, file.url)
         entry = self._store.read("members", key) if sha256 is not None else None
         if entry is not None:
             total, inside = map(int, entry.body.split())

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename
-from wheelfit.sources.cache import key_of, mark_used
+from wheelfit.sources.cache import local_digest_key, mark_used
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit_runtime.errors import FileProblem, IntegrityError, InvalidWheel
 from wheelfit_runtime.platforms.cache_folder import unsafe_folder
@@ -361,7 +361,7 @@ class WheelStore:
         """
         if self._by_content:
             return None
-        entry = self._store.read("members", _digest_key(path, found))
+        entry = self._store.read("members", local_digest_key(path, found))
         return None if entry is None else entry.body.decode("ascii", "replace")
 
     def remember_digest(self, path: Path, found: os.stat_result, sha256: str) -> None:
@@ -373,7 +373,7 @@ class WheelStore:
         """
         # Of two changes within one tick of the clock the second would not be seen.
         if self._clock() - max(found.st_mtime, found.st_ctime) > _SETTLED:
-            self._store.write("members", _digest_key(path, found), {}, sha256.encode())
+            self._store.write("members", local_digest_key(path, found), {}, sha256.encode())
 
     def forget(self, sha256: str) -> None:
         """Remove a wheel.
@@ -423,8 +423,3 @@ def _differing(
         plain = parse_wheel_filename(wheel.filename.plain)
         with WheelArchive(source, plain, where=where) as opened:
             return differing_file(wheel, opened)
-
-
-def _digest_key(path: Path, found: os.stat_result) -> str:
-    times = found.st_size, found.st_mtime_ns, found.st_ctime_ns
-    return key_of("digest", 1, str(path.absolute()), found.st_dev, found.st_ino, *times)

@@ -30,7 +30,7 @@ from wheelfit.errors import (
     InvalidSource,
     SourceOff,
 )
-from wheelfit.installation.builds.cache import KIND, BuiltWheel
+from wheelfit.installation.builds.cache import BuiltWheel
 from wheelfit.installation.builds.consent import Consent
 from wheelfit.installation.builds.projects import open_given, open_listed
 from wheelfit.installation.builds.state import state_of
@@ -38,7 +38,7 @@ from wheelfit.projects.backend import Backend, Children
 from wheelfit.projects.static_metadata import core_metadata_of, is_reliable, name_of
 from wheelfit.resolution.listing import made_up_name
 from wheelfit.resolution.request import GivenWheel
-from wheelfit.sources.cache import key_of
+from wheelfit.sources.cache import built_metadata_key, built_wheel_key
 from wheelfit.sources.hash_check import WEAK_HASHES
 from wheelfit.sources.page import File, Origin
 from wheelfit.sources.progress import NO_PROGRESS
@@ -475,8 +475,7 @@ class Building:
             identity = ("archive", sha256, "") if sha256 else None
         if identity is None:
             return None
-        parts = [identity, kind, self._policy.target, dict(self._policy.settings)]
-        return key_of("metadata", 1, *parts)
+        return built_metadata_key(identity, kind, self._policy.target, self._policy.settings)
 
     def _is_too_large(self, product: _Product) -> bool:
         """Return whether an archive is not worth fetching as long as it may not be built."""
@@ -596,8 +595,8 @@ class Building:
         contents = None if product.place is None else product.place.contents
         if project.identity is None or contents is None:
             return None
-        parts = [project.identity, self._policy.target, dict(self._policy.settings), contents]
-        return key_of(KIND, 1, *parts)
+        policy = self._policy
+        return built_wheel_key(project.identity, policy.target, policy.settings, contents)
 
     @staticmethod
     def _check(wheel: BuiltWheel, project: OpenProject) -> bytes:

@@ -46,7 +46,7 @@ class BuiltWheels:
     def find(self, key: str) -> BuiltWheel | None:
         """Return a wheel that is kept, if it still is what it was.
 
-        :param key: as `wheelfit.sources.cache.key_of` gives it.
+        :param key: of `built_wheel_key`.
         """
         entry = self._store.read(KIND, key)
         if entry is None:
@@ -57,7 +57,7 @@ class BuiltWheels:
     def metadata(self, key: str) -> bytes | None:
         """Return the metadata that a backend told.
 
-        :param key: as `wheelfit.sources.cache.key_of` gives it.
+        :param key: of `built_metadata_key`.
         """
         entry = self._store.read(KIND, key)
         return None if entry is None else entry.body
@@ -65,7 +65,7 @@ class BuiltWheels:
     def keep_metadata(self, key: str, data: bytes, about: Mapping[str, object]) -> None:
         """Keep the metadata that a backend told.
 
-        :param key: as `wheelfit.sources.cache.key_of` gives it.
+        :param key: of `built_metadata_key`.
         :param about: what people may want to know of it.
         """
         self._store.write(KIND, key, about, data)
@@ -73,7 +73,7 @@ class BuiltWheels:
     def keep(self, key: str, wheel: BuiltWheel, about: Mapping[str, object]) -> BuiltWheel:
         """Keep a wheel and return where it lies; where that is not possible, as before.
 
-        :param key: as `wheelfit.sources.cache.key_of` gives it.
+        :param key: of `built_wheel_key`.
         :param wheel: it was checked.
         :param about: what people may want to know of it.
         """
