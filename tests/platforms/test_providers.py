@@ -320,6 +320,12 @@ EXCEPTIONS = {
     # CUDA and ROCm, of which wheels contain code that is read, and processes have libraries.
     "checking/wheels/binaries.py": "GPU code in wheels",
     "operations/wheels.py": "GPU code in wheels",
+    "wheels/binaries/offload.py": "GPU code in wheels",
+    "checking/wheels/loading.py": "libraries of drivers, which no wheel brings",
+    # What compilers for GPUs are told.
+    "building/jobs.py": "variables of GPU compilers",
+    "building/front_end/finishing.py": "GPU code that was asked for",
+    "building/front_end/toolchains/gpus.py": "variables of GPU compilers",
     "wheels/binaries/properties.py": "GPU code in wheels",
     "cli/render/diagnosis.py": "versions of CUDA and ROCm of installed packages",
     "operations/diagnosis.py": "versions of CUDA and ROCm of installed packages",

@@ -83,7 +83,7 @@ class TestBash:
             (["install", "--link"], "--link-mode"),
             (["install", "--link-mode", ""], "auto reflink hardlink copy"),
             (["install", "--link-mode", "=", "h"], "hardlink"),
-            (["check", "--profile", ""], "uv pypi"),
+            (["check", "--profile", ""], "conda-forge internal pypi uv"),
             (["install", "--max-download", ""], ""),
             (["sync", "--prefix", "wall"], "walls"),
             (["install", "-r", "wall"], "wall paper.toml walls"),

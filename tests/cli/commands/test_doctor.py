@@ -309,6 +309,7 @@ class TestDriver:
             environ = fake_driver.environ(cuda=cuda, devices=devices, **settings)
             for name, value in {**environ, "LD_LIBRARY_PATH": str(fake_driver.folder)}.items():
                 monkeypatch.setenv(name, value)
+            monkeypatch.setenv("PATH", str(Path(sys.executable).parent))  # no tool of a vendor
 
         return change
 
