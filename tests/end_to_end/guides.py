@@ -58,7 +58,7 @@ def follow(section: Section, folder: Path, cache: Path) -> None:
             cwd=folder,
             env={
                 **os.environ,
-                "COLUMNS": "100",
+                "COLUMNS": "200",
                 "NO_COLOR": "1",
                 "WHEELFIT_CACHE_DIR": str(cache),
                 "WHEELFIT_CONFIG_FILE": os.devnull,

@@ -51,6 +51,14 @@ def needs(*programs: str) -> None:
             pytest.skip(f"needs {program}")
 
 
+def needs_libraries(*names: str) -> None:
+    """Skip a test where a library cannot be linked (Debian: libopenblas-dev, libblis-dev)."""
+    for name in names:
+        words = ["gcc", "-shared", "-o", os.devnull, f"-l{name}"]
+        if subprocess.run(words, capture_output=True, check=False).returncode:
+            pytest.skip(f"needs lib{name}")
+
+
 GPUS = sections("build-for-gpus.md")
 LANGUAGES = sections("build-other-languages.md")
 LONG = pytest.mark.backends_long
@@ -82,11 +90,20 @@ def test_cuda(backend: str, folder: Path, cache: Path, wheelfit: Callable[..., s
     [
         ("Rust with maturin", ["cargo"]),
         pytest.param("Rust beside C with setuptools", ["cargo", "gcc"], marks=LONG),
+        ("Fortran and BLAS with Meson", ["gcc", "gfortran", "pkg-config"]),
+        pytest.param("Cython", ["gcc"], marks=LONG),
+        pytest.param("pybind11", ["g++"], marks=LONG),
+        pytest.param("nanobind", ["g++"], marks=LONG),
+        pytest.param("cffi", ["gcc"], marks=LONG),
+        pytest.param("Go", ["gcc", "go"], marks=LONG),
+        pytest.param("Zig", [], marks=LONG),
     ],
 )
 def test_languages(section: str, programs: list[str], folder: Path, cache: Path) -> None:
     """B-26: every compiler of a project gets the flags of its variant."""
     needs(*programs)
+    if "BLAS" in section:
+        needs_libraries("openblas", "blis")
     follow(LANGUAGES[section], folder, cache)
 
 

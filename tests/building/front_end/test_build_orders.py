@@ -5,19 +5,24 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
-from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, orders_for
+from wheelfit.building.front_end.build_orders import (
+    BuildOrder,
+    BuiltWheel,
+    compiles_alike,
+    orders_for,
+)
 from wheelfit.building.front_end.recipes import Recipe, Recipes
 from wheelfit.building.front_end.variants import PLAIN, Choice
 from wheelfit.core.labels import NULL, Label
 from wheelfit.core.properties import PropertySet, parse_property
 
 V3 = Choice(Label("v3"), PropertySet([parse_property("x86_64 :: level :: v3")]))
-V3_MKL = Choice(
-    Label("v3_mkl"),
-    PropertySet(map(parse_property, ("x86_64 :: level :: v3", "blas :: library :: mkl"))),
+V3_GNU = Choice(
+    Label("v3_gnu"),
+    PropertySet(map(parse_property, ("x86_64 :: level :: v3", "openmp :: provider :: gnu"))),
 )
 NOTHING = Choice(NULL)
-ALL = (PLAIN, NOTHING, V3, V3_MKL)
+ALL = (PLAIN, NOTHING, V3, V3_GNU)
 ORDER = BuildOrder(Path("project"), (), Recipe())
 
 
@@ -33,24 +38,32 @@ def test_all_alike() -> None:
 
 def test_flags_tell_apart() -> None:
     """Flags are those of the properties; equal ones are built together."""
-    assert sets(Recipes(), Recipe(flags=True)) == [(PLAIN, NOTHING), (V3, V3_MKL)]
+    assert sets(Recipes(), Recipe(flags=True)) == [(PLAIN, NOTHING), (V3, V3_GNU)]
     assert sets(Recipes(every=Recipe(flags=True)), Recipe(flags=None)) == [
-        (PLAIN, NOTHING), (V3, V3_MKL),
+        (PLAIN, NOTHING), (V3, V3_GNU),
     ]  # fmt: skip
     words = Recipes(variants={Label("v3"): Recipe(words=("-O3",))})
-    assert sets(words) == [(PLAIN, NOTHING, V3_MKL), (V3,)]
+    assert sets(words) == [(PLAIN, NOTHING, V3_GNU), (V3,)]
+
+
+def test_other_libraries_tell_apart() -> None:
+    """A variant that is linked with another library is a build of its own."""
+    mkl = Choice(Label("mkl"), PropertySet([parse_property("blas :: library :: mkl")]))
+    orders = orders_for(ORDER, (PLAIN, mkl), Recipes(), Recipe(flags=True))
+    assert [order.choices for order in orders] == [(PLAIN,), (mkl,)]
+    assert compiles_alike(*orders)  # so the code for processors need not be compared
 
 
 def test_settings_and_variables_tell_apart() -> None:
     """A recipe of its own is a build of its own; the same said twice is not."""
     own = {
         Label("v3"): Recipe({"a": "b"}),
-        Label("v3_mkl"): Recipe(environment={"A": "b"}),
+        Label("v3_gnu"): Recipe(environment={"A": "b"}),
         NULL: Recipe({}),
     }
-    assert sets(Recipes(variants=own)) == [(PLAIN, NOTHING), (V3,), (V3_MKL,)]
-    same = {Label("v3"): Recipe({"a": "b"}), Label("v3_mkl"): Recipe({"a": "b"})}
-    assert sets(Recipes(variants=same)) == [(PLAIN, NOTHING), (V3, V3_MKL)]
+    assert sets(Recipes(variants=own)) == [(PLAIN, NOTHING), (V3,), (V3_GNU,)]
+    same = {Label("v3"): Recipe({"a": "b"}), Label("v3_gnu"): Recipe({"a": "b"})}
+    assert sets(Recipes(variants=same)) == [(PLAIN, NOTHING), (V3, V3_GNU)]
     assert sets(Recipes(variants=same), Recipe({"a": "c"})) == [ALL]  # the command line counts
 
 

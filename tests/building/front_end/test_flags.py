@@ -11,11 +11,13 @@ import pytest
 
 from wheelfit.building.front_end.flags import flags_of, with_flags
 from wheelfit.building.front_end.toolchains.c_family import base_flags, level_mark
+from wheelfit.building.front_end.toolchains.go import GO
 from wheelfit.building.front_end.toolchains.inputs import BuildInputs, Compiler
 from wheelfit.core.properties import PropertySet, parse_property
 from wheelfit_runtime.errors import InvalidConfiguration
 
 INTEL = {"platform_machine": "x86_64", "sys_platform": "linux"}
+_OTHERS = ("CARGO_", "CGO_", "GO")
 ARM = {"platform_machine": "arm64", "sys_platform": "darwin"}
 
 
@@ -58,12 +60,40 @@ def test_the_lowest_counts(texts: list[str], flag: str) -> None:
     assert flags_of(properties(*texts), INTEL) == (flag,)
 
 
+@pytest.mark.parametrize(
+    ("text", "variable"),
+    [
+        ("x86_64 :: level :: v1", ("GOAMD64", "v1")),
+        ("x86_64 :: level :: v4", ("GOAMD64", "v4")),
+        ("aarch64 :: version :: 8a", ("GOARM64", "v8.0")),
+        ("aarch64 :: version :: 9.0a", ("GOARM64", "v9.0")),
+    ],
+)
+def test_go(text: str, variable: tuple[str, str]) -> None:
+    """Go has variables for levels, and those of cgo begin with what it has unasked."""
+    machine = ARM if text.startswith("aarch64") else INTEL
+    environ = with_flags(BuildInputs({"PATH": ""}, machine=machine), properties(text)).environ
+    name, value = variable
+    assert environ[name] == value
+    flag = flags_of(properties(text), machine)[0]
+    assert environ["CGO_CFLAGS"] == environ["CGO_CXXFLAGS"] == f"-O2 -g {flag}"
+    assert flags_of(properties(text), machine, [GO])[-1] == f"{name}={value}"
+
+
+def test_zig() -> None:
+    """The compiler of Zig for C has names of its own for processors."""
+    environ = {"CC": "python -m ziglang cc", "PATH": ""}
+    assert told(environ, properties("x86_64 :: level :: v3"))["CFLAGS"] == "-mcpu=x86_64_v3"
+    found = told(environ, properties("aarch64 :: version :: 8.2a"), machine=ARM)
+    assert found["CFLAGS"] == "-mcpu=generic+v8_2a"
+
+
 def told(
     environ: dict[str, str], wanted: PropertySet, *further: str, machine: dict[str, str] = INTEL
 ) -> Mapping[str, str]:
-    """Return the environment of a build, without what concerns cargo."""
+    """Return the environment of a build, without what concerns Rust and Go."""
     inputs = with_flags(BuildInputs(environ, machine=machine, backend="mesonpy"), wanted, further)
-    return {name: text for name, text in inputs.environ.items() if not name.startswith("CARGO_")}
+    return {name: text for name, text in inputs.environ.items() if not name.startswith(_OTHERS)}
 
 
 def test_languages() -> None:

@@ -21,6 +21,7 @@ from wheelfit.building.front_end.dialects import DIALECTS, afresh, dialect_of, h
 from wheelfit.building.front_end.finishing import CURRENT, finish, look_into, with_dependencies
 from wheelfit.building.front_end.flags import flags_of, with_flags
 from wheelfit.building.front_end.source import open_source
+from wheelfit.building.front_end.toolchains.go import GO
 from wheelfit.building.front_end.toolchains.inputs import BUILD_SYSTEMS, BuildInputs
 from wheelfit.building.front_end.toolchains.rust import RUST, compiled_crates
 from wheelfit.building.provider_answers import ask_providers, plugin_names, plugin_requirements
@@ -464,7 +465,8 @@ class _Work:
         )
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        used = () if raw.crates is None else (RUST,)
+        used = [RUST] if raw.crates is not None else []
+        used += [GO] if (self.source.folder / "go.mod").exists() else []
         derived = flags_of(choice.properties, machine, used) if order.recipe.flags else ()
         return BuiltWheel(
             path,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wheelfit.building.front_end.toolchains.blas import contradictions, wanted_library
 from wheelfit.building.variant_wheel import make_variant
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity
@@ -17,6 +19,7 @@ from wheelfit.core.markers import VariantContext
 from wheelfit.errors import BuildFailed, InvalidFilename, NeedsExtra
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.instructions import counted_binaries
+from wheelfit.wheels.binaries.reading import binaries_of
 from wheelfit.wheels.binaries.unguarded import claimed_level, unguarded_code
 from wheelfit.wheels.rewrite import Writing, rewrite
 from wheelfit_runtime.errors import IntegrityError
@@ -133,6 +136,7 @@ def finish(
             hint=wrong[0].remedy,
         )
     notes += notes_above_level(path, choice.properties)
+    notes += _notes_about_blas(path, choice.properties)
     # What is odd about the document was told before anything was built.
     notes += [
         f"{one.member}: {one.message}" if one.member else one.message
@@ -174,6 +178,14 @@ def _resolved(source: Path, folder: Path, epoch: int | None) -> Path:
     destination = folder / source.name
     rewrite(source, destination, replace_members={member: resolved}, writing=Writing(epoch=epoch))
     return destination
+
+
+def _notes_about_blas(path: Path, properties: PropertySet) -> Iterator[str]:
+    """Yield which libraries load another BLAS than the wheel claims."""
+    if wanted_library(properties) is None:
+        return
+    with suppress(NeedsExtra), WheelArchive(path) as archive:
+        yield from contradictions(binaries_of(archive), properties)
 
 
 _MOST_BYTES = 8 << 20

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelfit.building.front_end.toolchains.blas import BLAS
 from wheelfit.building.front_end.toolchains.c_family import C_FAMILY, C, base_flags
+from wheelfit.building.front_end.toolchains.go import GO
 from wheelfit.building.front_end.toolchains.gpus import CUDA, HIP
 from wheelfit.building.front_end.toolchains.rust import RUST
 
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
     from wheelfit.building.front_end.toolchains.inputs import BuildInputs, Toolchain
     from wheelfit.core.properties import PropertySet
 
-TOOLCHAINS = (C_FAMILY, RUST, CUDA, HIP)
-_FOR_PROCESSORS = (C_FAMILY, RUST)
+TOOLCHAINS = (C_FAMILY, RUST, GO, CUDA, HIP, BLAS)
+_FOR_PROCESSORS = (C_FAMILY, RUST, GO)
 
 
 def flags_of(

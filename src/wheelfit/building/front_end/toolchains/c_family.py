@@ -105,6 +105,8 @@ def add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
         return inputs
     if inputs.is_windows:
         return inputs.appended("CL", flags)
+    if "zig" in inputs.environ.get("CC", ""):
+        flags = tuple(map(_as_zig_spells, flags))
     option = _linker_option(properties, inputs)
     base = base_flags(inputs)
     for variable in C:
@@ -112,6 +114,19 @@ def add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
     for variable in _FORTRAN:
         inputs = inputs.appended(variable, flags)
     return inputs.appended("LDFLAGS", [option]) if option else inputs
+
+
+def _as_zig_spells(flag: str) -> str:
+    """Return a flag for ``zig cc``, which has names of its own for processors.
+
+    >>> _as_zig_spells("-march=x86-64-v3"), _as_zig_spells("-march=armv8.2-a")
+    ('-mcpu=x86_64_v3', '-mcpu=generic+v8_2a')
+    """
+    name = flag.removeprefix("-march=")
+    if name.startswith("armv"):
+        version = name.removeprefix("armv").removesuffix("-a").replace(".", "_")
+        return f"-mcpu=generic+v{version}a"
+    return f"-mcpu={name.replace('-', '_')}"
 
 
 def _check(namespace: str, value: str, flag: str, inputs: BuildInputs) -> None:

@@ -1,0 +1,114 @@
+"""BLAS and LAPACK: which library a variant is linked with, as an option of Meson and of CMake.
+
+NumPy, SciPy and others call the options of Meson ``blas`` and ``lapack``, with the name by which
+Meson or pkg-config knows the library. ``FindBLAS`` and ``FindLAPACK`` of CMake read ``BLA_VENDOR``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit.building.front_end.toolchains.inputs import Toolchain
+from wheelfit_runtime.patterns import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from wheelfit.building.front_end.toolchains.inputs import BuildInputs
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.wheels.binaries.facts import Binaries
+
+_FEATURES = {("blas_lapack", "provider"), ("blas", "library"), ("blas_lapack", "library")}
+_OPTION = pattern(r"\boption\(\s*['\"](blas|lapack)['\"]")
+
+
+@dataclass(frozen=True, slots=True)
+class BlasLibrary:
+    """An implementation of BLAS."""
+
+    vendor: str
+    """What CMake calls it."""
+    file: str
+    """What the name of its library begins with."""
+    has_lapack: bool = True
+
+
+LIBRARIES: Mapping[str, BlasLibrary] = {
+    "accelerate": BlasLibrary("Apple", "Accelerate"),
+    "blis": BlasLibrary("FLAME", "libblis", has_lapack=False),
+    "mkl": BlasLibrary("Intel10_64lp", "libmkl_"),
+    "openblas": BlasLibrary("OpenBLAS", "libopenblas"),
+}
+"""By the value of the property, which is also what Meson calls it."""
+_REPACKED = "libscipy_open"
+"""What the builds of OpenBLAS begin with that NumPy and SciPy take from the package index."""
+
+
+def wanted_library(properties: PropertySet) -> str | None:
+    """Return the library that properties ask for; None: none that is known, or several.
+
+    >>> from wheelfit.core.properties import PropertySet, parse_property
+    >>> wanted_library(PropertySet([parse_property("blas_lapack :: provider :: mkl")]))
+    'mkl'
+    """
+    values = {
+        value
+        for feature, values in properties.features()
+        if (feature.namespace, feature.name) in _FEATURES
+        for value in values
+    }
+    return next(iter(values)) if len(values) == 1 and values <= LIBRARIES.keys() else None
+
+
+def _words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ...]:
+    name = wanted_library(properties)
+    return () if name is None else (f"blas={name}",)
+
+
+def _add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
+    name = wanted_library(properties)
+    if name is None:
+        return inputs
+    library = LIBRARIES[name]
+    inputs = inputs.with_variable("BLA_VENDOR", library.vendor)
+    if inputs.backend == "scikit_build_core.build":
+        return inputs.with_setting("cmake.define.BLA_VENDOR", library.vendor)
+    if inputs.backend == "mesonpy":
+        options = [one for one in _declared(inputs) if one == "blas" or library.has_lapack]
+        if options:
+            return inputs.with_setup_args(*(f"-D{option}={name}" for option in options))
+    return inputs
+
+
+def _declared(inputs: BuildInputs) -> Iterator[str]:
+    """Yield the options that a project of Meson has, which refuses any other."""
+    for file in ("meson.options", "meson_options.txt"):
+        path = inputs.project / file
+        if path.is_file():
+            yield from _OPTION.findall(path.read_text("utf-8", "replace"))
+            return
+
+
+def contradictions(binaries: Binaries, properties: PropertySet) -> Iterator[str]:
+    """Yield which libraries load another BLAS than the one that is claimed, one sentence each.
+
+    What is linked statically is not seen.
+    """
+    claimed = wanted_library(properties)
+    if claimed is None:
+        return
+    for binary in binaries:
+        loaded = {name: _implementation(name) for name in binary.needed}
+        others = [name for name, one in loaded.items() if one not in (None, claimed)]
+        if others and claimed not in loaded.values():
+            yield f"{binary.member} loads {others[0]}, and the wheel claims {claimed}"
+
+
+def _implementation(file: str) -> str | None:
+    if file.startswith(_REPACKED):
+        return "openblas"
+    return next((name for name, one in LIBRARIES.items() if one.file in file), None)
+
+
+BLAS = Toolchain(_words, _add)

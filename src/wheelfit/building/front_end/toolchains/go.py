@@ -1,0 +1,53 @@
+"""Go: levels of processors, which its compiler reads from variables, and flags for C in packages.
+
+``GOARM64`` is heard since Go 1.23; before, code was for every 64-bit Arm processor.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.building.front_end.toolchains import c_family
+from wheelfit.building.front_end.toolchains.c_family import level_of
+from wheelfit.building.front_end.toolchains.inputs import Toolchain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit.building.front_end.toolchains.inputs import BuildInputs
+    from wheelfit.core.properties import PropertySet
+
+_USUAL = "-O2 -g"
+"""What Go gives to compilers of C where nothing is set."""
+
+
+def variables(properties: PropertySet) -> Mapping[str, str]:
+    """Return what Go reads for properties.
+
+    >>> from wheelfit.core.properties import PropertySet, parse_property
+    >>> variables(PropertySet([parse_property("aarch64 :: version :: 8.2a")]))
+    {'GOARM64': 'v8.2'}
+    """
+    found = {}
+    if level := level_of(properties, "x86_64"):
+        found["GOAMD64"] = level
+    if version := level_of(properties, "aarch64"):
+        number = version.removesuffix("a")
+        found["GOARM64"] = f"v{number if '.' in number else f'{number}.0'}"
+    return found
+
+
+def _words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(f"{name}={value}" for name, value in variables(properties).items())
+
+
+def _add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
+    for name, value in variables(properties).items():
+        inputs = inputs.with_variable(name, value)
+    for name in ("CGO_CFLAGS", "CGO_CXXFLAGS"):
+        if not inputs.is_windows and (words := c_family.words(properties, inputs.machine)):
+            inputs = inputs.appended(name, words, base=_USUAL)
+    return inputs
+
+
+GO = Toolchain(_words, _add, is_named_when_used=True)
