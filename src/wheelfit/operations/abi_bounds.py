@@ -61,6 +61,7 @@ class AbiBoundsReport:
             "version": 1,
             "consumer": str(self.consumer),
             "project": self.project or None,
+            "interface": bounds.interface or None,
             "libraries": list(bounds.libraries),
             "symbols": list(bounds.symbols),
             "releases": [
@@ -71,6 +72,7 @@ class AbiBoundsReport:
                     "missing_libraries": list(one.missing_libraries),
                     "missing_symbols": list(one.missing_symbols),
                     "changed": one.changed or None,
+                    "refusal": one.refusal or None,
                 }
                 for one in bounds.releases
             ],
@@ -98,6 +100,7 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
     from contextlib import ExitStack
     from pathlib import Path
 
+    from wheelfit.building.abi.numpy_api import NUMPY, numpy_bounds
     from wheelfit.building.abi.release_comparison import find_program, look
     from wheelfit.core.properties import parse_namespace
     from wheelfit.core.versions import parse_version
@@ -116,9 +119,13 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
     with ExitStack() as stack:
         scratch = stack.enter_context(scratch_folder())
         releases = _Releases(request, context, consumer, stack, scratch)
-        found = look(
+        against = releases.find()
+        found = None
+        if releases.project == NUMPY:
+            found = numpy_bounds(consumer, against, exports)
+        found = found or look(
             consumer,
-            releases.find(),
+            against,
             exports,
             scratch,
             program=find_program(),
@@ -361,4 +368,6 @@ def verdict_in_words(one: ReleaseVerdict) -> str:
         reasons.append(f"lacks {names}{f' (and {more} more)' if more > 0 else ''}")
     if one.changed:
         reasons.append(f"changed {one.changed}")
+    if one.refusal:
+        reasons.append(one.refusal)
     return f"{one.version}: {'; '.join(reasons) or 'fits'}"

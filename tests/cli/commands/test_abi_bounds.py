@@ -74,6 +74,30 @@ def test_a_name_without_an_index(consumer: Path, run: Runner) -> None:
     assert "project:NAME" in error["hint"]
 
 
+def test_the_api_of_numpy(tmp_path: Path, run: Runner) -> None:
+    """B-61: of NumPy versions are enough, so none of its wheels is fetched."""
+    folder = tmp_path / "numpy"
+    for version in ("1.24.4", "1.26.4", "2.1.0"):
+        build_wheel(folder, "numpy", version, files={"numpy/core.so": elf_file()}, tag=TAG)
+    text = b"\0numpy._core._multiarray_umath\0(NumPy 1.25) but the running NumPy has C-API version"
+    files = {"user/_native.so": elf_file(sections={".rodata": text})}
+    wheel = build_wheel(tmp_path, "user", "1.0", files=files, tag=TAG)
+    with RecordingIndex(folder) as index:
+        words = ["--against", "project:numpy", "--index-url", index.url, "--no-cache-dir"]
+        said = run("abi", "bounds", wheel, *words)
+        assert not [one for one in index.requests if one.path.endswith(".whl")]
+    assert said.out.splitlines() == [
+        f"{wheel.name} uses the C API of NumPy",
+        "  1.24.4: is older than the C API of 1.25",
+        "  1.26.4: fits",
+        "  2.1.0: fits",
+        "properties:",
+        "  abi_dependency :: numpy :: 1.26",
+        "  abi_dependency :: numpy :: 2.1",
+        "requirement: numpy>=1.26.4",
+    ]
+
+
 def test_index(dist: Path, consumer: Path, run: Runner) -> None:
     """B-61: the same from an index, whose wheels are fetched one by one."""
     with RecordingIndex(dist) as index:

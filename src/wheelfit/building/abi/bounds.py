@@ -54,11 +54,13 @@ class ReleaseVerdict:
     missing_libraries: tuple[str, ...] = ()
     missing_symbols: tuple[str, ...] = ()
     changed: str = ""
+    refusal: str = ""
+    """Why it does not fit, where that is not a question of symbols."""
 
     @property
     def fits(self) -> bool:
         """Whether nothing is known that stands against it."""
-        return not (self.missing_libraries or self.missing_symbols or self.changed)
+        return not (self.missing_libraries or self.missing_symbols or self.changed or self.refusal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ class Bounds:
     """Of ``abi_dependency``: the releases that fit (P-47)."""
     unknown: tuple[str, ...] = ()
     """Symbols that nothing that was looked at offers, and that no version binds to a library."""
+    interface: str = ""
+    """What the consumer uses, where that is no library, as ``the C API of NumPy``."""
 
     @property
     def first(self) -> Version | None:

@@ -143,10 +143,8 @@ def show_bounds(report: AbiBoundsReport, output: Output) -> None:
 
 def _lines(report: AbiBoundsReport) -> Iterator[str]:
     bounds, feature = report.found.bounds, report.feature
-    count = len(bounds.symbols)
-    yield (
-        f"{report.consumer.name} uses {count_of(count, 'symbol')} of {', '.join(bounds.libraries)}"
-    )
+    symbols = f"{count_of(len(bounds.symbols), 'symbol')} of {', '.join(bounds.libraries)}"
+    yield f"{report.consumer.name} uses {bounds.interface or symbols}"
     for one in bounds.releases:
         yield f"  {verdict_in_words(one)}"
     if feature:

@@ -1,0 +1,128 @@
+"""Derive which releases of NumPy offer the C API that something was compiled for (B-61).
+
+The API is a table of pointers that a module fetches when it is imported, so there are no symbols.
+What NumPy's headers compile into the module tells as much: the message for a refused import names
+the oldest release whose API will do, and headers of NumPy 2 look for the table where that has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from wheelfit.building.abi.bounds import Bounds, ReleaseVerdict
+from wheelfit.building.abi.release_comparison import FoundBounds
+from wheelfit.core.abi_exports import values_for
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.binaries.reading import unpacked_binaries
+from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.patterns import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from wheelfit.building.abi.release_comparison import Release
+    from wheelfit.core.abi_exports import AbiExports
+
+NUMPY = "numpy"
+_TABLE, _TABLE_OF_TWO = b"numpy.core._multiarray_umath", b"numpy._core._multiarray_umath"
+_WANTED = pattern(rb"\(NumPy (\d{1,4}\.\d{1,4})\+?\) but the running NumPy has C-API version")
+_PIECE, _OVERLAP = 8 << 20, 256
+_TWO = 2
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyApi:
+    """The C API of NumPy that something wants."""
+
+    oldest: Version | None
+    """The oldest release whose API will do; None: headers before NumPy 1.25 do not say."""
+    knows_two: bool
+    """Whether it was compiled with headers of NumPy 2, which work with NumPy 1 too."""
+
+    def refusal(self, version: Version) -> str:
+        """Return why a release does not do; empty if it does."""
+        if self.oldest is not None and version.release[:2] < self.oldest.release[:2]:
+            return f"is older than the C API of {self.oldest}"
+        if version.major >= _TWO and not self.knows_two:
+            return "has another C API than NumPy 1"
+        return ""
+
+
+def read_numpy_api(path: Path) -> NumpyApi | None:
+    """Return the C API that a wheel or a library wants; None: it uses none.
+
+    :raises FileProblem: it cannot be read.
+    :raises InvalidWheel: the wheel is not sound.
+    """
+    found = [api for file in _binaries(path) if (api := _read(file)) is not None]
+    if not found:
+        return None
+    known = [api.oldest for api in found if api.oldest is not None]
+    return NumpyApi(max(known, default=None), all(api.knows_two for api in found))
+
+
+def _binaries(path: Path) -> Iterator[BinaryIO]:
+    if path.suffix == ".whl":
+        with WheelArchive(path) as archive:
+            for _, file in unpacked_binaries(archive):
+                yield file
+        return
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        message = f"it cannot be read: {error.strerror or type(error).__name__}"
+        raise FileProblem(message, where=str(path)) from error
+
+
+def _read(file: BinaryIO) -> NumpyApi | None:
+    file.seek(0)
+    end, uses, knows_two = b"", False, False
+    oldest: Version | None = None
+    while piece := file.read(_PIECE):
+        data = end + piece
+        knows_two = knows_two or _TABLE_OF_TWO in data
+        uses = uses or knows_two or _TABLE in data
+        if (match := _WANTED.search(data)) is not None:
+            oldest = Version(match[1].decode("ascii"))
+        end = data[-_OVERLAP:]
+    return NumpyApi(oldest, knows_two) if uses else None
+
+
+def numpy_bounds(
+    consumer: Path, releases: Iterable[Release], exports: AbiExports
+) -> FoundBounds | None:
+    """Return with which releases of NumPy something works; no release is fetched for that.
+
+    :param releases: each version once, the oldest first.
+    :return: None if it does not use the C API.
+    :raises FileProblem: it cannot be read.
+    :raises InvalidWheel: the wheel is not sound.
+    """
+    api = read_numpy_api(consumer)
+    if api is None:
+        return None
+    verdicts = tuple(
+        ReleaseVerdict(one.version, one.origin, refusal=api.refusal(one.version))
+        for one in releases
+    )
+    fits = {one.version: one.fits for one in verdicts}
+    bounds = Bounds((), (), verdicts, values_for(fits, exports), interface="the C API of NumPy")
+    return FoundBounds(bounds, tuple(_undecided(api, verdicts)))
+
+
+def _undecided(api: NumpyApi, verdicts: Sequence[ReleaseVerdict]) -> Iterator[str]:
+    """Yield what the binary does not say."""
+    if api.oldest is None:
+        yield (
+            "it was compiled with headers before NumPy 1.25, which do not name the oldest release "
+            "that will do: older ones may be too old"
+        )
+    if api.knows_two and any(one.version.major > _TWO for one in verdicts):
+        yield "whether releases after NumPy 2 keep its C API cannot be known from the binary"
+    yield "functions that Python code calls were not looked at, only the C API"
