@@ -85,6 +85,15 @@ def test_cuda(backend: str, folder: Path, cache: Path, wheelfit: Callable[..., s
     }
 
 
+@LONG
+def test_hip(folder: Path, cache: Path) -> None:
+    """B-60: clang makes of each label the code for AMD's GPUs that it claims."""
+    needs("hipcc")
+    section = GPUS["With HIP"]
+    assert section.commands.pop(0)[0].startswith("sudo apt-get")
+    follow(section, folder, cache)
+
+
 @pytest.mark.parametrize(
     ("section", "programs"),
     [

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -183,6 +185,42 @@ def test_windows(level: str, option: str | None) -> None:
     }
     assert told({}, properties(), "/fp:fast", machine=WINDOWS) == {"CL": "/fp:fast"}
     assert flags_of(wanted, WINDOWS) == ((option,) if option else ())
+
+
+@pytest.mark.parametrize(
+    ("level", "own", "registers"),
+    [
+        ("v1", [], "xmm"),
+        ("v3", [], "ymm"),
+        ("v4", [], "zmm"),
+        ("v3", ["/arch:AVX512"], "zmm"),  # what a project says for a file counts more
+    ],
+)
+def test_what_reads_it(level: str, own: list[str], registers: str, tmp_path: Path) -> None:
+    """A compiler with the options of Microsoft's hears the variable, whoever calls it."""
+    programs = map(shutil.which, ("clang-cl", "clang-cl-19", "clang-cl-15"))
+    program = next(filter(None, programs), None)
+    if program is None or shutil.which("objdump") is None:
+        pytest.skip("needs clang-cl and objdump")
+    (tmp_path / "fast.c").write_text(
+        "void scaled(int *__restrict out, const int *__restrict in, int factor, int count)\n"
+        "{ for (int i = 0; i < count; i++) out[i] += in[i] * factor; }\n"
+    )
+    inputs = BuildInputs(dict(os.environ), machine=WINDOWS)
+    environ = with_flags(inputs, properties(f"x86_64 :: level :: {level}")).environ
+    words = [
+        program,
+        "--target=x86_64-pc-windows-msvc",
+        "/O2",
+        *own,
+        "/clang:-mprefer-vector-width=512",
+    ]
+    subprocess.run([*words, "/c", "fast.c"], cwd=tmp_path, env=environ, check=True)
+    done = subprocess.run(
+        ["objdump", "-d", tmp_path / "fast.obj"], capture_output=True, text=True, check=True
+    )
+    widest = next(one for one in ("zmm", "ymm", "xmm") if one in done.stdout)
+    assert widest == registers
 
 
 @pytest.mark.parametrize(
