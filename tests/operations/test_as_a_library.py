@@ -12,7 +12,7 @@ from wheelfit.operations.bundle import BundleRequest, VerifyRequest, bundle, ver
 from wheelfit.operations.context import Context
 from wheelfit.operations.explain import ExplainRequest, explain, overview
 from wheelfit.operations.export import ExportRequest, export
-from wheelfit.operations.installed import ListRequest, list_installed
+from wheelfit.operations.list import ListRequest, list_installed
 from wheelfit.operations.lock import LockRequest, lock
 from wheelfit.operations.tree import TreeRequest, tree
 from wheelfit.testing.index import RecordingIndex

@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.installation.dependencies import InstalledNeeds
 from wheelfit.operations.environments import open_environment_of
-from wheelfit.operations.installed import project_folder
+from wheelfit.operations.list import project_folder
 from wheelfit.operations.requests import EnvironmentOptions, MachineOptions
 from wheelfit_runtime.errors import UserError
 

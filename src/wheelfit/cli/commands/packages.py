@@ -56,7 +56,7 @@ def _list(arguments: Namespace, output: Output, context: Context) -> int:
         outdated = list_outdated(request_of(OutdatedRequest, arguments), context)
         text.show_outdated(outdated, output)
         return 0
-    from wheelfit.operations.installed import ListRequest, list_installed
+    from wheelfit.operations.list import ListRequest, list_installed
 
     text.show_installed(list_installed(request_of(ListRequest, arguments), context), output)
     return 0

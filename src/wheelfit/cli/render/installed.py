@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.installed import project_folder
+from wheelfit.operations.list import project_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.dependencies import Need
     from wheelfit.installation.installed import Installed
     from wheelfit.operations.freeze import FreezeReport
-    from wheelfit.operations.installed import InstalledReport
+    from wheelfit.operations.list import InstalledReport
     from wheelfit.operations.outdated import OutdatedReport
     from wheelfit.operations.show import PackageDetails, PackageVariant, ShowReport
     from wheelfit.operations.why import Link, WhyReport
