@@ -17,7 +17,7 @@ from wheelfit.installation.plan import Plan
 from wheelfit.operations.changes import Crossed, Decided, Present, decided, in_peace
 from wheelfit.operations.context import Context
 from wheelfit.operations.install import InstallRequest
-from wheelfit.operations.selection_session import Opened, open_for_choice
+from wheelfit.operations.selection_session import SelectionSession, open_for_choice
 from wheelfit.resolution.resolution import Resolution
 from wheelfit.testing.wheels import build_wheel
 
@@ -62,31 +62,31 @@ class TestRefusals:
         (target / "demo-1.dist-info" / "RECORD").unlink()
         return target
 
-    def decide(self, opened: Opened, present: Present) -> None:
+    def decide(self, opened: SelectionSession, present: Present) -> None:
         """Decide that the package goes."""
         plan = Plan(remove=present.installed)
         decided(plan, Resolution(()), present, opened, lambda _: False)
 
     @pytest.fixture
-    def opened(self, target: Path) -> Opened:
+    def opened(self, target: Path) -> SelectionSession:
         """Return everything that a command opens."""
         request = InstallRequest(no_index=True, target=str(target), requirements=("demo",))
         return open_for_choice(request, Context(), changes=True)
 
-    def test_so_it_is(self, opened: Opened) -> None:
+    def test_so_it_is(self, opened: SelectionSession) -> None:
         """What is still so when nobody is at work is refused."""
         present = Present(opened.environment.installed(), ())
         with opened, pytest.raises(NotRemovable):
             self.decide(opened, present)
 
-    def test_so_it_was(self, opened: Opened, target: Path) -> None:
+    def test_so_it_was(self, opened: SelectionSession, target: Path) -> None:
         """What was so in the middle of another's work is looked at again."""
         present = Present(opened.environment.installed(), ())
         (target / "demo-1.dist-info").rename(target / "demo-2.dist-info")
         with opened, pytest.raises(Crossed):
             self.decide(opened, present)
 
-    def test_back_again(self, opened: Opened, target: Path) -> None:
+    def test_back_again(self, opened: SelectionSession, target: Path) -> None:
         """What was away for a moment only, and is back as it was, is looked at again."""
 
         class Returning(Environment):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.operations.context import Context, Reporter
-    from wheelfit.operations.selection_session import Opened
+    from wheelfit.operations.selection_session import SelectionSession
     from wheelfit.resolution.resolution import Pin, Resolution
 
 _ROUNDS = 10
@@ -179,7 +179,7 @@ def _staging(folder: Path, *, is_needed: bool) -> Iterator[Path | None]:
 
 
 def _fetched(
-    request: DownloadRequest, opened: Opened, staging: Path | None, reporter: Reporter
+    request: DownloadRequest, opened: SelectionSession, staging: Path | None, reporter: Reporter
 ) -> Resolution:
     """Resolve, and fetch the files; a wheel that is not what it was chosen for gives way."""
     from wheelfit.operations.downloads import download as fetch
@@ -221,7 +221,7 @@ def _fetched(
     )
 
 
-def _resolved(request: DownloadRequest, opened: Opened, reporter: Reporter) -> Resolution:
+def _resolved(request: DownloadRequest, opened: SelectionSession, reporter: Reporter) -> Resolution:
     from wheelfit.operations.source_builds import with_consent
     from wheelfit.resolution.request import Request
     from wheelfit.resolution.resolver import resolve
@@ -246,7 +246,7 @@ def _resolved(request: DownloadRequest, opened: Opened, reporter: Reporter) -> R
     )
 
 
-def _write_documents(pins: Iterable[Pin], opened: Opened, staging: Path) -> None:
+def _write_documents(pins: Iterable[Pin], opened: SelectionSession, staging: Path) -> None:
     """Write the variant documents of releases, by which variants are chosen from the folder."""
     for pin in pins:
         if pin.label is None:

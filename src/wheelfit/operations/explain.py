@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.builds.deferred import DeferredBuilding
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.operations.selection_session import Opened
+    from wheelfit.operations.selection_session import SelectionSession
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.explain import Explanation
     from wheelfit.resolution.joint_choice import Held
@@ -175,7 +175,7 @@ def _check(request: ExplainRequest) -> None:
         )
 
 
-def _apart(opened: Opened) -> tuple[list[Explanation], Candidates]:
+def _apart(opened: SelectionSession) -> tuple[list[Explanation], Candidates]:
     """Return an explanation of each project by itself, and the candidates to explain it."""
     from wheelfit.resolution.explain import explain_project, explain_release
 
@@ -214,7 +214,7 @@ def _without_consent(
 
 
 def _together(
-    request: ExplainRequest, opened: Opened, reporter: Reporter
+    request: ExplainRequest, opened: SelectionSession, reporter: Reporter
 ) -> tuple[list[Explanation], Candidates, tuple[Held, ...], list[str]]:
     """Return the explanations, candidates, agreements and warnings of a resolution."""
     from wheelfit.operations.source_builds import with_consent
@@ -253,7 +253,7 @@ def _together(
     return explanations, candidates, resolution.held, list(map(str, cautions))
 
 
-def _mixtures(explanations: Iterable[Explanation], opened: Opened) -> Iterator[str]:
+def _mixtures(explanations: Iterable[Explanation], opened: SelectionSession) -> Iterator[str]:
     """Yield warnings of builds that are best for each project and do not go together."""
     from wheelfit.resolution.joint_choice import Chosen, held_by
 
@@ -296,14 +296,14 @@ def _missing_accelerator(
     return None if refused is None else f"{refused.message} ({refused.note})"
 
 
-def _constraints(opened: Opened) -> list[Requirement]:
+def _constraints(opened: SelectionSession) -> list[Requirement]:
     """Return the constraints that apply to the Python in use."""
     environment = opened.candidates.target.environment
     limits = [asked.requirement for asked in opened.wanted.constraints]
     return [limit for limit in limits if limit.applies(environment)]
 
 
-def _wheels_and_others(opened: Opened) -> tuple[list[GivenWheel], list[Requirement]]:
+def _wheels_and_others(opened: SelectionSession) -> tuple[list[GivenWheel], list[Requirement]]:
     """Return what is asked for: wheels by their URL, and requirements without one."""
     from wheelfit.resolution.request import given_wheel
 
@@ -318,7 +318,7 @@ def _wheels_and_others(opened: Opened) -> tuple[list[GivenWheel], list[Requireme
 
 
 def _given(
-    opened: Opened, wheels: Iterable[GivenWheel]
+    opened: SelectionSession, wheels: Iterable[GivenWheel]
 ) -> Iterator[tuple[Candidates, WheelFilename]]:
     """Yield wheels that the user named, each with candidates in which it is its project's only."""
     from wheelfit.core.filename import parse_wheel_filename
@@ -332,7 +332,7 @@ def _given(
         yield candidates, filename
 
 
-def _asked(opened: Opened) -> list[Asked]:
+def _asked(opened: SelectionSession) -> list[Asked]:
     """Return the requirements after overrides and exclusions."""
     from wheelfit.resolution.overrides import Replacements
 
@@ -343,7 +343,7 @@ def _asked(opened: Opened) -> list[Asked]:
     return [one for asked in wanted.requirements for one in replacements.instead(asked)]
 
 
-def _releases(opened: Opened) -> Iterator[tuple[Candidates, Release]]:
+def _releases(opened: SelectionSession) -> Iterator[tuple[Candidates, Release]]:
     from wheelfit.errors import NoSolution
     from wheelfit.resolution.overview import newest_release
 

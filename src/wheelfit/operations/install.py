@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.change_reports import ChangeReport
     from wheelfit.operations.changes import Decided
     from wheelfit.operations.context import Context, Reporter
-    from wheelfit.operations.selection_session import Opened
+    from wheelfit.operations.selection_session import SelectionSession
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.request import Request
     from wheelfit.resolution.resolution import Resolution
@@ -93,7 +93,7 @@ def _why_nothing(request: InstallRequest, decision: Decided) -> str:
     return "the files ask for nothing"
 
 
-def _decide(request: InstallRequest, opened: Opened, reporter: Reporter) -> Decided:
+def _decide(request: InstallRequest, opened: SelectionSession, reporter: Reporter) -> Decided:
     """Resolve, and see that the result is what was wished and can be where it shall be."""
     from wheelfit.installation.plan import plan
     from wheelfit.operations.source_builds import with_consent
@@ -118,7 +118,9 @@ def _decide(request: InstallRequest, opened: Opened, reporter: Reporter) -> Deci
     return decided(planned, resolution, present, opened, agreed)
 
 
-def _companions(request: InstallRequest, opened: Opened, present: Present) -> Companions | None:
+def _companions(
+    request: InstallRequest, opened: SelectionSession, present: Present
+) -> Companions | None:
     """Return what is exchanged together with the builds whose exchange is asked for, if any is."""
     from packaging.utils import canonicalize_name
 
@@ -135,7 +137,10 @@ def _companions(request: InstallRequest, opened: Opened, present: Present) -> Co
 
 
 def _request(
-    request: InstallRequest, opened: Opened, present: Present, companions: Companions | None
+    request: InstallRequest,
+    opened: SelectionSession,
+    present: Present,
+    companions: Companions | None,
 ) -> Request:
     from wheelfit.core.requirements import Requirement
     from wheelfit.installation.installed import by_name
@@ -189,7 +194,7 @@ def _request(
 # --- variants that are installed -------------------------------------------------------------
 
 
-def _named(opened: Opened) -> frozenset[NormalizedName]:
+def _named(opened: SelectionSession) -> frozenset[NormalizedName]:
     """Return the projects that the user named."""
     return frozenset(asked.requirement.name for asked in opened.wanted.requirements)
 
@@ -201,13 +206,13 @@ def _upgraded(request: InstallRequest) -> frozenset[NormalizedName]:
     return frozenset(map(canonicalize_name, request.upgrade_package))
 
 
-def _is_only_refit(request: InstallRequest, opened: Opened) -> bool:
+def _is_only_refit(request: InstallRequest, opened: SelectionSession) -> bool:
     wanted = opened.wanted
     return bool(request.refit) and not (wanted.requirements or wanted.wheels or wanted.sources)
 
 
 def _as_requested_before(
-    request: InstallRequest, opened: Opened, present: Present, resolution: Resolution
+    request: InstallRequest, opened: SelectionSession, present: Present, resolution: Resolution
 ) -> Resolution:
     """Keep what the user once asked for marked as such, and nothing that is only exchanged."""
     from wheelfit.installation.installed import by_name
@@ -222,7 +227,7 @@ def _as_requested_before(
 
 
 def _held(
-    request: InstallRequest, opened: Opened, present: Present
+    request: InstallRequest, opened: SelectionSession, present: Present
 ) -> Mapping[NormalizedName, tuple[Label, PropertySet]]:
     """Return the builds that newer releases shall have too, where they have them and it fits.
 
@@ -245,7 +250,7 @@ def _held(
 
 def _agreed(
     request: InstallRequest,
-    opened: Opened,
+    opened: SelectionSession,
     candidates: Candidates,
     companions: Companions | None,
 ) -> Callable[[VariantChange], bool]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.installation.installed import Installed
     from wheelfit.operations.context import Context
-    from wheelfit.operations.selection_session import Opened
+    from wheelfit.operations.selection_session import SelectionSession
     from wheelfit_runtime.errors import NetworkError
 
 
@@ -115,7 +115,9 @@ def list_outdated(request: OutdatedRequest, context: Context) -> OutdatedReport:
     )
 
 
-def _newer(entry: Installed, opened: Opened) -> OutdatedPackage | Literal["unknown"] | None:
+def _newer(
+    entry: Installed, opened: SelectionSession
+) -> OutdatedPackage | Literal["unknown"] | None:
     """Return the newest release of a package if it is newer than what is installed."""
     from wheelfit.core.requirements import Requirement
     from wheelfit.errors import NoSolution

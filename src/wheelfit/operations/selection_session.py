@@ -52,7 +52,7 @@ class FromRequirements(
     refit: bool = False
 
 
-class Opened(NamedTuple):
+class SelectionSession(NamedTuple):
     """Hold everything a choice is made with."""
 
     environment: Environment
@@ -101,7 +101,7 @@ def open_for_choice(
     changes: bool,
     may_be_own: bool = True,
     python: Version | None = None,
-) -> Opened:
+) -> SelectionSession:
     """Open what the options name; no source is asked and nothing is detected yet.
 
     :param request: what to choose, and for which machine.
@@ -170,7 +170,7 @@ def open_for_choice(
         knows_needs=building.knows_needs,
     )
     prereleases = request.pre or rules.pre or any(file.pre for file in wanted.files)
-    return Opened(
+    return SelectionSession(
         environment,
         machine,
         repository,
