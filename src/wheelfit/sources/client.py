@@ -176,9 +176,9 @@ class Client:
         """
         if self._patience is None:
             return response
-        from wheelfit.sources.response_deadline import Hurried  # noqa: PLC0415 - servers only are impatient
+        from wheelfit.sources.response_deadline import ResponseWithDeadline  # noqa: PLC0415 - servers only are impatient
 
-        return Hurried(response, self._patience)
+        return ResponseWithDeadline(response, self._patience)
 
     def wait_after(self, attempt: int, interrupted: Interrupted, url: str) -> None:
         """Wait before a broken transfer is taken up again.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.transport import Response
 
 
-class Hurried:
+class ResponseWithDeadline:
     """Show a response whose body ends after a while: a `Response`.
 
     Who sends a byte now and then would hold whoever waits for him for ever.
