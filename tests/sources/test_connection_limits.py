@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from wheelfit.sources.connection_limits import Lines
+from wheelfit.sources.connection_limits import ConnectionLimits
 from wheelfit.sources.urls import origin
 
 SERVER = origin("https://files.example/")
@@ -12,7 +12,7 @@ SERVER = origin("https://files.example/")
 
 def test_not_more_than_allowed() -> None:
     """Each server gets its number and not one more."""
-    lines = Lines(2)
+    lines = ConnectionLimits(2)
     first = lines.take(SERVER)
     second = lines.take_another(SERVER)
     assert second is not None
@@ -26,7 +26,7 @@ def test_not_more_than_allowed() -> None:
 
 def test_a_file_comes_before_more_connections_for_another() -> None:
     """While a file waits for its first connection, no other file gets one more."""
-    lines = Lines(1)
+    lines = ConnectionLimits(1)
     line = lines.take(SERVER)
     taken = threading.Event()
 

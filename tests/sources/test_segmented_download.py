@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import pytest
 
 from wheelfit.errors import TooLarge
-from wheelfit.sources.connection_limits import Lines
+from wheelfit.sources.connection_limits import ConnectionLimits
 from wheelfit.sources.download_budget import Budget
 from wheelfit.sources.downloads import Download
 from wheelfit.sources.page import File
@@ -106,7 +106,7 @@ def fetch(make_client: Any, target: BinaryIO) -> Callable[..., tuple[Any, Counte
         file: File, use: Callable[[ByteSource], Any] = whole, pace: Pace = SEVERAL, **how: Any
     ) -> tuple[Any, Counted]:
         progress = Counted()
-        how = {"lines": Lines(), **how}
+        how = {"lines": ConnectionLimits(), **how}
         download = Download(make_client(), file, progress, pace=pace, **how)
         result = download.read_by(only(use), target)
         target.seek(0)
@@ -194,7 +194,7 @@ def test_several_connections(server: Any, fetch: Any) -> None:
 @pytest.mark.parametrize("most", [1, 2])
 def test_bounded_connections(server: Any, fetch: Any, most: int) -> None:
     """There are never more than allowed."""
-    fetch(wheel(server), lines=Lines(most))
+    fetch(wheel(server), lines=ConnectionLimits(most))
     assert server.connections <= most
 
 

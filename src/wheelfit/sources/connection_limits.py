@@ -37,7 +37,7 @@ class Line:
         self.give_back()
 
 
-class Lines:
+class ConnectionLimits:
     """Count the connections to each server; a file that waits for its first one comes first.
 
     :param most: how many each server gets.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.sources.arriving_file import ArrivingFile
 from wheelfit.sources.client import unexpected
-from wheelfit.sources.connection_limits import Lines
+from wheelfit.sources.connection_limits import ConnectionLimits
 from wheelfit.sources.download_budget import Budget
 from wheelfit.sources.hash_check import Check
 from wheelfit.sources.segmented_download import LARGE, Pace, Segments, StartOver
@@ -70,7 +70,7 @@ class Download:
         file: File,
         progress: Progress,
         budget: Budget | None = None,
-        lines: Lines | None = None,
+        lines: ConnectionLimits | None = None,
         *,
         ranges: bool = True,
         pace: Pace = _ANY_PACE,
@@ -78,7 +78,7 @@ class Download:
         self._client = client
         self._file = file
         self._budget = budget or Budget()
-        self._lines = lines or Lines()
+        self._lines = lines or ConnectionLimits()
         self._pace = pace
         self._where = redact(file.url)
         # Whether bytes of two requests were joined unchecked.

@@ -12,7 +12,7 @@ from wheelfit.sources.cache import Store
 from wheelfit.sources.cached_pages import CachedPages
 from wheelfit.sources.certificates import check_named, checking_context, trusting_context
 from wheelfit.sources.client import Client
-from wheelfit.sources.connection_limits import Lines
+from wheelfit.sources.connection_limits import ConnectionLimits
 from wheelfit.sources.credentials import Credentials, read_netrc
 from wheelfit.sources.file_readers import AllFiles
 from wheelfit.sources.find_links import DirectoryIndex, FileIndex, LinkPage
@@ -265,7 +265,7 @@ def open_web(
         progress=progress,
         most=most,
         wheels=wheels,
-        lines=Lines(settings.connections),
+        lines=ConnectionLimits(settings.connections),
         named=named,
         named_whole=named_whole,
     )

@@ -12,7 +12,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import member_key, wheel_size_key
 from wheelfit.sources.cached_pages import offline
 from wheelfit.sources.client import unexpected
-from wheelfit.sources.connection_limits import Lines
+from wheelfit.sources.connection_limits import ConnectionLimits
 from wheelfit.sources.download_budget import Budget
 from wheelfit.sources.hash_check import check_bytes, digest_checked
 from wheelfit.sources.local_files import (
@@ -74,7 +74,7 @@ class RemoteFiles:
         progress: Progress = NO_PROGRESS,
         most: int | None = None,
         wheels: WheelStore | None = None,
-        lines: Lines | None = None,
+        lines: ConnectionLimits | None = None,
         named: Iterable[str] = (),
         named_whole: bool = False,
     ) -> None:
@@ -85,7 +85,7 @@ class RemoteFiles:
         self._note = note
         self._progress = progress
         self._budget = Budget(most)
-        self._lines = lines or Lines()
+        self._lines = lines or ConnectionLimits()
         self._without_ranges: set[Origin] = set()
         self._lock = threading.Lock()
         self._named = frozenset(named)

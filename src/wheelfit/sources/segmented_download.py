@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from wheelfit.sources.client import Client
-    from wheelfit.sources.connection_limits import Line, Lines
+    from wheelfit.sources.connection_limits import ConnectionLimits, Line
     from wheelfit.sources.download_budget import Budget
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
@@ -113,7 +113,7 @@ class Segments:
         *,
         progress: Progress,
         budget: Budget,
-        lines: Lines,
+        lines: ConnectionLimits,
         pace: Pace,
     ) -> None:
         self._client = client
