@@ -11,7 +11,7 @@ from wheelfit.core.degradations import TOLD
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import NoSolution
 from wheelfit.resolution.catalogue import Catalogue, needs_of
-from wheelfit.resolution.no_match import Lack, unknown_project
+from wheelfit.resolution.no_match import NoMatch, unknown_project
 from wheelfit.resolution.prefetch import Lookahead
 from wheelfit.resolution.release_choice import passed_over
 from wheelfit.resolution.request import Request
@@ -225,7 +225,7 @@ def explain_project(
             explanation = explain_choice(candidates, candidates.choice(name, version))
             return _with_notes(explanation, notes, listing)
         passed.append(candidates.choice(name, version))
-    lack = Lack(catalogue, prereleases=prereleases)
+    lack = NoMatch(catalogue, prereleases=prereleases)
     if (unknown := lack.unknown_label(name, need.versions)) is not None:
         raise unknown
     members = need.versions.members(listing.releases)

@@ -173,10 +173,10 @@ class HeldBackSearch:
             for term in fact.terms
         ):
             return ""
-        from wheelfit.resolution.no_match import Lack  # noqa: PLC0415 - start-up
+        from wheelfit.resolution.no_match import NoMatch  # noqa: PLC0415 - start-up
 
         others = [fact for fact in facts if fact not in said]
-        knowledge = Lack(self._catalogue, prereleases=self._prereleases)
+        knowledge = NoMatch(self._catalogue, prereleases=self._prereleases)
         own = [
             fact
             for fact in others

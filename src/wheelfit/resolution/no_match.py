@@ -47,7 +47,7 @@ def unknown_project(name: NormalizedName, candidates: Candidates) -> ProjectNotF
     )
 
 
-class Lack:
+class NoMatch:
     """Implement ``Knowledge``, and remember which releases to explain.
 
     :param catalogue: what the solver was told.

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.choice_context import ChoiceContext
     from wheelfit.resolution.joint_choice import Held
-    from wheelfit.resolution.no_match import Lack
+    from wheelfit.resolution.no_match import NoMatch
     from wheelfit.resolution.proof import Step
     from wheelfit.resolution.request import Present, Request
     from wheelfit.resolution.solver import Solved
@@ -595,9 +595,9 @@ class _Resolving:
     def _explained(
         self, top: Step, catalogue: Catalogue, roots: Sequence[Need]
     ) -> NoFit | HashMismatch:
-        from wheelfit.resolution.no_match import Lack, unknown_project  # noqa: PLC0415 - start-up
+        from wheelfit.resolution.no_match import NoMatch, unknown_project  # noqa: PLC0415 - start-up
 
-        lack = Lack(catalogue, prereleases=self._request.prereleases)
+        lack = NoMatch(catalogue, prereleases=self._request.prereleases)
         nothing = [fact for fact in top.facts() if fact.kind is Kind.NOTHING]
         asked = {need.package.name for need in roots}
         for fact in nothing:
@@ -630,7 +630,7 @@ class _Resolving:
         error.essence = essence(top, lack)
         return error
 
-    def _told(self, top: Step, lack: Lack, catalogue: Catalogue, roots: Sequence[Need]) -> str:
+    def _told(self, top: Step, lack: NoMatch, catalogue: Catalogue, roots: Sequence[Need]) -> str:
         """Tell a proof; a long one begins with the newest release of what was asked for."""
         if not is_long(top):
             return tell(top, lack)
