@@ -107,7 +107,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Acts:
+class HostingApi:
     """The acts on an index beside uploading, for one request.
 
     Each of ``files``, ``stages`` and ``tokens`` takes the method and the words of the address; it

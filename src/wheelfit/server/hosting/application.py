@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.errors import StorageUnavailable, UploadRefused
 from wheelfit.server.hosting.access import Denied, denial, secret_of, visitor
-from wheelfit.server.hosting.api import Acts, JsonBody, Rules, read_body
+from wheelfit.server.hosting.api import HostingApi, JsonBody, Rules, read_body
 from wheelfit.server.hosting.page_cache import HotPages
 from wheelfit.server.hosting.public_errors import discreet
 from wheelfit.server.messages import STRICT, Answer
@@ -251,7 +251,7 @@ class HostedIndex:
             return Answer.text(415, "a request to the API needs Content-Type: application/json")
         who = self._visitor(request, takes_basic=False)
         body = read_body(request) if request.method == "POST" else JsonBody({})
-        acts = Acts(self._store, self._rules, self._now, who, body)
+        acts = HostingApi(self._store, self._rules, self._now, who, body)
         result = acts.do(request.method, words)
         if result is None:
             return Answer.text(404, "there is no such act, or not with this method")
