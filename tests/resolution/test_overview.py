@@ -10,7 +10,7 @@ from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import NoSolution
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
-from wheelfit.resolution.overview import Onlooker, Overview, newest_release, overview
+from wheelfit.resolution.overview import Overview, OverviewHost, newest_release, overview
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.wheels import release_document
@@ -50,14 +50,14 @@ def newest(requirement: str, *, prereleases: bool = False) -> str:
     return str(newest_release(candidates(), wanted, prereleases=prereleases).version)
 
 
-def onlooker(name: str, *versions: str, python: str | None = None) -> Onlooker:
+def onlooker(name: str, *versions: str, python: str | None = None) -> OverviewHost:
     """Return a described machine with some driver."""
     detector = FixedDetector({"nvidia": {"cuda_version_lower_bound": list(versions)}})
     target = linux_target(python or "3.11.7", name=name)
-    return Onlooker(name, "", target, detector, any_python=python is None)
+    return OverviewHost(name, "", target, detector, any_python=python is None)
 
 
-def seen(*onlookers: Onlooker) -> Overview:
+def seen(*onlookers: OverviewHost) -> Overview:
     """Return what machines see of the newest release."""
     source = candidates()
     wanted = parse_requirement("torch", allow_variant_markers=False)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wheelfit.checking.indexes.reachability import Machines
     from wheelfit.core.document import VariantDocument
     from wheelfit.operations.context import Context
-    from wheelfit.resolution.overview import Onlooker
+    from wheelfit.resolution.overview import OverviewHost
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +67,9 @@ def _machines(request: CheckIndexRequest, context: Context) -> Machines:
     from wheelfit.operations.overview_hosts import onlookers
 
     current = open_environment_of(request, context.environ, may_be_own=True).target()
-    known: dict[str, Onlooker] = {}
+    known: dict[str, OverviewHost] = {}
 
-    def machines(document: VariantDocument) -> Iterator[Onlooker]:
+    def machines(document: VariantDocument) -> Iterator[OverviewHost]:
         return onlookers(document, current, context.environ, context.reporter, known=known)
 
     return machines

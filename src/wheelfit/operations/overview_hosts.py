@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.host_file import HostDetector
 from wheelfit.operations.hosts import open_host, own_hosts
 from wheelfit.operations.text import in_one_line
-from wheelfit.resolution.overview import Onlooker
+from wheelfit.resolution.overview import OverviewHost
 from wheelfit.resolution.preset_hosts import presets_for
 from wheelfit_runtime.errors import UserError
 
@@ -26,8 +26,8 @@ def onlookers(
     reporter: Reporter,
     *,
     rocm_same_major: bool = False,
-    known: dict[str, Onlooker] | None = None,
-) -> Iterator[Onlooker]:
+    known: dict[str, OverviewHost] | None = None,
+) -> Iterator[OverviewHost]:
     """Yield the machines for which a release is judged: the user's own, then presets.
 
     Of the presets those that differ in what the labels ask for, with the versions of CUDA and
@@ -51,7 +51,7 @@ def onlookers(
             if name in own:  # a preset that cannot be is none
                 reporter.warn(in_one_line(f"{name} is not asked: {error.message}"))
             continue
-        known[name] = Onlooker(
+        known[name] = OverviewHost(
             name,
             host.words,
             host.file.target(current, name),

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Onlooker:
+class OverviewHost:
     """Hold a machine that is only described."""
 
     name: str
@@ -165,7 +165,7 @@ def overview(
     candidates: Candidates,
     release: Release,
     metadata: ReleaseMetadata | None = None,
-    onlookers: Iterable[Onlooker] = (),
+    onlookers: Iterable[OverviewHost] = (),
 ) -> Overview:
     """Describe every label of a release.
 
@@ -254,7 +254,7 @@ class _Looking:
         used = () if document is None else document.variants.values()
         self._namespaces = namespaces_used(used)
 
-    def taken_by(self, onlooker: Onlooker) -> Wheel | None:
+    def taken_by(self, onlooker: OverviewHost) -> Wheel | None:
         """Return the wheel that a machine would take; None when none fits it."""
         document, support = self._metadata.document, None
         if document is not None:
@@ -277,7 +277,7 @@ class _Looking:
         )
         return None if selection.chosen is None else self._wheels[selection.chosen.text]
 
-    def _fitting(self, onlooker: Onlooker) -> TagPreference:
+    def _fitting(self, onlooker: OverviewHost) -> TagPreference:
         tags = onlooker.target.tags
         if not onlooker.any_python:
             return tags
@@ -285,7 +285,7 @@ class _Looking:
         fitting = [tag for tag in self._tags if tag.platform in ranks]
         return TagPreference(tuple(sorted(fitting, key=lambda tag: ranks[tag.platform])))
 
-    def _refused(self, onlooker: Onlooker) -> Iterator[tuple[str, str]]:
+    def _refused(self, onlooker: OverviewHost) -> Iterator[tuple[str, str]]:
         """Yield wheels that are out by their listing entry, with the reason."""
         all_yanked = all(wheel.is_yanked for wheel in self._release.wheels)
         for wheel in self._release.wheels:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from wheelfit.checking.releases import ReleaseFacts
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
-    from wheelfit.resolution.overview import Onlooker
+    from wheelfit.resolution.overview import OverviewHost
 
-    Machines = Callable[[VariantDocument], Iterable[Onlooker]]
+    Machines = Callable[[VariantDocument], Iterable[OverviewHost]]
 
 
 _NAMED = 5
@@ -100,7 +100,7 @@ def _reach(document: VariantDocument, tags: dict[Label, set[Tag]], machines: Mac
 
 
 def _in_order(
-    document: VariantDocument, machine: Onlooker, tags: dict[Label, set[Tag]]
+    document: VariantDocument, machine: OverviewHost, tags: dict[Label, set[Tag]]
 ) -> Iterator[Label]:
     support = support_for(
         document,
@@ -115,7 +115,7 @@ def _in_order(
             yield ranked.label
 
 
-def _places(tags: set[Tag], machine: Onlooker) -> frozenset[str]:
+def _places(tags: set[Tag], machine: OverviewHost) -> frozenset[str]:
     """Return the kinds of interpreters of a machine that tags are for."""
     platforms = {tag.platform for tag in machine.target.tags} | {"any"}
     return frozenset(f"{tag.interpreter}-{tag.abi}" for tag in tags if tag.platform in platforms)

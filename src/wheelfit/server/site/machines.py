@@ -19,7 +19,7 @@ from wheelfit.core.host_file import HostDetector, HostInterpreter
 from wheelfit.core.host_file_mapping import parse_host_file
 from wheelfit.errors import StorageUnavailable
 from wheelfit.locking.environments import environments_for
-from wheelfit.resolution.overview import Onlooker
+from wheelfit.resolution.overview import OverviewHost
 from wheelfit.resolution.preset_hosts import host_of_preset, presets_for
 from wheelfit.server.store.blobs import draft_in
 from wheelfit.server.uploads.form import FormLimits, read_form
@@ -77,7 +77,7 @@ def usual_target() -> Target:
     return _target(_usual_python())
 
 
-def onlookers(document: VariantDocument | None) -> Iterator[Onlooker]:
+def onlookers(document: VariantDocument | None) -> Iterator[OverviewHost]:
     """Yield the machines that are asked what they would take of a release."""
     for name in presets_for(document):
         found = _onlooker(name)
@@ -86,7 +86,7 @@ def onlookers(document: VariantDocument | None) -> Iterator[Onlooker]:
 
 
 @lru_cache(maxsize=1024)
-def _onlooker(name: str) -> Onlooker | None:
+def _onlooker(name: str) -> OverviewHost | None:
     """Return a machine by its preset; None of one that cannot be."""
     try:
         preset = compose([name])
@@ -94,7 +94,9 @@ def _onlooker(name: str) -> Onlooker | None:
         return None
     file, _ = host_of_preset(preset)
     target = file.target(usual_target(), name)
-    return Onlooker(name, preset.words, target, HostDetector(file, name, "preset"), any_python=True)
+    return OverviewHost(
+        name, preset.words, target, HostDetector(file, name, "preset"), any_python=True
+    )
 
 
 def machine_of_preset(name: str, python: str, wheels: Iterable[frozenset[Tag]]) -> Machine:
