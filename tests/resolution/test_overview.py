@@ -57,11 +57,11 @@ def onlooker(name: str, *versions: str, python: str | None = None) -> OverviewHo
     return OverviewHost(name, "", target, detector, any_python=python is None)
 
 
-def seen(*onlookers: OverviewHost) -> Overview:
+def seen(*overview_hosts: OverviewHost) -> Overview:
     """Return what machines see of the newest release."""
     source = candidates()
     wanted = parse_requirement("torch", allow_variant_markers=False)
-    return overview(source, newest_release(source, wanted), None, onlookers)
+    return overview(source, newest_release(source, wanted), None, overview_hosts)
 
 
 def test_which_release() -> None:

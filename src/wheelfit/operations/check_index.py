@@ -64,13 +64,13 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
 def _machines(request: CheckIndexRequest, context: Context) -> Machines:
     """Return a function that yields the machines for which a document is judged."""
     from wheelfit.operations.environments import open_environment_of
-    from wheelfit.operations.overview_hosts import onlookers
+    from wheelfit.operations.overview_hosts import overview_hosts
 
     current = open_environment_of(request, context.environ, may_be_own=True).target()
     known: dict[str, OverviewHost] = {}
 
     def machines(document: VariantDocument) -> Iterator[OverviewHost]:
-        return onlookers(document, current, context.environ, context.reporter, known=known)
+        return overview_hosts(document, current, context.environ, context.reporter, known=known)
 
     return machines
 

@@ -135,7 +135,7 @@ def overview(request: ExplainRequest, context: Context) -> OverviewReport:
 
     :raises WheelfitError: there is no release, or something cannot be read.
     """
-    from wheelfit.operations.overview_hosts import onlookers
+    from wheelfit.operations.overview_hosts import overview_hosts
     from wheelfit.resolution.overview import metadata_of
     from wheelfit.resolution.overview import overview as overview_of
 
@@ -145,7 +145,7 @@ def overview(request: ExplainRequest, context: Context) -> OverviewReport:
         tell_interruption(opened.environment, context.reporter)
         for candidates, release in _releases(opened):
             metadata = metadata_of(candidates, release)
-            machines = onlookers(
+            machines = overview_hosts(
                 metadata.document,
                 opened.environment.target(),
                 context.environ,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Reporter
 
 
-def onlookers(
+def overview_hosts(
     document: VariantDocument | None,
     current: Target,
     environ: Mapping[str, str],

@@ -165,7 +165,7 @@ def overview(
     candidates: Candidates,
     release: Release,
     metadata: ReleaseMetadata | None = None,
-    onlookers: Iterable[OverviewHost] = (),
+    overview_hosts: Iterable[OverviewHost] = (),
 ) -> Overview:
     """Describe every label of a release.
 
@@ -181,7 +181,7 @@ def overview(
     takers: dict[Label | None, list[str]] = {}
     without: list[str] = []
     machines: dict[str, str] = {}
-    for one in onlookers:
+    for one in overview_hosts:
         machines[one.name] = one.words
         wheel = looking.taken_by(one)
         if wheel is None:

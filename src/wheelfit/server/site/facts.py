@@ -14,7 +14,7 @@ from wheelfit.resolution.explain import explain_choice
 from wheelfit.resolution.listing import sort_page
 from wheelfit.resolution.overview import metadata_of, overview
 from wheelfit.resolution.release_metadata import MetadataPolicy
-from wheelfit.server.site.machines import onlookers, usual_target
+from wheelfit.server.site.machines import overview_hosts, usual_target
 from wheelfit.sources.file_readers import OnePage
 from wheelfit.sources.memory_cache import Memory
 from wheelfit_runtime.errors import FileProblem, WheelfitError
@@ -169,7 +169,7 @@ class Facts:
         candidates = Candidates(files, usual_target(), None, _POLICY)
         metadata = metadata_of(candidates, release)
         unasked = len(release.wheels) > _MOST_ASKED
-        asked = () if unasked else onlookers(metadata.document)
+        asked = () if unasked else overview_hosts(metadata.document)
         return ReleaseFacts(
             release,
             overview(candidates, release, metadata, asked),

@@ -77,7 +77,7 @@ def usual_target() -> Target:
     return _target(_usual_python())
 
 
-def onlookers(document: VariantDocument | None) -> Iterator[OverviewHost]:
+def overview_hosts(document: VariantDocument | None) -> Iterator[OverviewHost]:
     """Yield the machines that are asked what they would take of a release."""
     for name in presets_for(document):
         found = _onlooker(name)
