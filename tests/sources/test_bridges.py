@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.bridges.catalogue import Shelf
-from wheelfit.sources.bridges.repository import Bridged
+from wheelfit.sources.bridges.repository import BridgedRepository
 from wheelfit.sources.merged import Pool
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.testing.repositories import FakeRepository
@@ -36,12 +36,12 @@ def repository() -> FakeRepository:
     return repository
 
 
-def bridged(repository: FakeRepository, *families: str) -> Bridged:
+def bridged(repository: FakeRepository, *families: str) -> BridgedRepository:
     """Return the repository with some families."""
-    return Bridged(repository, Shelf(families))
+    return BridgedRepository(repository, Shelf(families))
 
 
-def page(repository: Bridged, name: str) -> ProjectPage:
+def page(repository: BridgedRepository, name: str) -> ProjectPage:
     """Return a page that is there."""
     found = repository.project(canonicalize_name(name))
     assert found is not None
@@ -97,7 +97,10 @@ class TestPages:
         found = page(bridged(repository), "xgboost")
         assert names(found) == ["xgboost-3.4.1-py3-none-manylinux_2_28_x86_64.whl"]
         assert repository.asked == ["project xgboost"]
-        assert Bridged(repository, Shelf(defaults=False)).project(canonicalize_name("nix")) is None
+        assert (
+            BridgedRepository(repository, Shelf(defaults=False)).project(canonicalize_name("nix"))
+            is None
+        )
 
     def test_a_project_with_variants(self, repository: FakeRepository) -> None:
         """A project that has variants itself says itself which."""
@@ -115,7 +118,7 @@ class TestPages:
         own = FakeRepository(name="company", base="https://company.invalid/")
         own.add_wheel("onnxruntime-9-py3-none-any.whl")
         repository.add_wheel("onnxruntime_gpu-1.31.1-cp313-cp313-manylinux_2_28_x86_64.whl")
-        found = page(Bridged(Pool([own, repository]), Shelf()), "onnxruntime")
+        found = page(BridgedRepository(Pool([own, repository]), Shelf()), "onnxruntime")
         assert names(found) == ["onnxruntime-9-py3-none-any.whl"]
         assert found.bridge is None
 

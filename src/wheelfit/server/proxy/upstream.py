@@ -18,7 +18,7 @@ from urllib.parse import quote
 from wheelfit.server.backing_services import upstream_of
 from wheelfit.server.pages import JSON
 from wheelfit.sources.body import decompressed
-from wheelfit.sources.bridges.repository import Bridged
+from wheelfit.sources.bridges.repository import BridgedRepository
 from wheelfit.sources.cached_pages import SharedPages
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unreachable
 from wheelfit.sources.file_readers import ReadsFiles
@@ -296,7 +296,7 @@ class BridgedUpstream(Upstream):
         self.name = plain.name
         self._shelf = shelf
         self._plain = plain
-        self._bridged = Bridged(self._plain, shelf)
+        self._bridged = BridgedRepository(self._plain, shelf)
         self._files = self._bridged
 
     def wants_login(self, url: str) -> bool:

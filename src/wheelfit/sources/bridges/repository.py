@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _MOST = 8  # pages at the same time
 
 
-class Bridged:
+class BridgedRepository:
     """Implement ``Repository``: families have variants, everything else is as it was.
 
     A member with a name of its own is presented by wheels that contain nothing and need it
