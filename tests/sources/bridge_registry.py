@@ -27,7 +27,7 @@ from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.operations.pip_rules import pip_surroundings
 from wheelfit.sources.bridges.catalogue import shipped, shipped_names
-from wheelfit.sources.memoized import Remembered
+from wheelfit.sources.memoized import MemoizedRepository
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.page import File, time_of_upload
 from wheelfit.sources.pip_configuration import read_pip_configuration
@@ -66,7 +66,7 @@ class Report:
         return sum(time >= LIVE_SINCE for time in times) > 1
 
 
-def open_registry() -> Remembered:
+def open_registry() -> MemoizedRepository:
     """Open the registry that pip is configured for; nothing is kept."""
     settings = read_pip_configuration(pip_surroundings(os.environ, None))
     return open_sources(settings, cache_folder=None, environ=os.environ)

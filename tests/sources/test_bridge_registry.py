@@ -8,7 +8,7 @@ import pytest
 from sources.bridge_registry import examine, examine_all, open_registry
 
 from wheelfit.sources.bridges.catalogue import shipped, shipped_names
-from wheelfit.sources.memoized import Remembered
+from wheelfit.sources.memoized import MemoizedRepository
 
 pytestmark = [pytest.mark.network, pytest.mark.usefixtures("registry")]
 
@@ -16,14 +16,14 @@ SAMPLE = ("cudf", "cupy", "faiss", "nvidia-nccl", "onnxruntime", "polars-runtime
 
 
 @pytest.fixture(scope="module")
-def sources() -> Iterator[Remembered]:
+def sources() -> Iterator[MemoizedRepository]:
     """Open the registry."""
     with open_registry() as repository:
         yield repository
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_a_few(sources: Remembered, name: str) -> None:
+def test_a_few(sources: MemoizedRepository, name: str) -> None:
     """Members exist, have the extras, own files as is said, and need no other CUDA."""
     family = shipped(name)
     assert family is not None
@@ -31,7 +31,7 @@ def test_a_few(sources: Remembered, name: str) -> None:
 
 
 @pytest.mark.corpora
-def test_every_family(sources: Remembered) -> None:
+def test_every_family(sources: MemoizedRepository) -> None:
     """The same holds for all of them, and at least sixty are alive."""
     families = [family for name in shipped_names() if (family := shipped(name))]
     named = [family for family in families if not family.is_of_indexes]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from packaging.utils import canonicalize_name
 
-from wheelfit.sources.memoized import Remembered
+from wheelfit.sources.memoized import MemoizedRepository
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
@@ -96,7 +96,7 @@ def slow() -> SlowRepository:
 
 def test_many_ask_for_one(slow: SlowRepository) -> None:
     """Callers at the same time share one question, and all get its answer."""
-    sources = Remembered(slow)
+    sources = MemoizedRepository(slow)
     answers: list[bytes] = []
     callers = [
         threading.Thread(target=lambda: answers.append(sources.metadata(FILE))) for _ in range(8)
@@ -113,7 +113,7 @@ def test_many_ask_for_one(slow: SlowRepository) -> None:
 
 def test_different_questions_run_at_once(slow: SlowRepository) -> None:
     """A slow answer keeps nobody from another question."""
-    sources = Remembered(slow)
+    sources = MemoizedRepository(slow)
     callers = [threading.Thread(target=sources.project, args=(name,)) for name in NAMES[:4]]
     for caller in callers:
         caller.start()
@@ -128,7 +128,7 @@ def test_different_questions_run_at_once(slow: SlowRepository) -> None:
 def test_everything_is_remembered(slow: SlowRepository, tmp_path: Path) -> None:
     """Results and errors stay the same; downloads are done each time."""
     slow.may_answer.set()
-    with Remembered(slow) as sources:
+    with MemoizedRepository(slow) as sources:
         for _ in range(2):
             assert sources.metadata(FILE) == b"metadata"
             assert sources.read(FILE) == b"small"
@@ -145,6 +145,6 @@ def test_everything_is_remembered(slow: SlowRepository, tmp_path: Path) -> None:
 def test_closing(slow: SlowRepository) -> None:
     """Leaving it closes what is below, once."""
     closed: list[None] = []
-    with Remembered(slow, lambda: closed.append(None)):
+    with MemoizedRepository(slow, lambda: closed.append(None)):
         assert not closed
     assert len(closed) == 1

@@ -20,7 +20,7 @@ from wheelfit_runtime.errors import InvalidConfiguration, UnexpectedStatus, Unre
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from wheelfit.sources.memoized import Remembered
+    from wheelfit.sources.memoized import MemoizedRepository
 
 A = canonicalize_name("a")
 QUICK = SourceSettings(retries=0, timeout=5.0, keyring="disabled", no_index=True)
@@ -34,11 +34,11 @@ def notes() -> list[str]:
 
 
 @pytest.fixture
-def opened(tmp_path: Path, notes: list[str]) -> Iterator[Callable[..., Remembered]]:
+def opened(tmp_path: Path, notes: list[str]) -> Iterator[Callable[..., MemoizedRepository]]:
     """Give a function that opens sources."""
-    made: list[Remembered] = []
+    made: list[MemoizedRepository] = []
 
-    def make(**settings: Any) -> Remembered:
+    def make(**settings: Any) -> MemoizedRepository:
         options = {
             "cache_folder": tmp_path / "cache",
             "environ": settings.pop("environ", {}),

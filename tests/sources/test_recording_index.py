@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from wheelfit.sources.memoized import Remembered
+    from wheelfit.sources.memoized import MemoizedRepository
     from wheelfit.sources.page import File
 
 A = canonicalize_name("a")
@@ -49,11 +49,11 @@ def index(request: pytest.FixtureRequest, folder: Path) -> Iterator[RecordingInd
 
 
 @pytest.fixture
-def opened(index: RecordingIndex, tmp_path: Path) -> Iterator[Callable[..., Remembered]]:
+def opened(index: RecordingIndex, tmp_path: Path) -> Iterator[Callable[..., MemoizedRepository]]:
     """Give a function that opens the index, each time as in a new run."""
-    made: list[Remembered] = []
+    made: list[MemoizedRepository] = []
 
-    def make(**options: Any) -> Remembered:
+    def make(**options: Any) -> MemoizedRepository:
         settings = SourceSettings(
             index_url=options.pop("url", index.url),
             retries=1,
@@ -70,7 +70,7 @@ def opened(index: RecordingIndex, tmp_path: Path) -> Iterator[Callable[..., Reme
         sources.close()
 
 
-def listed(sources: Remembered) -> dict[str, File]:
+def listed(sources: MemoizedRepository) -> dict[str, File]:
     """Return the files of the project by name."""
     page = sources.project(A)
     assert page is not None

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.step_durations import StepDurations
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin, Resolution
-    from wheelfit.sources.memoized import Remembered
+    from wheelfit.sources.memoized import MemoizedRepository
     from wheelfit.sources.pip_configuration import InstallRules
     from wheelfit.wheels.unpacked import UnpackedWheel
 
@@ -86,7 +86,7 @@ class Ground(Protocol):
         """What chooses and fetches them."""
 
     @property
-    def repository(self) -> Remembered:
+    def repository(self) -> MemoizedRepository:
         """Where they are found."""
 
     @property

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolution.explain import Explanation
-    from wheelfit.sources.memoized import Remembered
+    from wheelfit.sources.memoized import MemoizedRepository
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +301,7 @@ def _explain(
         return explain_project(candidates, requirement)
 
 
-def _demo_index(url: str, context: Context) -> Remembered:
+def _demo_index(url: str, context: Context) -> MemoizedRepository:
     """Open the demo's own index and nothing else, with no cache: nothing of it may stay."""
     from wheelfit.sources.open import open_sources
     from wheelfit.sources.settings import SourceSettings

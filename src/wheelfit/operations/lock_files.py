@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wheelfit.locking.selection import LockCandidates
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.sources.memoized import Remembered
+    from wheelfit.sources.memoized import MemoizedRepository
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files
     from wheelfit.sources.settings import SourceSettings
@@ -55,7 +55,7 @@ class OpenedLock(NamedTuple):
     """The file."""
     environment: Environment
     """The environment in which would be installed; wheels are chosen for its interpreter."""
-    repository: Remembered
+    repository: MemoizedRepository
     """Reads and downloads the files that the lock names; close it at the end."""
     settings: SourceSettings
     """The settings of the repository."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.plugins.environments import PluginEnvironments
     from wheelfit.installation.plugins.trusted_plugins import TrustedPlugins
     from wheelfit.operations.context import Context
-    from wheelfit.sources.memoized import Remembered
+    from wheelfit.sources.memoized import MemoizedRepository
     from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
     from wheelfit_runtime.platforms.features import Detection
@@ -165,7 +165,7 @@ def plugins_by_themselves(
 
             return read_settings(options, context.environ, prefix=environment.interpreter.prefix)
 
-        def sources() -> Remembered:
+        def sources() -> MemoizedRepository:
             from wheelfit.operations.indexes import open_indexes
 
             return stack.enter_context(open_indexes(options, settings(), context))

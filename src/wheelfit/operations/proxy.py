@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
     from wheelfit.server.messages import Application
     from wheelfit.sources.cooldown import Cooldown
-    from wheelfit.sources.memoized import Remembered
+    from wheelfit.sources.memoized import MemoizedRepository
     from wheelfit.sources.open import Web
     from wheelfit.sources.settings import SourceSettings
 
@@ -79,7 +79,7 @@ class OpenedProxy:
         application: Application,
         proxies: Iterable[Proxy],
         webs: Iterable[Web],
-        repository: Remembered,
+        repository: MemoizedRepository,
         *,
         has_logins: bool,
     ) -> None:
@@ -276,7 +276,7 @@ class _Profiles:
         request: ProxiedRequest,
         settings: SourceSettings,
         environment: Environment,
-        repository: Remembered,
+        repository: MemoizedRepository,
         context: Context,
     ) -> None:
         self._request = request

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wheelfit.building.publishing.forecast import Limits
     from wheelfit.operations.context import Context
     from wheelfit.server.generate.targets import Target
-    from wheelfit.sources.memoized import Remembered
+    from wheelfit.sources.memoized import MemoizedRepository
     from wheelfit.sources.page import File
     from wheelfit.sources.settings import SourceSettings
 
@@ -167,7 +167,7 @@ class UploadIndex:
         """Whether it is the public registry."""
         return urlsplit(self.upload_url).hostname in _PUBLIC
 
-    def sources(self, context: Context) -> Remembered:
+    def sources(self, context: Context) -> MemoizedRepository:
         """Open its pages; none is kept in the cache, since they change."""
         is_same = origin(self.check_url) == origin(self.upload_url)
         settings = replace(

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin, Resolution
     from wheelfit.sources.cooldown import Cooldown
-    from wheelfit.sources.memoized import Remembered
+    from wheelfit.sources.memoized import MemoizedRepository
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +182,7 @@ class _Ground(NamedTuple):
     environment: Environment
     machine: ChosenMachine
     candidates: Candidates
-    repository: Remembered
+    repository: MemoizedRepository
     building: LockedBuilds
     leave_out: str
     """How the lock can be written without the project itself, for hints; empty: it cannot."""

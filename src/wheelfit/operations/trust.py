@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context
     from wheelfit.resolution.resolution import Pin
-    from wheelfit.sources.memoized import Remembered
+    from wheelfit.sources.memoized import MemoizedRepository
     from wheelfit_runtime.platforms.features import Detection
 
 _HASH = re.compile(r"sha256[:=]([0-9a-fA-F]{64})")
@@ -357,7 +357,7 @@ def _hashes(texts: Sequence[str]) -> frozenset[str]:
 
 
 def _look_up(
-    requirement: Requirement, repository: Remembered, environment: Environment
+    requirement: Requirement, repository: MemoizedRepository, environment: Environment
 ) -> list[PluginWheel]:
     try:
         pins = resolve_plugin([requirement], repository, environment.target())
@@ -377,7 +377,7 @@ def _look_up(
     return sorted(found, key=lambda one: (one.pin.name != requirement.name, one.pin.name))
 
 
-def _entry_point(pin: Pin, repository: Remembered) -> str | None:
+def _entry_point(pin: Pin, repository: MemoizedRepository) -> str | None:
     """Return where a wheel says its plugin is, if it names exactly one (P-32)."""
     with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder:
         path = repository.download(pin.file, Path(folder))
@@ -494,7 +494,7 @@ def _source(found: Sequence[PluginWheel]) -> str:
 def _ask(
     rules: PluginRules,
     environment: Environment,
-    repository: Remembered,
+    repository: MemoizedRepository,
     request: TrustRequest,
     context: Context,
     entry: TrustEntry,

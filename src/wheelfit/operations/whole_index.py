@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
     from wheelfit.operations.requests import SourceOptions
     from wheelfit.server.generate.targets import Target
-    from wheelfit.sources.memoized import Remembered
+    from wheelfit.sources.memoized import MemoizedRepository
 
 
 def open_target(text: str) -> tuple[Target, Path | None]:
@@ -64,7 +64,7 @@ def open_whole_index(
     *,
     note: Callable[[str], None] | None = None,
     refresh: bool = False,
-) -> Iterator[Remembered]:
+) -> Iterator[MemoizedRepository]:
     """Open one index and nothing beside it.
 
     :param index: its URL or folder.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class Remembered(Around):
+class MemoizedRepository(Around):
     """Remember every result of another repository, errors too.
 
     Equal calls give equal results however many threads ask, even if the server

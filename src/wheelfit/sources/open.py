@@ -19,7 +19,7 @@ from wheelfit.sources.find_links import DirectoryIndex, FileIndex, LinkPage
 from wheelfit.sources.http_index import HttpIndex
 from wheelfit.sources.keyring_access import open_keyring
 from wheelfit.sources.lazy_transport import OnDemandTransport
-from wheelfit.sources.memoized import Remembered
+from wheelfit.sources.memoized import MemoizedRepository
 from wheelfit.sources.merged import Pool
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.proxies import ProxyRules, is_proxy
@@ -113,7 +113,7 @@ def open_sources(
     return OpenedSources(pool, pool, web.close, web.cut)
 
 
-class OpenedSources(Remembered):
+class OpenedSources(MemoizedRepository):
     """The sources of a command, each question answered once.
 
     :param repository: the pool, or a repository around it.
