@@ -21,7 +21,7 @@ from wheelfit.errors import SourceOff
 from wheelfit.locking.freshness import version_of
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.choice_context import ChoiceContext
-from wheelfit.resolution.memo import Once
+from wheelfit.resolution.memo import Memo
 from wheelfit.resolution.request import Request
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.file_readers import Around
@@ -103,7 +103,7 @@ class Solver:
         self._knows_needs = knows_needs
         self._approve = approve
         self._pages: dict[tuple[NormalizedName, Version], ProjectPage] = {}
-        self._cores: Once[str, CoreMetadata] = Once()
+        self._cores: Memo[str, CoreMetadata] = Memo()
 
     def asking(self, request: LockNeeds) -> Solver:
         """Return a solver of another request that remembers the same pages and metadata.
@@ -276,7 +276,7 @@ class EveryLabel(Candidates):
         repository: Repository,
         target: Target,
         policy: ChoicePolicy,
-        cores: Once[str, CoreMetadata],
+        cores: Memo[str, CoreMetadata],
         knows_needs: Callable[[File], bool],
     ) -> None:
         super().__init__(repository, target, None, policy, knows_needs=knows_needs)

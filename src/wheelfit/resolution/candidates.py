@@ -26,7 +26,7 @@ from wheelfit.errors import InvalidRequirement, InvalidSource
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.choice_warnings import about_choices
 from wheelfit.resolution.listing import NO_TAG, AllowedHashes, Listing, sort_page
-from wheelfit.resolution.memo import Once
+from wheelfit.resolution.memo import Memo
 from wheelfit.resolution.release_choice import ReleaseChoice
 from wheelfit.resolution.release_metadata import (
     MetadataPolicy,
@@ -95,9 +95,9 @@ class _Memory:
     """
 
     def __init__(self) -> None:
-        self.listings: Once[_Edition, Listing | None] = Once()
-        self.variants: Once[tuple[_Edition, Version], Mapping[str, ReleaseMetadata]] = Once()
-        self.cores: Once[tuple[_Edition, str], CoreMetadata] = Once()
+        self.listings: Memo[_Edition, Listing | None] = Memo()
+        self.variants: Memo[tuple[_Edition, Version], Mapping[str, ReleaseMetadata]] = Memo()
+        self.cores: Memo[tuple[_Edition, str], CoreMetadata] = Memo()
         self.fit: dict[str, CoreMetadata] = {}
         self.renewals: dict[NormalizedName, int] = {}
         self.rejected: dict[NormalizedName, dict[str, str]] = {}
@@ -151,9 +151,9 @@ class Candidates:
     def _open(self) -> None:
         """Begin the caches of one context."""
         self._derived: Self | None = None  # the last one, which is mostly asked for again
-        self._variants: Once[tuple[_Edition, Version], ReleaseMetadata] = Once()
-        self._offers: Once[_Edition, tuple[PropertySet, ...]] = Once()
-        self._choices: Once[tuple[_Edition, Version, int], ReleaseChoice] = Once()
+        self._variants: Memo[tuple[_Edition, Version], ReleaseMetadata] = Memo()
+        self._offers: Memo[_Edition, tuple[PropertySet, ...]] = Memo()
+        self._choices: Memo[tuple[_Edition, Version, int], ReleaseChoice] = Memo()
 
     def within(self, context: ChoiceContext) -> Self:
         """Return the same candidates in other circumstances.

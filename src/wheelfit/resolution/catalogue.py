@@ -11,7 +11,7 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.core.support import Support, namespaces_used
 from wheelfit.errors import InvalidMarker
 from wheelfit.resolution.builds import builds_of_label, builds_of_release, is_bound
-from wheelfit.resolution.memo import Once
+from wheelfit.resolution.memo import Memo
 from wheelfit.resolution.overrides import Replacements
 from wheelfit.resolution.problem import Need, Package, place_of
 from wheelfit.resolution.request import Asked
@@ -111,9 +111,9 @@ class Catalogue:
         self._builds: dict[tuple[NormalizedName, Version], list[ReleaseBuild]] = {}
         self._more: dict[tuple[NormalizedName, Version], Iterator[ReleaseBuild]] = {}
         self._sound: dict[tuple[NormalizedName, Version, int], bool] = {}
-        self._needs: Once[
+        self._needs: Memo[
             tuple[CoreMetadata, NormalizedName | None, VariantContext], tuple[list[Need], list[str]]
-        ] = Once()
+        ] = Memo()
         self._roots = {need.package.name for need in roots}
         self._replacements = Replacements(
             request.overrides, request.excluded, candidates.target.environment

@@ -13,7 +13,7 @@ Key = TypeVar("Key", bound="Hashable")
 Value = TypeVar("Value")
 
 
-class Once(Generic[Key, Value]):
+class Memo(Generic[Key, Value]):
     """Remember results by key; also that there was an error.
 
     Whoever asks first does the work in their own thread, the others wait for it.

@@ -20,7 +20,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.plugin_answer import read_report
 from wheelfit.core.trust import command_that_trusts
 from wheelfit.installation.plugins.plugin_wheels import OnlyTrusted, resolve_plugin
-from wheelfit.resolution.memo import Once
+from wheelfit.resolution.memo import Memo
 from wheelfit.sources.local_files import LocalFiles
 from wheelfit_runtime.errors import HashMismatch, NoFit, WheelfitError
 from wheelfit_runtime.platforms.features import Detection, Evidence, PluginOrigin, Status
@@ -87,7 +87,7 @@ class TrustedPlugins:
         self._open_environments = environments
         self._note = note
         self._tell = tell
-        self._answers: Once[PluginQuestion, Detection] = Once()
+        self._answers: Memo[PluginQuestion, Detection] = Memo()
         self._environments: PluginEnvironments | None = None
 
     def refusal(self, question: PluginQuestion) -> str | None:

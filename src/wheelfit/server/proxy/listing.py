@@ -19,7 +19,7 @@ from wheelfit.core.ordering import order_labels
 from wheelfit.core.support import namespaces_used
 from wheelfit.errors import InvalidFilename
 from wheelfit.resolution.bridges import favoured
-from wheelfit.resolution.memo import Once
+from wheelfit.resolution.memo import Memo
 from wheelfit.server.proxy.choosing import (
     Offer,
     fingerprint,
@@ -145,8 +145,8 @@ class _Lister:
     def __post_init__(self) -> None:
         repository = OnePage(self.page, self.files)
         self._candidates = self.profile.candidates(repository, self.client or self.profile.target)
-        self._read: Once[object, bytes | None] = Once()
-        self._favoured: Once[None, Version | None] = Once()
+        self._read: Memo[object, bytes | None] = Memo()
+        self._favoured: Memo[None, Version | None] = Memo()
 
     def releases(self) -> list[Release]:
         """Return the releases with variants."""
