@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.builds import ReleaseBuild
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.listing import Wheel
-    from wheelfit.resolution.prefetch import Lookahead
+    from wheelfit.resolution.prefetch import Prefetch
     from wheelfit.resolution.problem import Build
     from wheelfit.resolution.request import Present, Request
 
@@ -88,7 +88,7 @@ class Catalogue:
         self,
         request: Request,
         candidates: Candidates,
-        lookahead: Lookahead,
+        lookahead: Prefetch,
         roots: Iterable[Need],
         floors: Mapping[NormalizedName, Version] = MappingProxyType({}),
         *,

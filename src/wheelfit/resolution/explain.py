@@ -12,7 +12,7 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.errors import NoSolution
 from wheelfit.resolution.catalogue import Catalogue, needs_of
 from wheelfit.resolution.no_match import NoMatch, unknown_project
-from wheelfit.resolution.prefetch import Lookahead
+from wheelfit.resolution.prefetch import Prefetch
 from wheelfit.resolution.release_choice import passed_over
 from wheelfit.resolution.request import Request
 from wheelfit.resolution.version_policy import Admission
@@ -206,7 +206,7 @@ def explain_project(
     limits = [one.specifier for one in constraints if one.name == name]
     specifier = reduce(and_, limits, requirement.specifier)
     need = needs_of(replace(requirement, specifier=specifier))[0]
-    catalogue = Catalogue(Request(), candidates, Lookahead(candidates, threads=0), [need])
+    catalogue = Catalogue(Request(), candidates, Prefetch(candidates, threads=0), [need])
     admission = Admission(catalogue, prereleases=prereleases)
     admission.see(need)
     passed: list[ReleaseChoice] = []

@@ -36,7 +36,7 @@ _PATIENCE = 0.01
 """Seconds without a question, and without work, after which the solver seems to wait."""
 
 
-class Lookahead:
+class Prefetch:
     """Fetch in the background what will probably be asked; a context manager.
 
     :param candidates: what to warm.

@@ -20,7 +20,7 @@ from wheelfit.resolution.catalogue import Catalogue, needs_of
 from wheelfit.resolution.choice_warnings import about_mixture
 from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, settle
 from wheelfit.resolution.overrides import Replacements
-from wheelfit.resolution.prefetch import Lookahead
+from wheelfit.resolution.prefetch import Prefetch
 from wheelfit.resolution.problem import Need, Package
 from wheelfit.resolution.proof import Kind, essence, is_long, steps, tell, tell_newest
 from wheelfit.resolution.release_choice import passed_over
@@ -262,7 +262,7 @@ class _Resolving:
             for name, version in freely.items():
                 floors[name] = max(version, floors.get(name, version))
         prereleases = self._request.prereleases
-        with Lookahead(
+        with Prefetch(
             candidates,
             threads=self._threads,
             prereleases=prereleases,
