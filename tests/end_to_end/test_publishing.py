@@ -23,7 +23,7 @@ from server.uploading import DOCUMENT
 
 from wheelfit.building.publishing.publication import publish_as_one
 from wheelfit.building.publishing.release_files import collect
-from wheelfit.building.publishing.twine_sender import WireSender
+from wheelfit.building.publishing.twine_sender import TwineSender
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit.sources.credentials import Login
 from wheelfit.sources.progress import NoProgress
@@ -232,7 +232,7 @@ def test_a_server_that_goes_away_has_lost_nothing(tmp_path: Path) -> None:
         act = publish_as_one(
             files,
             ServerAdministration(index.origin, token),
-            lambda stage: WireSender(
+            lambda stage: TwineSender(
                 f"{index.origin}/stage/{stage}/legacy/", login, pause=lambda _: None
             ),
             dict,

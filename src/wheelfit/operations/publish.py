@@ -202,10 +202,10 @@ def _send(
     """Send the missing files to an index."""
     from wheelfit.building.publishing.completeness import compare
     from wheelfit.building.publishing.publication import Act, publish_as_one, publish_in_order
-    from wheelfit.building.publishing.twine_sender import WireSender
+    from wheelfit.building.publishing.twine_sender import TwineSender
 
-    def sender(url: str) -> WireSender:
-        return WireSender(url, index.login, index.tls)
+    def sender(url: str) -> TwineSender:
+        return TwineSender(url, index.login, index.tls)
 
     if index.base is not None and not request.one_by_one:
         from wheelfit.server.hosting.client import ServerAdministration

@@ -14,7 +14,7 @@ from server.uploading import DOCUMENT
 
 from wheelfit.building.publishing.publication import publish_as_one, publish_in_order
 from wheelfit.building.publishing.release_files import Outgoing, collect
-from wheelfit.building.publishing.twine_sender import WireSender
+from wheelfit.building.publishing.twine_sender import TwineSender
 from wheelfit.errors import UploadRefused
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Answer
@@ -255,7 +255,7 @@ def in_order(legacy: LegacyIndex, files: tuple[Outgoing, ...]) -> Any:
     """Publish files, and an index file."""
     page = FolderIndex(legacy.folder).project(FAST)
     listed = {file.filename: file for file in page.files} if page else {}
-    sender = WireSender(legacy.url, None, pause=lambda _: None)
+    sender = TwineSender(legacy.url, None, pause=lambda _: None)
     return publish_in_order(files, {files[0].release: b"{}"}, sender, listed, NO_PROGRESS)
 
 

@@ -12,7 +12,7 @@ from server.legacy import LegacyIndex
 from server.uploading import DOCUMENT
 
 from wheelfit.building.publishing.release_files import collect
-from wheelfit.building.publishing.twine_sender import WireSender, read_attestations, read_pypirc
+from wheelfit.building.publishing.twine_sender import TwineSender, read_attestations, read_pypirc
 from wheelfit.errors import AttestationProblem, UploadRefused
 from wheelfit.server.messages import Answer
 from wheelfit.sources.certificates import checking_context
@@ -48,7 +48,7 @@ def send(index: LegacyIndex, path: Path, pauses: list[float] | None = None) -> i
     (one,) = collect([path]).files
     told: list[int] = []
     paused = [] if pauses is None else pauses
-    sender = WireSender(index.url, Login("me", "secret"), pause=paused.append)
+    sender = TwineSender(index.url, Login("me", "secret"), pause=paused.append)
     try:
         sender.send(one, told.append)
     finally:
@@ -153,13 +153,13 @@ def test_certificates_do_not_become_better_by_asking_again(
     trusting = checking_context(str(certificates / "authority.pem"), None, environ={})
     with LegacyIndex(tmp_path / "index", certificates / "server.pem") as index:
         for context in (checking_context(None, None, environ={}), None):
-            sender = WireSender(index.url, Login("me", "secret"), context, pause=pauses.append)
+            sender = TwineSender(index.url, Login("me", "secret"), context, pause=pauses.append)
             with pytest.raises(Unreachable):
                 sender.send(one, lambda _: None)
             sender.close()
         assert pauses == []
         assert index.asked == []
-        sender = WireSender(index.url, None, trusting, pause=pauses.append)
+        sender = TwineSender(index.url, None, trusting, pause=pauses.append)
         sender.send(one, lambda _: None)
         sender.close()
         assert index.names == {wheel.name}

@@ -68,7 +68,7 @@ class Sender(Protocol):
         """Let go of connections."""
 
 
-class WireSender:
+class TwineSender:
     """A sender over the network: a `Sender`.
 
     :param url: the address for uploads, without credentials.
