@@ -19,17 +19,19 @@ from wheelfit.building.batch import Outcome, may_pass, run
 from wheelfit.building.batch_record import WorkRecord, digest_of
 from wheelfit.building.executors import open_workers
 from wheelfit.errors import LinkInTheWay, WorkerLost
-from wheelfit.testing.batch_items import Errand, carry_out
+from wheelfit.testing.batch_items import BatchItem, carry_out
 from wheelfit_runtime.error_codes import Code
 from wheelfit_runtime.errors import FileProblem, UnexpectedStatus, Unreachable, UserError
 
 
-def numbers(outcomes: list[Outcome[Errand, Mapping[str, object]]]) -> list[object]:
+def numbers(outcomes: list[Outcome[BatchItem, Mapping[str, object]]]) -> list[object]:
     """Return the number that came of each, None where nothing did."""
     return [None if one.value is None else one.value["number"] for one in outcomes]
 
 
-def here(errands: list[Errand], **options: Any) -> list[Outcome[Errand, Mapping[str, object]]]:
+def here(
+    errands: list[BatchItem], **options: Any
+) -> list[Outcome[BatchItem, Mapping[str, object]]]:
     """Carry out errands in this process."""
     with open_workers() as workers:
         return run(carry_out, errands, executor=workers.executor, pause=lambda _: None, **options)
@@ -57,7 +59,7 @@ class Counting(Executor):
 
 def test_results_come_in_the_order_of_the_items(tmp_path: Path) -> None:
     """Whoever is done first, results stand where their items do."""
-    errands = [Errand(n, tmp_path, seconds=0.05 if n % 3 == 0 else 0) for n in range(12)]
+    errands = [BatchItem(n, tmp_path, seconds=0.05 if n % 3 == 0 else 0) for n in range(12)]
     with ThreadPoolExecutor(4) as executor:
         outcomes = run(carry_out, errands, executor=executor, workers=4)
     assert [one.item for one in outcomes] == errands
@@ -70,7 +72,7 @@ def test_results_come_in_the_order_of_the_items(tmp_path: Path) -> None:
 def test_few_are_under_way_at_once(tmp_path: Path, batch: int) -> None:
     """However many items there are, only what workers need is sent to them."""
     executor = Counting(2)
-    errands = [Errand(n, tmp_path) for n in range(300)]
+    errands = [BatchItem(n, tmp_path) for n in range(300)]
     outcomes = run(carry_out, errands, executor=executor, workers=2, batch=batch)
     assert numbers(outcomes) == list(range(300))
     assert 2 <= executor.most <= 4
@@ -78,13 +80,15 @@ def test_few_are_under_way_at_once(tmp_path: Path, batch: int) -> None:
 
 def test_what_may_pass_is_tried_again(tmp_path: Path) -> None:
     """A disk that fails twice costs two attempts."""
-    outcomes = here([Errand(0, tmp_path), Errand(1, tmp_path, "disk", times=2)])
+    outcomes = here([BatchItem(0, tmp_path), BatchItem(1, tmp_path, "disk", times=2)])
     assert [(one.attempts, one.error) for one in outcomes] == [(1, None), (3, None)]
 
 
 def test_what_does_not_pass_is_given_up(tmp_path: Path) -> None:
     """A disk that fails each time is the fault of its item after three attempts."""
-    good, bad, after = here([Errand(0, tmp_path), Errand(1, tmp_path, "disk"), Errand(2, tmp_path)])
+    good, bad, after = here(
+        [BatchItem(0, tmp_path), BatchItem(1, tmp_path, "disk"), BatchItem(2, tmp_path)]
+    )
     assert (good.error, after.error) == (None, None)
     assert isinstance(bad.error, FileProblem)
     assert (bad.attempts, bad.error.message) == (3, "the disk failed")
@@ -93,7 +97,7 @@ def test_what_does_not_pass_is_given_up(tmp_path: Path) -> None:
 
 def test_wrong_input_is_tried_once(tmp_path: Path) -> None:
     """What is wrong with the input will be wrong again."""
-    outcomes = here([Errand(0, tmp_path, "input"), Errand(1, tmp_path)])
+    outcomes = here([BatchItem(0, tmp_path, "input"), BatchItem(1, tmp_path)])
     first = outcomes[0].error
     assert first is not None
     assert first.reference == "invalid-label"
@@ -110,7 +114,7 @@ def test_wrong_input_is_tried_once(tmp_path: Path) -> None:
 )
 def test_faults_of_ours(tmp_path: Path, fault: str, code: Code, attempts: int, words: str) -> None:
     """An error nobody thought of is the fault of one item too, and tells where it was."""
-    bad, good = here([Errand(0, tmp_path, fault), Errand(1, tmp_path)])
+    bad, good = here([BatchItem(0, tmp_path, fault), BatchItem(1, tmp_path)])
     assert bad.error is not None
     assert bad.error.reference == code
     assert words in bad.error.message
@@ -123,7 +127,7 @@ def test_faults_of_ours(tmp_path: Path, fault: str, code: Code, attempts: int, w
 
 def test_a_killed_process_costs_its_items_an_attempt(tmp_path: Path) -> None:
     """The work goes on in new processes, and those that were beside it are done."""
-    errands = [Errand(n, tmp_path, "killed" if n == 5 else "", times=1) for n in range(20)]
+    errands = [BatchItem(n, tmp_path, "killed" if n == 5 else "", times=1) for n in range(20)]
     with open_workers("processes", jobs=2) as workers:
         outcomes = run(carry_out, errands, executor=workers.executor, workers=2)
     assert numbers(outcomes) == list(range(20))
@@ -133,7 +137,7 @@ def test_a_killed_process_costs_its_items_an_attempt(tmp_path: Path) -> None:
 
 def test_who_kills_every_process_is_found_out(tmp_path: Path) -> None:
     """An item that kills its process each time is given up, and takes no other along."""
-    errands = [Errand(n, tmp_path, "killed" if n in (3, 4) else "") for n in range(20)]
+    errands = [BatchItem(n, tmp_path, "killed" if n in (3, 4) else "") for n in range(20)]
     with open_workers("processes", jobs=2) as workers:
         outcomes = run(carry_out, errands, executor=workers.executor, workers=2, batch=2)
     assert [n for n, one in enumerate(outcomes) if one.error] == [3, 4]
@@ -147,7 +151,7 @@ def test_who_kills_every_process_is_found_out(tmp_path: Path) -> None:
 
 def test_processes_are_other_processes(tmp_path: Path) -> None:
     """With several jobs nothing is done in this process; with one, all is."""
-    errands = [Errand(n, tmp_path) for n in range(4)]
+    errands = [BatchItem(n, tmp_path) for n in range(4)]
     with open_workers(jobs=2) as workers:
         assert workers.words == "2 processes"
         there = run(carry_out, errands, executor=workers.executor, workers=2)
@@ -179,8 +183,8 @@ def test_progress_and_news(tmp_path: Path) -> None:
             del total
             return self
 
-    told, news = Told(), list[Outcome[Errand, Mapping[str, object]]]()
-    errands = [Errand(n, tmp_path, "disk" if n == 1 else "") for n in range(4)]
+    told, news = Told(), list[Outcome[BatchItem, Mapping[str, object]]]()
+    errands = [BatchItem(n, tmp_path, "disk" if n == 1 else "") for n in range(4)]
     outcomes = here(errands, progress=told, weigh=lambda one: one.number + 1, done=news.append)
     assert (told.total, told.count, told.is_done) == (10, 10, True)
     assert sorted(news, key=lambda one: one.item.number) == outcomes
@@ -191,7 +195,7 @@ def test_pauses_grow(tmp_path: Path) -> None:
     """Before something is tried again the disk gets time, and more each time."""
     pauses: list[float] = []
     with open_workers() as workers:
-        errands = [Errand(0, tmp_path, "disk")]
+        errands = [BatchItem(0, tmp_path, "disk")]
         run(carry_out, errands, executor=workers.executor, attempts=9, pause=pauses.append)
     assert pauses == [0.25, 0.5, 1, 2, 2, 2, 2, 2]
 

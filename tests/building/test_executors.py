@@ -21,7 +21,7 @@ from wheelfit.building.variant_wheel import make_variant
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.errors import NeedsExtra, UsageError, WorkerLost
-from wheelfit.testing.batch_items import Errand, carry_out
+from wheelfit.testing.batch_items import BatchItem, carry_out
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit_runtime.errors import FileProblem, Unreachable
 
@@ -40,7 +40,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
         yield cluster
 
 
-def carried_out(cluster: DaskCluster, errands: list[Errand], **options: Any) -> list[Any]:
+def carried_out(cluster: DaskCluster, errands: list[BatchItem], **options: Any) -> list[Any]:
     """Carry out errands on the cluster."""
     with open_workers(cluster.url) as workers:
         return run(carry_out, errands, executor=workers.executor, workers=workers.count, **options)
@@ -52,7 +52,7 @@ def carried_out(cluster: DaskCluster, errands: list[Errand], **options: Any) -> 
 @pytest.mark.integration
 def test_work_on_a_cluster(cluster: DaskCluster, tmp_path: Path) -> None:
     """Both workers do some of it, and the results stand in the order of the items."""
-    outcomes = carried_out(cluster, [Errand(n, tmp_path, seconds=0.01) for n in range(60)])
+    outcomes = carried_out(cluster, [BatchItem(n, tmp_path, seconds=0.01) for n in range(60)])
     assert [one.value["number"] for one in outcomes] == list(range(60))
     processes = {one.value["process"] for one in outcomes}
     assert processes == {worker.pid for worker in cluster.workers}
@@ -62,10 +62,10 @@ def test_work_on_a_cluster(cluster: DaskCluster, tmp_path: Path) -> None:
 def test_faults_on_a_cluster(cluster: DaskCluster, tmp_path: Path) -> None:
     """Faults are those of their items, and are tried again or not, as on this machine."""
     errands = [
-        Errand(0, tmp_path, "input"),
-        Errand(1, tmp_path, "disk", times=1),
-        Errand(2, tmp_path, "unsendable"),
-        Errand(3, tmp_path),
+        BatchItem(0, tmp_path, "input"),
+        BatchItem(1, tmp_path, "disk", times=1),
+        BatchItem(2, tmp_path, "unsendable"),
+        BatchItem(3, tmp_path),
     ]
     outcomes = carried_out(cluster, errands, batch=2)
     first = outcomes[0].error
@@ -104,7 +104,7 @@ def _minor(path: Path) -> int:
 @pytest.mark.integration
 def test_a_worker_killed_in_the_middle(tmp_path: Path) -> None:
     """The work goes on with the other worker, and all of it is done."""
-    errands = [Errand(n, tmp_path, seconds=0.02) for n in range(60)]
+    errands = [BatchItem(n, tmp_path, seconds=0.02) for n in range(60)]
     with DaskCluster(tmp_path / "cluster") as cluster:
         cluster.add_workers(2)
         done = 0
@@ -125,7 +125,7 @@ def test_a_worker_killed_in_the_middle(tmp_path: Path) -> None:
 @pytest.mark.integration
 def test_the_scheduler_killed_in_the_middle(tmp_path: Path) -> None:
     """Without its scheduler the work ends with one error, soon."""
-    errands = [Errand(n, tmp_path, seconds=0.02) for n in range(200)]
+    errands = [BatchItem(n, tmp_path, seconds=0.02) for n in range(200)]
     with DaskCluster(tmp_path / "cluster") as cluster:
         cluster.add_workers(1)
         killer = threading.Timer(0.0, cluster.scheduler.kill)
@@ -142,7 +142,7 @@ def test_the_scheduler_killed_in_the_middle(tmp_path: Path) -> None:
 @pytest.mark.integration
 def test_who_kills_every_worker_is_found_out(tmp_path: Path) -> None:
     """What Dask gives up for the deaths of its workers is the fault of one item."""
-    errands = [Errand(n, tmp_path, "killed" if n == 1 else "") for n in range(4)]
+    errands = [BatchItem(n, tmp_path, "killed" if n == 1 else "") for n in range(4)]
     with DaskCluster(tmp_path / "cluster") as cluster:
         cluster.add_workers(3)
         outcomes = carried_out(cluster, errands, attempts=1)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class BatchItem:
     """A piece of work, with what shall happen to it."""
 
     number: int
@@ -36,7 +36,7 @@ class Errand:
         return f"errand {self.number}"
 
 
-def carry_out(errand: Errand) -> Mapping[str, object]:
+def carry_out(errand: BatchItem) -> Mapping[str, object]:
     """Do what an errand says, and return its number with the process that did it.
 
     :raises OSError: its fault is a disk.
