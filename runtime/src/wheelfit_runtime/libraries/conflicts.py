@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.loader.loaded_libraries import Library
 
 
-def strangers_for(
+def conflicts_with_loaded(
     request: Request, places: Mapping[str, str], *, several_majors: bool
 ) -> dict[str, str]:
     """Return the libraries that are mapped already under the names of ours.

@@ -102,9 +102,9 @@ def load(request: Request, selection: Selection, scope: str, *, several_majors: 
     mapped = _mapped()
     strangers: dict[str, str] = {}
     if any(path.rpartition("/")[2].startswith(selection.stems) for path in mapped):
-        from wheelfit_runtime.libraries.conflicts import strangers_for  # noqa: PLC0415 - rarely
+        from wheelfit_runtime.libraries.conflicts import conflicts_with_loaded  # noqa: PLC0415 - rarely
 
-        strangers = strangers_for(request, places, several_majors=several_majors)
+        strangers = conflicts_with_loaded(request, places, several_majors=several_majors)
     handles = {
         soname: ctypes.CDLL(strangers.get(soname, path), mode) for soname, path in places.items()
     }
