@@ -9,7 +9,7 @@ import pytest
 
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit_runtime.errors import NoCompatibleWheel
-from wheelfit_runtime.libraries.gpu_support import doubts_about
+from wheelfit_runtime.libraries.gpu_support import gpu_support_doubts
 from wheelfit_runtime.libraries.initializing import prepare
 from wheelfit_runtime.loader.driver import Driver
 from wheelfit_runtime.platforms.providers.nvidia.kernel import KernelGpu
@@ -37,7 +37,7 @@ def doubts(
     cap: bool = True,
 ) -> tuple[str, ...]:
     """Return what is said of a version on a machine."""
-    return doubts_about(version, components, Driver(cuda, "", gpus), environ or {}, cap=cap)
+    return gpu_support_doubts(version, components, Driver(cuda, "", gpus), environ or {}, cap=cap)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _WRITE_PTX = {"nvrtc": "NVRTC", "nvjitlink": "nvJitLink"}
 
 
-def doubts_about(
+def gpu_support_doubts(
     version: str,
     components: Sequence[str],
     driver: Driver,

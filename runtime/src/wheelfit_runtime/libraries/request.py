@@ -94,9 +94,9 @@ class Request:
         """
         if self.driver is None or self.driver.cuda is None:
             return ()
-        from wheelfit_runtime.libraries.gpu_support import doubts_about  # noqa: PLC0415
+        from wheelfit_runtime.libraries.gpu_support import gpu_support_doubts  # noqa: PLC0415
 
-        return doubts_about(
+        return gpu_support_doubts(
             version or self.version,
             self.components,
             self.driver,
