@@ -11,7 +11,7 @@ from error_codes import raises_code
 
 from wheelfit.installation.checked_wheel import check_wheel
 from wheelfit.installation.conflicts import lay_out
-from wheelfit.installation.folder_scan import Looking
+from wheelfit.installation.folder_scan import FolderScan
 from wheelfit.resolution.resolution import Pin
 from wheelfit.testing.wheels import build_wheel, unpack_wheel
 
@@ -36,7 +36,7 @@ def test_others_at_work(tmp_path: Path) -> None:
     others = threading.Thread(target=come_and_go)
     others.start()
     try:
-        found = [Looking()(str(tmp_path)) for _ in range(100)]
+        found = [FolderScan()(str(tmp_path)) for _ in range(100)]
     finally:
         is_done.set()
         others.join()
@@ -48,7 +48,7 @@ def test_no_folder(tmp_path: Path) -> None:
     """What is a file, or not there, is no folder; a link to one is."""
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to(tmp_path)
-    look = Looking()
+    look = FolderScan()
     assert look(str(tmp_path / "file")) is None
     assert look(str(tmp_path / "missing")) is None
     assert look(str(tmp_path / "link")) == look(str(tmp_path))
@@ -60,7 +60,7 @@ def test_no_folder(tmp_path: Path) -> None:
 def test_folders_above(environment: Environment, home: Path, pin: Callable[..., Pin]) -> None:
     """What an environment lies in need not be readable, as /home with mode 711."""
     inside = str(environment.schemes.data)
-    looking = Looking()
+    looking = FolderScan()
 
     def look(folder: str) -> Listing | None:
         return looking(folder) if folder.startswith(inside) else None
@@ -75,11 +75,11 @@ def test_folders_above(environment: Environment, home: Path, pin: Callable[..., 
     conflict()
     (site / "demo").mkdir()
     (site / "demo/y.py").write_text("mine\n")
-    looking = Looking()
+    looking = FolderScan()
     with raises_code("file-conflict", match=r"demo/y\.py belongs to no installed distribution"):
         conflict()
     (site / "demo/y.py").unlink()
     (site / "demo/deep").write_text("mine\n")
-    looking = Looking()
+    looking = FolderScan()
     with raises_code("file-conflict", match=r"demo/deep belongs to no installed distribution"):
         conflict()

@@ -20,7 +20,7 @@ from wheelfit.installation.choice import Circumstances
 from wheelfit.installation.conflicts import Layout, lay_out, scheme_folders
 from wheelfit.installation.destination import Destination
 from wheelfit.installation.environment_folders import Places
-from wheelfit.installation.folder_scan import Looking
+from wheelfit.installation.folder_scan import FolderScan
 from wheelfit.installation.locking import PATIENCE, locked
 from wheelfit.installation.recovery import recover
 from wheelfit.installation.removal import RealPaths, plan_removal
@@ -176,7 +176,7 @@ def rehearse(
         disk=NATIVE,
     )
     staying = [entry for entry in environment.installed() if entry not in plan.remove]
-    _laid_out(job, staying, Looking())
+    _laid_out(job, staying, FolderScan())
 
 
 def _check_there(wheels: Iterable[UnpackedWheel]) -> None:
@@ -240,7 +240,7 @@ def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
 
 def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
     environment, progress = job.environment, job.progress
-    look = Looking()
+    look = FolderScan()
     removals, leaving, layouts = _laid_out(job, _staying(job.plan, environment), look)
     unchanged = {
         layout.wheel.pin.name: _unchanged(layout, job, leaving, look) for layout in layouts
@@ -267,7 +267,7 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
 
 
 def _laid_out(
-    job: _Job, staying: Iterable[Installed], look: Looking
+    job: _Job, staying: Iterable[Installed], look: FolderScan
 ) -> tuple[Sequence[Removal], dict[str, dict[str, str]], Sequence[Layout]]:
     """Find what goes, from which folders, and what comes in its place."""
     environment, real = job.environment, RealPaths()
@@ -322,7 +322,7 @@ def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
 
 
 def _unchanged(
-    layout: Layout, job: _Job, leaving: Mapping[str, Collection[str]], look: Looking
+    layout: Layout, job: _Job, leaving: Mapping[str, Collection[str]], look: FolderScan
 ) -> Mapping[str, str]:
     """Return which folders of a wheel are there already, and where.
 

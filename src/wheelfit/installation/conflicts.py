@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from wheelfit.installation.environment import nearest_existing
-from wheelfit.installation.folder_scan import Looking
+from wheelfit.installation.folder_scan import FolderScan
 from wheelfit.installation.removal import Bounds, RealPaths, is_below, recorded_files
 from wheelfit.installation.scripts import script_of
 from wheelfit.installation.startup_files import StartupFiles, StartupPlaces
@@ -103,7 +103,7 @@ def lay_out(
     real = RealPaths() if real is None else real
     library = nearest_existing(environment.schemes.purelib)
     ignores_case = library.is_dir() and not file_system.is_case_sensitive(library)
-    look = Looking() if look is None else look
+    look = FolderScan() if look is None else look
     ground = _Ground(leaving, staying, real, look, replace=replace, ignores_case=ignores_case)
     places = StartupPlaces(environment)
     scripts = str(environment.schemes.scripts)

@@ -11,7 +11,7 @@ from wheelfit.installation.steps import Listing
 _HAS_NUMBERS = sys.platform != "win32"
 
 
-class Looking:
+class FolderScan:
     """Remember what lay where; what changes afterwards is not seen."""
 
     def __init__(self) -> None:

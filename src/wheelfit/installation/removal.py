@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.errors import NotRemovable
 from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE
-from wheelfit.installation.folder_scan import Looking
+from wheelfit.installation.folder_scan import FolderScan
 from wheelfit.installation.steps import Listing
 from wheelfit.wheels.record import parse_record
 from wheelfit.wheels.reserved_files import (
@@ -161,7 +161,7 @@ def plan_removal(
             f"{installed} cannot be removed: {error.message}", where=error.where
         ) from None
     real = RealPaths() if real is None else real
-    look = Looking() if look is None else look
+    look = FolderScan() if look is None else look
     shared = _shared(recorded, others, real)
     bounds = Bounds(environment, own=installed.path, real=real)
     files: dict[str, set[str]] = {}

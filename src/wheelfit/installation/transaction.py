@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from wheelfit.errors import LinkInTheWay, NotRecoverable
-from wheelfit.installation.folder_scan import Looking
+from wheelfit.installation.folder_scan import FolderScan
 from wheelfit.installation.journal import Journal, Stage, read_journal, stage_of
 from wheelfit.installation.recovery import (
     Outcome,
@@ -252,7 +252,7 @@ class Transaction:
         steps = plan_steps(
             self._workplaces.stages,
             going,
-            look=Looking(),  # afresh: what appeared meanwhile is in the way
+            look=FolderScan(),  # afresh: what appeared meanwhile is in the way
             store=self._workplaces.store,
             kept=self._places.kept | linked,
             real=real.folder,
