@@ -99,4 +99,4 @@ class TestRefusals:
         returning = Returning(**{name: getattr(opened.environment, name) for name in each})
         ground = SimpleNamespace(environment=returning, candidates=opened.candidates)
         with opened, pytest.raises(Crossed):
-            self.decide(cast("Opened", ground), present)
+            self.decide(cast("SelectionSession", ground), present)

@@ -172,7 +172,7 @@ def overview(
     :param candidates: what there is, and how to choose.
     :param release: the release.
     :param metadata: of all its variant wheels; None: it is obtained.
-    :param onlookers: the machines that are asked what they would take.
+    :param overview_hosts: the machines that are asked what they would take.
     :raises NetworkError: a source cannot be read.
     """
     if metadata is None:
