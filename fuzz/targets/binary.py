@@ -71,6 +71,7 @@ def check_binary(found: Binary, size: int) -> None:
         *found.needed,
         *found.rpath,
         *found.faults,
+        *found.targets,
         *(one.name for one in found.versions),
         *(one.library for one in found.versions),
         found.soname or "",

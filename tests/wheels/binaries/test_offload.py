@@ -80,6 +80,7 @@ def test_generic_targets() -> None:
     """A target for many GPUs stands for each of them."""
     assert values_of("gfx9-4-generic:xnack+") == ("gfx942", "gfx950")
     assert "gfx1103" in values_of("gfx11-generic")
+    assert values_of("GFX 90a") == values_of("") == ()  # no property could have such a value
 
 
 def test_properties() -> None:

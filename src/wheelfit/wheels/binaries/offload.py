@@ -12,6 +12,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from wheelfit.wheels.binaries.bounded_reader import Unreadable, printable
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,7 @@ _PAGE = 4096
 _MOST_ENTRIES = 1000
 _LONGEST = 256
 _KINDS = ("hip-", "hipv4-")
-_HEAD = 1 << 16
+_HEAD = 1 << 13
 """Bytes of a bundle in which its table stands."""
 
 
@@ -58,6 +59,7 @@ def read_targets(window: Window, start: int, size: int) -> Iterator[str]:
         place += -(place - start) % _PAGE
 
 
+_NAME = pattern(r"gfx[0-9a-f]{3,5}")
 _GENERIC = {
     "gfx9-generic": ("gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"),
     "gfx9-4-generic": ("gfx942", "gfx950"),
@@ -71,11 +73,11 @@ _GENERIC = {
 def values_of(target: str) -> tuple[str, ...]:
     """Return the values of ``gfx_arch`` that a target stands for.
 
-    >>> values_of("gfx90a:xnack+"), values_of("gfx12-generic")
-    (('gfx90a',), ('gfx1200', 'gfx1201'))
+    >>> values_of("gfx90a:xnack+"), values_of("gfx12-generic"), values_of("spirv")
+    (('gfx90a',), ('gfx1200', 'gfx1201'), ())
     """
     name = target.partition(":")[0]
-    return _GENERIC.get(name, (name,))
+    return _GENERIC.get(name, (name,) if _NAME.fullmatch(name) else ())
 
 
 def _table(data: bytes, size: int | None) -> tuple[list[str], int]:
