@@ -16,6 +16,7 @@ from wheelfit.testing.wheels import build_wheel
 
 LINUX = "cp313-cp313-manylinux_2_28_x86_64"
 LARGE = elf_file(sections={".rodata": bytes(1_000_001)})
+STABLE = "cp39-abi3-manylinux_2_28_x86_64"
 CPP = "libstdc++.so.6"
 CACHE = "fast/__pycache__/__init__.cpython-313.pyc"
 
@@ -34,6 +35,11 @@ def variant(folder: Path, label: str = "mkl", **arguments: Any) -> Path:
 def with_files(folder: Path, files: Mapping[str, bytes | str], tag: str = "py3-none-any") -> Path:
     """Build a plain wheel that has files besides its package."""
     return plain(folder, tag=tag, files={"fast/__init__.py": "", **files})
+
+
+def stable_module(*wanted: str) -> bytes:
+    """Return an extension module that wants some functions of Python."""
+    return elf_file(exports=["PyInit__native"], imports=[*wanted, "PyModule_Create2", "malloc"])
 
 
 def native(folder: Path, binary: bytes, tag: str = LINUX) -> Path:
@@ -72,6 +78,10 @@ BROKEN: dict[str, tuple[str, Callable[[Path], object]]] = {
     "library of the build machine": (
         "external-library",
         lambda f: native(f, elf_file(needed=["libc.so.6", "libfancy.so.3"])),
+    ),
+    "private functions of Python": (
+        "outside-stable-abi",
+        lambda f: native(f, stable_module("_PyDict_SetItem_KnownHash"), STABLE),
     ),
     "RPATH of the build machine": (
         "rpath-leads-out",

@@ -364,10 +364,12 @@ def profiles_of(code: str) -> str:
     return code.partition("-")[0] if code.startswith(("uv-", "pypi-")) else ""
 
 
-def needs_classifiers(code: str) -> None:
-    """Skip a test that needs the list of classifiers, where that is not installed."""
+def needs_data(code: str) -> None:
+    """Skip a test that needs lists of classifiers or of symbols, where they are not installed."""
     if code.endswith("-classifier"):
         pytest.importorskip("trove_classifiers")
+    if code == "outside-stable-abi":
+        pytest.importorskip("abi3info")
 
 
 @pytest.mark.parametrize("code", DOCUMENTS)
@@ -389,7 +391,7 @@ def test_documents(tmp_path: Path, code: str) -> None:
 @pytest.mark.parametrize("code", FOLDERS)
 def test_folders(tmp_path: Path, code: str) -> None:
     """F-131: each fault of wheels, releases and pages is found, with rule and severity."""
-    needs_classifiers(code)
+    needs_data(code)
     folder = tmp_path / "dist"
     folder.mkdir()
     FOLDERS[code](folder)
@@ -412,7 +414,7 @@ def test_folders(tmp_path: Path, code: str) -> None:
 def test_broken_wheels(tmp_path: Path, what: str) -> None:
     """B-34, F-15, B-60: what is broken in a wheel is found by its code."""
     code, spoil = BROKEN[what]
-    needs_classifiers(code)
+    needs_data(code)
     spoil(tmp_path)
     assert code in codes(check(tmp_path, full=True, binaries=True))
 

@@ -549,6 +549,12 @@ EXTERNAL_LIBRARY = CHECKS.warning(
     "a binary needs a library that is neither in the wheel nor on every system of the tag",
     "put it into the wheel with auditwheel or delocate, or depend on the package that has it",
 )
+OUTSIDE_STABLE_ABI = CHECKS.warning(
+    "outside-stable-abi",
+    "F-15",
+    "a wheel for the stable ABI of Python uses what that has not, or not in the oldest Python",
+    "build with Py_LIMITED_API set to the Python of the tag, or name a newer one in the tag",
+)
 RPATH_LEADS_OUT = CHECKS.warning(
     "rpath-leads-out",
     "B-34",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from checking.broken_wheels import LINUX, plain
+from checking.broken_wheels import LINUX, STABLE, plain, stable_module
 from checking.releases import check
 
 from wheelfit.checking.findings import Finding
@@ -135,6 +135,25 @@ def test_debug_information(tmp_path: Path, size: int, expected: list[str]) -> No
     """B-34: debug information is found from a size on."""
     binary = elf_file(sections={".debug_str": bytes(size)})
     assert severities(found(tmp_path, "debug-symbols", user=binary)) == expected
+
+
+@pytest.mark.parametrize(
+    ("symbol", "tag", "message"),
+    [
+        ("PyList_New", STABLE, None),
+        ("_PyDict_SetItem_KnownHash", STABLE, "which no stable ABI has"),
+        ("_PyDict_SetItem_KnownHash", LINUX, None),  # promises nothing
+        ("PyType_GetName", STABLE, "since Python 3.11; the tag admits 3.9"),
+        ("PyType_GetName", STABLE.replace("cp39", "cp311"), None),
+        ("PyType_GetName", STABLE.replace("cp39-abi3", "cp315-abi3t"), None),
+    ],
+)
+def test_stable_abi(tmp_path: Path, symbol: str, tag: str, message: str | None) -> None:
+    """F-15: a wheel for the stable ABI uses what the oldest Python of its tag promises."""
+    pytest.importorskip("abi3info")
+    findings = found(tmp_path, "outside-stable-abi", tag, user=stable_module(symbol))
+    assert [message in one.message for one in findings if message] == [True] * bool(message)
+    assert len(findings) == bool(message)
 
 
 def test_musl_with_the_unwinder_of_gcc(tmp_path: Path) -> None:

@@ -235,3 +235,17 @@ def test_wheels_of_the_library_with_the_real_compiler(tmp_path: Path, run: Runne
     user = as_wheel(tmp_path, "user", "1", workshop.user(libraries["1.1"]), TAG)
     said = run("abi", "bounds", user, "--against", folder)
     assert "requirement: fast>=1.1,<2.0" in said.out
+
+
+def test_versioned_namespaces(tmp_path: Path, run: Runner) -> None:
+    """B-61: a library whose namespace names its version fits as long as the namespace is there."""
+    folder = tmp_path / "absl"
+    for version, namespace in (("1.0", "12lts_20230802"), ("2.0", "12lts_20240722")):
+        exports = [f"_ZN4absl{namespace}3NowEv"]
+        files = {"absl/libabsl.so": elf_file(soname="libabsl.so", exports=exports)}
+        build_wheel(folder, "absl", version, files=files, tag=TAG)
+    module = elf_file(needed=["libabsl.so"], imports=["_ZN4absl12lts_202407223NowEv"])
+    wheel = build_wheel(tmp_path, "user", "1.0", files={"user/_c.so": module}, tag=TAG)
+    said = run("abi", "bounds", wheel, "--against", folder)
+    assert "  1.0: lacks _ZN4absl12lts_202407223NowEv" in said.out.splitlines()
+    assert said.out.splitlines()[-1] == "requirement: absl>=2.0"

@@ -16,6 +16,7 @@ from wheelfit.checking.findings import Severity
 from wheelfit.checking.wheels.build_traces import trace_findings
 from wheelfit.checking.wheels.loading import search_path_findings
 from wheelfit.checking.wheels.platform_tags import platform_findings
+from wheelfit.checking.wheels.stable_abi import stable_abi_findings
 from wheelfit.core.versions import parse_version
 from wheelfit.wheels.binaries.facts import CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, takers, unserved
@@ -51,6 +52,7 @@ def claim_findings(
     yield from platform_findings(binaries, name, place)
     yield from search_path_findings(binaries, place)
     yield from trace_findings(binaries, place)
+    yield from stable_abi_findings(binaries, name, place)
     properties = None
     if document is not None and name.label is not None:
         properties = document.properties(name.label)

@@ -135,11 +135,17 @@ def _libraries(archive: WheelArchive) -> tuple[LibraryFacts, ...]:
 
 def _binaries(archive: WheelArchive, *, instructions: bool) -> Binaries:
     # Few want these.
+    from wheelfit.checking.wheels.stable_abi import oldest_stable  # noqa: PLC0415
     from wheelfit.wheels.binaries.build_paths import build_paths  # noqa: PLC0415
-    from wheelfit.wheels.binaries.facts import Binaries  # noqa: PLC0415
+    from wheelfit.wheels.binaries.facts import Binaries, Format  # noqa: PLC0415
     from wheelfit.wheels.binaries.instructions import with_instructions  # noqa: PLC0415
-    from wheelfit.wheels.binaries.reading import read_binary, unpacked_binaries  # noqa: PLC0415
+    from wheelfit.wheels.binaries.reading import (  # noqa: PLC0415
+        python_symbols,
+        read_binary,
+        unpacked_binaries,
+    )
 
+    is_stable = oldest_stable(archive.filename) is not None
     found = []
     for member, file in unpacked_binaries(archive):
         binary = read_binary(file, member.name)
@@ -147,7 +153,8 @@ def _binaries(archive: WheelArchive, *, instructions: bool) -> Binaries:
             continue
         if instructions:
             binary = with_instructions(binary, file)
-        found.append(replace(binary, build_paths=build_paths(file)))
+        symbols = python_symbols(file) if is_stable and binary.format is Format.ELF else ()
+        found.append(replace(binary, build_paths=build_paths(file), python_symbols=symbols))
     return Binaries(tuple(found))
 
 

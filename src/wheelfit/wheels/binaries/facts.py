@@ -169,6 +169,8 @@ class Binary:
     minimum_systems: tuple[MinimumSystem, ...] = ()
     code: tuple[DeviceCode, ...] = ()
     """The images for GPUs that can be loaded, each kind once, sorted."""
+    python_symbols: tuple[str, ...] = ()
+    """The functions and data of Python that it wants, sorted; empty where nobody looked."""
     debug: int = 0
     """Bytes of debug information."""
     build_paths: tuple[str, ...] | None = None

@@ -158,3 +158,23 @@ def symbols_in(file: BinaryIO) -> Symbols:
     :raises NeedsExtra: the library for it is not installed.
     """
     return elf.read_symbols(Window(file, SYMBOLS))
+
+
+_MODULE = ("PyInit_", "PyModExport_")
+
+
+def python_symbols(file: BinaryIO) -> tuple[str, ...]:
+    """Return what an extension module for ELF wants of Python, sorted; nothing of other files.
+
+    Symbols that may be missing are left out, and so is a file that cannot be read.
+
+    :raises NeedsExtra: the library for it is not installed.
+    """
+    try:
+        symbols = symbols_in(file)
+    except Unreadable:
+        return ()
+    if not any(one.startswith(_MODULE) for one in symbols.exported):
+        return ()
+    wanted = {one.partition("@")[0] for one in symbols.wanted - symbols.weak}
+    return tuple(sorted(one for one in wanted if one.startswith(("Py", "_Py"))))
