@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
 import json
 import os
 import re
@@ -9,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import threading
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -78,11 +81,39 @@ def test_cuda(backend: str, folder: Path, cache: Path, wheelfit: Callable[..., s
         (binary,) = said["wheels"][0]["binaries"]
         label = path.stem.rpartition("-")[2]
         code[label] = {f"{one['kind']} {one['architecture']}" for one in binary["code"]}
+    if backend == "setuptools":
+        check_choices(folder / "public", folder, wheelfit)
     assert code == {
         "ampere": {"machine code 80", "machine code 86"},
         "hopper": {"machine code 90", "ptx 90"},
         "blackwell": {"machine code 120"},
     }
+
+
+def check_choices(index: Path, folder: Path, wheelfit: Callable[..., str]) -> None:
+    """Fetch from a server what machines get: pip the plain wheel, others that of their GPU."""
+    handler = functools.partial(Quiet, directory=str(index))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/simple/"
+        machines = {"sm86": "ampere", "sm90": "hopper", "sm120": "blackwell"}
+        for gpu, label in machines.items():
+            machine = ("--for", f"cuda-13.0-{gpu}", "-d", folder / gpu)
+            wheelfit("download", "saxpy", "-i", url, "--no-deps", *machine)
+            (wheel,) = (folder / gpu).glob("*.whl")
+            assert wheel.stem.rpartition("-")[2] == label
+        pip = [sys.executable, "-m", "pip", "download", "-q", "--isolated", "--no-deps"]
+        subprocess.run([*pip, "-i", url, "saxpy", "-d", folder / "pip"], check=True)
+        server.shutdown()
+    (plain,) = (folder / "pip").iterdir()
+    assert plain.stem.endswith("linux_x86_64")
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serve files as any plain server does, and say nothing."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
 
 
 @LONG
