@@ -2,9 +2,9 @@
 
 Every error a user can meet is one of these. Each has a reference (a code that
 the documentation explains), says what happened, where, and what to do next.
-The parts are kept apart; the command line renders them. `wheelfit_runtime.error_codes` has the
-table of all codes, `wheelfit_runtime.errors` the base, the kinds, and what detection and programs
-that run raise.
+The parts are kept apart; the command line renders them. A new error is first a row of the table of
+all codes, `wheelfit_runtime.error_codes`; it has a class here only where somebody catches it.
+`wheelfit_runtime.errors` has the base, the kinds, and what detection and programs that run raise.
 
 ```
 WheelfitError

@@ -7,7 +7,9 @@ store that cannot be read or written behaves as if it were empty, and says so. S
 does one that somebody else could have changed (`wheelfit_runtime.platforms.cache_folder`).
 
 The keys stand first: a function for each kind of entry, of all that decides its content. A new
-kind is a function here; the version in it is raised whenever the format of the content changes.
+kind is a function here; the version in it is raised whenever the format of the content changes. A
+new folder has a row in `wheelfit.sources.cache_inventory`, too. What drivers answered is kept
+apart, by `wheelfit_runtime.platforms.cache`.
 """
 
 from __future__ import annotations

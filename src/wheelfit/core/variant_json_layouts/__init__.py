@@ -1,7 +1,9 @@
 """The layouts in which documents are found, and which one a document has (F-45).
 
-Everything that knows a layout is in this folder. The rest of wheelfit knows the model,
-`wheelfit.core.document.VariantDocument`.
+Everything that reads a layout is in this folder: a module, and its row in ``DEFAULT_REGISTRY``. The
+rest of wheelfit knows the model, `wheelfit.core.document.VariantDocument`. A layout that is
+written, too, has its writer in `wheelfit.core.metadata`; `wheelfit.checking.documents.document` and
+`wheelfit.wheels.conversion` name those that are current.
 """
 
 from __future__ import annotations

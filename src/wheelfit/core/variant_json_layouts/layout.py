@@ -29,7 +29,7 @@ class Layout(Protocol):
     """A reader of documents of one layout.
 
     To add a layout: write a class with these members and name it in the registry of
-    `wheelfit.core.variant_json_layouts`. Nothing else knows layouts.
+    `wheelfit.core.variant_json_layouts`.
     """
 
     @property

@@ -1,7 +1,8 @@
 """Every option, positional argument and setting, a module for each area.
 
-A command names its groups in ``OPTIONS``; a row that is added to one of them is an option of that
-command. A row with ``project=`` is a setting too, which files and variables may set.
+A command's row in `wheelfit.cli.commands` names its groups; a row that is added to one of them
+is an option of that command, and arrives in the field of its name in the request of the operation.
+A row with ``project=`` is a setting too, which files and variables may set.
 """
 
 from __future__ import annotations
