@@ -53,6 +53,58 @@ def test_tables_of_options_are_as_they_would_be_written() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+INSTALLS = re.compile(r"(?:\bpip|\bpipx|\buv tool|\buv|\bpoetry|\bpdm) (?:install|add|run) |\buvx ")
+BY_NAME = re.compile(
+    r"""(?<!host )(?<=[\s"'])wheelfit(?:-runtime)?(?:\[[\w,-]+\])?(?=["'\s),]|[=<>~]|$)(?! @)"""
+)
+INSTALLING = [
+    *PAGES,
+    *sorted((REPOSITORY / "src").rglob("*.py")),
+    *sorted((REPOSITORY / "examples").rglob("*.md")),
+    *sorted((REPOSITORY / "changelog.d").glob("*.md")),
+    *sorted((REPOSITORY / ".github").rglob("*.yml")),
+    *(REPOSITORY / name for name in ("action.yml", "Dockerfile", "runtime/README.md")),
+]
+
+
+def installed_by_name(line: str) -> list[str]:
+    """Return where a line installs wheelfit by its bare name, as a registry would resolve it."""
+    commands = (line[found.end() - 1 :] for found in INSTALLS.finditer(line))
+    words = (re.split(r"`|&&|\||;", command)[0] for command in commands)
+    return [found.group() for text in words for found in BY_NAME.finditer(text)]
+
+
+@pytest.mark.parametrize(
+    ("line", "by_name"),
+    [
+        ("pip install 'wheelfit[build]'", True),
+        ("pipx install wheelfit", True),
+        ("(uv tool install wheelfit, or another)", True),
+        ("RUN python -m pip install torch wheelfit-runtime==0.1.0", True),
+        ("uvx wheelfit probe", True),
+        ("pip install ./runtime '.[build]' && wheelfit demo", False),
+        ("pip install 'wheelfit[build] @ git+https://example.org/wheelfit'", False),
+        ("RUN pip install --trusted-host wheelfit torch", False),
+        ("`pip install torch` beside wheelfit", False),
+        ("wheelfit run -- uv pip install torch", False),
+    ],
+)
+def test_what_installs_by_name(line: str, *, by_name: bool) -> None:
+    """A bare name is found, and nothing else is."""
+    assert bool(installed_by_name(line)) is by_name
+
+
+def test_nothing_installs_by_the_bare_name() -> None:
+    """No page, message or workflow takes from a registry what is there under our name."""
+    lines = [
+        f"{path.relative_to(REPOSITORY)}:{number}: {line.strip()}"
+        for path in INSTALLING
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if installed_by_name(line)
+    ]
+    assert not lines
+
+
 @pytest.mark.integration
 def test_site(tmp_path: Path) -> None:
     """The site is built without a warning, and its search knows the words of the pages."""

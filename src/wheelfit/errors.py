@@ -106,6 +106,7 @@ __all__ = [
     "UsageError",
     "VariantChangeRefused",
     "WorkerLost",
+    "install_hint",
 ]
 
 
@@ -190,6 +191,15 @@ class UploadRefused(UserError, code="upload-refused"):
     """A file may not be on an index, or not now; its details are everything that is wrong."""
 
 
+def install_hint(extra: str) -> str:
+    """Return how to install an extra of wheelfit, from where wheelfit is.
+
+    :param extra: its name, as ``server``.
+    """
+    # wheelfit is not on the public registry: its bare name would install something else.
+    return f"in a checkout of wheelfit: pip install ./runtime '.[{extra}]'"
+
+
 class NeedsExtra(UserError, code="needs-extra"):
     """What was asked needs libraries that are installed with an extra only.
 
@@ -200,7 +210,7 @@ class NeedsExtra(UserError, code="needs-extra"):
     def __init__(self, extra: str, library: str) -> None:
         super().__init__(
             f"this needs {library}, which is not installed",
-            hint=f"pip install 'wheelfit[{extra}]'",
+            hint=install_hint(extra),
         )
 
 

@@ -114,7 +114,7 @@ def gitlab_pipeline(
             ".build-wheel:",
             '  image: "python:$PYTHON"',
             "  script:",
-            '    - pip install "wheelfit[build]"',
+            "    - python -m pip install -r ci/wheelfit.txt",
             "    - wheelfit build $ARGUMENTS -o dist",
             "  artifacts:",
             "    paths: [dist/]",

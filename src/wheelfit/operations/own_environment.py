@@ -87,7 +87,7 @@ def check_own_requirements(plan: Plan, environment: Environment) -> None:
             where=environment.name,
             note="\n".join(map(str, refused)) if len(refused) > 1 else None,
             hint="nothing was changed; name another environment with --python or --target, and "
-            "keep wheelfit in one of its own (uv tool install wheelfit, or pipx install wheelfit)",
+            "keep wheelfit in a virtual environment of its own",
         )
 
 

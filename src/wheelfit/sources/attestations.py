@@ -10,7 +10,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.errors import AttestationProblem
+from wheelfit.errors import AttestationProblem, install_hint
 from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _library() -> Any:
     except ImportError:
         raise UserError(
             "attestations cannot be verified: the library for it is not installed",
-            hint="pip install 'wheelfit[attestations]'",
+            hint=install_hint("attestations"),
         ) from None
     # It warns each time that it asks no network, which is what is wanted.
     logging.getLogger("sigstore._internal.tuf").setLevel(logging.ERROR)

@@ -117,4 +117,4 @@ def test_without_the_library(wheel: Path) -> None:
     )
     assert done.returncode == 1
     assert "needs-extra" in done.stderr
-    assert "pip install 'wheelfit[build]'" in done.stderr
+    assert "pip install ./runtime '.[build]'" in done.stderr

@@ -57,7 +57,7 @@ def needs_extra(scene: Scene) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert done.returncode == CODES["needs-extra"].exit_code
-    assert "pip install 'wheelfit[build]'" in done.stderr
+    assert "pip install ./runtime '.[build]'" in done.stderr
     needs = [Requirement(text) for text in requires("wheelfit") or ()]
     (library,) = (one for one in needs if one.name == "pyelftools")
     assert library.marker is not None

@@ -21,7 +21,7 @@ from server.services import Postgresql
 from server.uploading import DOCUMENT, NOW
 
 from wheelfit.core.labels import Label
-from wheelfit.errors import NeedsExtra, StorageUnavailable, UploadRefused
+from wheelfit.errors import NeedsExtra, StorageUnavailable, UploadRefused, install_hint
 from wheelfit.server.store.database import MIGRATIONS
 from wheelfit.server.store.opening import open_blobs, open_database
 from wheelfit.server.store.records import NewFile, Token
@@ -555,7 +555,7 @@ def test_without_the_extra(
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(NeedsExtra) as caught:
         open_it()
-    assert caught.value.hint == "pip install 'wheelfit[server]'"
+    assert caught.value.hint == install_hint("server")
 
 
 def test_waiting_for_ones_turn(tmp_path: Path) -> None:
