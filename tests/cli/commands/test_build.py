@@ -548,7 +548,7 @@ class TestRecipes:
         assert seen["FFLAGS"] == "-march=x86-64-v3"
         assert yard.module("null")["SEEN"]["CFLAGS"] == "-g"
         assert yard.module("v3_mkl")["SEEN"] == seen
-        assert yard.count() == 3  # one above; null and plain are one, v3 and v3_mkl another
+        assert yard.count() == 4  # one above; null and plain are one; v3_mkl is told its BLAS
         assert "-march=x86-64-v3" in said.out
 
     def test_no_difference(self, yard: Yard) -> None:
