@@ -30,6 +30,7 @@ OF_OTHERS = {
     "--no-emit-project": "of uv export",
     "--no-seed": "of virtualenv",
     "--publish-url": "of uv publish",
+    "--pyargs": "of pytest",
     "--pypi-url": "of pip, in requirements files",
     "--repository-url": "of twine",
     "--symlinks": "of the module venv",

@@ -26,6 +26,7 @@ _REPORTING = (
     "host",
     "index",
     "publish",
+    "test",
     "wheel",
 )
 """Commands that have a result even where they fail."""
@@ -82,6 +83,7 @@ class Runner:
                 "damaged",
                 "failed",
                 "jobs",
+                "results",
             } & said.object.keys()
             assert ("error" in said.object) == (status != 0 and not told)
         if status:

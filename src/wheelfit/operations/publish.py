@@ -169,6 +169,7 @@ def _judged(
         completeness_findings,
     )
     from wheelfit.building.publishing.forecast import forecast
+    from wheelfit.building.wheel_results import untested_findings
     from wheelfit.checking.findings import Count, Report
     from wheelfit.checking.tool_profiles import Profile
     from wheelfit.operations.release_checks import judge, project_in
@@ -182,6 +183,7 @@ def _judged(
     forecasts, findings = forecast(compared.new, there, limits_of(request, destination))
     found = [*compared.findings, *findings]
     found += completeness_findings(outgoing, there, project_in(Path(request.project)))
+    found += untested_findings(compared.new)
     if Profile.PYPI in profiles:
         found += closed_findings(compared.new, there, datetime.now(UTC))
     report += Report.of(found, (), Count())

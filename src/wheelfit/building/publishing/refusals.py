@@ -38,6 +38,13 @@ UNLISTED_VARIANT = REFUSALS.warning(
     "a wheel has a label that the project's [variant.variants] does not list",
     "list it, so that the next release has it too",
 )
+UNTESTED_WHEEL = REFUSALS.error(
+    "untested-wheel",
+    "B-52",
+    "`wheelfit test` was used, and tests of a variant did not pass, or those of any wheel failed",
+    "run `wheelfit test` on a machine that supports the wheel, and keep its record beside the "
+    "wheels; `--ignore untested-wheel` publishes without",
+)
 FILE_TOO_LARGE = REFUSALS.error(
     "file-too-large",
     "B-53",

@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "export": ("packages", "write what a machine gets: requirements, SBOM, list of licences"),
     "init": ("projects", "write and explain the [variant] table of a project"),
     "build": ("projects", "build the wheels of a project, as variants and plain"),
+    "test": ("projects", "run a project's tests with each of its wheels"),
     "matrix": ("projects", "show which wheels a release has, for people and for CI services"),
     "wheel": ("wheels", "make variant wheels of wheels that exist, and see what is in them"),
     "abi": ("projects", "see which versions of a library a build works with"),

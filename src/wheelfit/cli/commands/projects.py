@@ -16,6 +16,7 @@ from wheelfit.cli.options.table.building import (
     INIT,
     INIT_TABLE,
     MATRIX,
+    TEST,
 )
 from wheelfit.cli.options.table.environment import INTERPRETER
 from wheelfit.cli.options.table.machine import MACHINE
@@ -151,6 +152,20 @@ variants is asked for them; of any other one a plain wheel is built and converte
             ),
         ),
         Operation("build.build", "build_request.BuildRequest", "projects.show_build"),
+    ),
+    "test": Command(
+        """\
+Run a project's tests with each of its wheels: in an environment of its own, from installed files.
+
+PATH is a wheel or a folder of them. A wheel that this machine does not support runs under QEMU, if
+a level of x86-64 below v4 is all it lacks; any other is named, with the reason. The results are
+recorded beside the wheels, and from then on `wheelfit publish` refuses variants whose tests did not
+pass. Exit code 9 says that tests failed, 10 that those of no wheel could run.
+""",
+        (TEST, INTERPRETER, SOURCES),
+        Operation(
+            "wheel_tests.run_wheel_tests", "wheel_tests.WheelTestsRequest", "projects.show_tests"
+        ),
     ),
     "matrix": Command(
         """\

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.abi_bounds import verdict_in_words
+from wheelfit.operations.text import columns
 from wheelfit_runtime.wording import count_of, listed
 
 if TYPE_CHECKING:
@@ -12,11 +13,13 @@ if TYPE_CHECKING:
 
     from wheelfit.building.front_end.build_orders import BuiltWheel, TunedParts
     from wheelfit.building.provider_guide import Guide
+    from wheelfit.building.wheel_results import WheelResult
     from wheelfit.cli.output import Output, Style
     from wheelfit.operations.abi_bounds import AbiBoundsReport
     from wheelfit.operations.build import BuildReport
     from wheelfit.operations.init import InitReport
     from wheelfit.operations.matrix import MatrixReport
+    from wheelfit.operations.wheel_tests import WheelTestsReport
 
 
 FAILURES = 9
@@ -38,6 +41,30 @@ def show_build(report: BuildReport, output: Output) -> int:
                 output.report(f"  {tuned}", "dim")
     output.result_json(report.to_json())
     return _show_jobs(report, output) if report.results else 0
+
+
+def show_tests(report: WheelTestsReport, output: Output) -> int:
+    """Print the result of each wheel with its time beside plain, and return the exit code."""
+    rows = []
+    for one in report.results:
+        seconds = "" if one.seconds is None else f"{one.seconds:.1f} s"
+        times = report.times_plain(one)
+        beside = "" if times is None or one.label is None else f"{times:.2f}"
+        rows.append((one.label or "plain", one.state, _where(one), seconds, beside, one.filename))
+    for line in columns(("label", "tests", "on", "time", "× plain", "wheel"), rows, output.width):
+        output.report(line)
+    for one in report.results:
+        if one.reason:
+            output.report(f"{one.filename} {one.state.replace('-', ' ')}: {one.reason}", "warning")
+        elif one.state == "failed":
+            output.report(f"{one.filename} failed with {one.exit_code}: {one.log}", "bad")
+    output.result_json(report.to_json())
+    return report.exit_code
+
+
+def _where(result: WheelResult) -> str:
+    words = {"machine": "this machine", "described": "a described machine"}
+    return f"QEMU {result.cpu}" if result.cpu else words.get(result.how or "", "")
 
 
 def _words(wheel: BuiltWheel) -> str:

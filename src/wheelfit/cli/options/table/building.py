@@ -114,6 +114,56 @@ BUILD = OptionGroup(
     ),
 )
 
+TEST = OptionGroup(
+    "",
+    (
+        Option(
+            "PATH",
+            FILE,
+            "a wheel, or a folder of wheels (default: dist)",
+            default=["dist"],
+            number="*",
+            stored_as="paths",
+        ),
+        Option(
+            "--project",
+            FOLDER,
+            "the project (default: the current folder)",
+            metavar="DIR",
+            default=".",
+        ),
+        Option(
+            "--tests",
+            TEXTS,
+            "a file or folder of the project with tests (default: tests, test)",
+            metavar="PATH",
+        ),
+        Option(
+            "--command",
+            TEXT,
+            "what runs the tests, in a folder with a copy of them (default: pytest)",
+            metavar="COMMAND",
+            default="pytest",
+        ),
+        Option("--extra", ANY_TEXTS, "install the wheel with this extra", metavar="NAME"),
+        Option(
+            "--group",
+            ANY_TEXTS,
+            "install this dependency group of the project (default: test, else tests, if there is "
+            "one)",
+            metavar="NAME",
+        ),
+        Option(
+            "--emulate",
+            OneOf("auto", "always", "never"),
+            "run wheels under QEMU: those that this machine does not support, each under a "
+            "processor of the very level that it needs, or none",
+            metavar="auto|always|never",
+            default="auto",
+        ),
+    ),
+)
+
 BUILT_WHEELS = OptionGroup(
     "wheels",
     (

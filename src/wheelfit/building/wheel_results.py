@@ -1,0 +1,155 @@
+"""The results of a project's tests with each of its wheels, and the record beside the wheels.
+
+The record is in a hidden folder, so that ``twine upload dist/*`` does not see it. It knows a
+wheel by its SHA-256: a wheel that is built anew is untested.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from wheelfit.building.publishing.refusals import UNTESTED_WHEEL
+from wheelfit.checking.findings import Place
+from wheelfit.core import strict_json
+from wheelfit.wheels.atomic_write import write_file
+from wheelfit_runtime.errors import FileProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from wheelfit.building.publishing.release_files import Outgoing
+    from wheelfit.checking.findings import Finding
+
+FOLDER = ".wheelfit-tests"
+"""The folder beside the wheels, for the record and the output of the tests."""
+_RECORD = "results.json"
+
+State = Literal["passed", "failed", "not-run"]
+How = Literal["machine", "emulated", "described"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WheelResult:
+    """The result of the tests with one wheel."""
+
+    filename: str
+    label: str | None
+    """None for a plain wheel."""
+    sha256: str
+    state: State
+    how: How | None = None
+    """Where they ran: on this machine, under QEMU, or on this machine while an override or a fake
+    driver described another one. None: nowhere."""
+    cpu: str | None = None
+    """The processor that QEMU emulated."""
+    seconds: float | None = None
+    """How long the command ran, without the installation."""
+    exit_code: int | None = None
+    """That of the command; None: it did not run."""
+    reason: str = ""
+    """Why the wheel was not run, or failed before the command."""
+    log: str | None = None
+    """The file with the output of the command."""
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether the tests passed on hardware that the wheel needs, or its emulation."""
+        return self.state == "passed" and self.how != "described"
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data."""
+        return asdict(self)
+
+
+class RecordedResult(NamedTuple):
+    """What `publish` reads of a result in the record."""
+
+    state: str
+    how: str | None
+
+    @property
+    def is_proof(self) -> bool:
+        """As `WheelResult.is_proof`."""
+        return self.state == "passed" and self.how in ("machine", "emulated")
+
+
+def read_results(folder: Path) -> Mapping[str, RecordedResult] | None:
+    """Return the recorded results of the wheels in a folder by SHA-256; None: nothing was tested.
+
+    :raises FileProblem: the record cannot be read.
+    """
+    entries = _read(folder)
+    if entries is None:
+        return None
+    return {
+        sha256: RecordedResult(str(entry.get("state")), entry.get("how"))
+        for sha256, entry in entries.items()
+    }
+
+
+def _read(folder: Path) -> dict[str, dict[str, str | None]] | None:
+    path = folder / FOLDER / _RECORD
+    try:
+        results = strict_json.load(path.read_bytes())["results"]
+        return {sha256: dict(entry) for sha256, entry in results.items()}
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise FileProblem(
+            f"the record of tests cannot be read: {error}",
+            where=str(path),
+            hint="remove it, and run `wheelfit test` again",
+        ) from None
+
+
+def write_results(folder: Path, results: Sequence[WheelResult]) -> None:
+    """Add results to the record of a folder; those of other wheels stay, as of another machine.
+
+    A proof gives way to a failure, and never to a result that proves nothing.
+
+    :param folder: the folder of the wheels.
+    :raises FileProblem: the record that is there cannot be read.
+    """
+    entries: dict[str, object] = {**(_read(folder) or {})}
+    known = read_results(folder) or {}
+    for result in results:
+        before = known.get(result.sha256)
+        if before is None or result.is_proof or result.state == "failed" or not before.is_proof:
+            entries[result.sha256] = result.to_mapping()
+    text = json.dumps({"version": 1, "results": entries}, indent=1) + "\n"
+    (folder / FOLDER).mkdir(exist_ok=True)
+    write_file(folder / FOLDER / _RECORD, text.encode())
+
+
+def untested_findings(files: Iterable[Outgoing]) -> Iterator[Finding]:
+    """Find variants without passing tests, and any wheel with failed ones.
+
+    Only where a record lies beside a wheel: of a project that never ran `wheelfit test`, no tests
+    are asked for.
+
+    :raises FileProblem: a record cannot be read.
+    """
+    records: dict[Path, Mapping[str, RecordedResult] | None] = {}
+    for one in files:
+        folder = one.path.parent
+        if folder not in records:
+            records[folder] = read_results(folder)
+        record = records[folder]
+        if record is None:
+            continue
+        result = record.get(one.sha256)
+        if result is not None and result.state == "failed":
+            yield Place(str(one.path)).found(UNTESTED_WHEEL, "its tests failed")
+        elif one.label is not None and not (result and result.is_proof):
+            yield Place(str(one.path)).found(UNTESTED_WHEEL, _why(result))
+
+
+def _why(result: RecordedResult | None) -> str:
+    if result is None:
+        return "no test of this very file is recorded"
+    if result.state == "passed":
+        return "its tests passed only where an override or a fake driver described the machine"
+    return "its tests could not run on the machines that tested the release"

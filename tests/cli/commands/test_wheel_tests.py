@@ -1,0 +1,207 @@
+"""``wheelfit test``: a project's tests with each of its wheels."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.running import Runner
+from server.uploading import DOCUMENT
+
+from wheelfit.testing.wheels import build_wheel
+
+UNITTEST = ("--no-index", "--command", "python -m unittest discover -t . -s tests")
+LEVELS = {
+    "default-priorities": {"namespace": ["x86_64"]},
+    "providers": {"x86_64": {"requires": ["x86-64-variant-provider"]}},
+    "variants": {f"v{number}": {"x86_64": {"level": [f"v{number}"]}} for number in (1, 4)},
+}
+on_x86_64 = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="needs a machine of x86-64, whose levels it is about"
+)
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a project whose source code must not be imported by its tests."""
+    folder = tmp_path / "project"
+    for name, text in {
+        "pyproject.toml": "",
+        "fast.py": "raise ImportError('this is the source code')",
+        "tests/__init__.py": "",
+        "tests/test_fast.py": """\
+            import unittest
+            import fast
+            class Test(unittest.TestCase):
+                def test(self):
+                    self.assertTrue(fast.WORKS)
+            """,
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(textwrap.dedent(text))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def add_wheel(
+    label: str | None, *, works: bool = True, document: Any = DOCUMENT, **more: Any
+) -> None:
+    """Put a wheel into the folder ``dist``."""
+    document = document if label else None
+    files = {"fast.py": f"WORKS = {works}"}
+    build_wheel(Path("dist"), "fast", "1.0", label=label, document=document, files=files, **more)
+
+
+def by_label(report: dict[str, Any]) -> dict[str, Any]:
+    """Return the results by their labels."""
+    return {one["label"] or "plain": one for one in report["results"]}
+
+
+def test_each_wheel(run: Runner) -> None:
+    """Each wheel is tested as it is installed; one that fails, or cannot run, never passes."""
+    add_wheel(None)
+    add_wheel("mkl", works=False)
+    add_wheel("open", tag="py2-none-any")
+    results = by_label(run("test", *UNITTEST, "--json", code=9).object)
+    assert {label: one["state"] for label, one in results.items()} == {
+        "plain": "passed",
+        "mkl": "failed",
+        "open": "not-run",
+    }
+    assert results["plain"]["how"] == "machine"
+    assert results["mkl"]["exit_code"] == 1
+    assert "AssertionError: False is not true" in Path(results["mkl"]["log"]).read_text()
+    assert "py2-none-any" in results["open"]["reason"] or "tag" in results["open"]["reason"]
+    assert results["open"]["log"] is None
+    text = run("test", *UNITTEST, code=9).out
+    assert "failed with 1: dist/.wheelfit-tests/fast-1.0-py3-none-any-mkl.log" in text
+
+
+def test_none_can_run(run: Runner) -> None:
+    """Where the tests of no wheel can run, that is no success."""
+    add_wheel(None, tag="py2-none-any")
+    assert run("test", *UNITTEST, "--json", code=10).object["results"][0]["state"] == "not-run"
+
+
+def test_what_cannot_be_installed(run: Runner) -> None:
+    """A wheel whose requirements cannot be had fails, with the reason."""
+    add_wheel(None, requires=["nowhere-to-be-found"])
+    (result,) = run("test", *UNITTEST, "--json", code=9).object["results"]
+    assert (result["state"], result["exit_code"]) == ("failed", None)
+    assert "nowhere-to-be-found" in result["reason"]
+
+
+def test_publish_refuses(run: Runner, tmp_path: Path) -> None:
+    """B-52: once tests were run, a variant whose tests did not pass is not published."""
+    add_wheel(None)
+    add_wheel("mkl")
+    add_wheel("open", tag="py2-none-any")
+    words = ("publish", "dist", "--to", tmp_path / "index", "--dry-run", "--json")
+
+    def refused(*more: str, code: int) -> list[str]:
+        found = run(*words, *more, code=code).object["findings"]
+        return [one["where"] for one in found if one["code"] == "untested-wheel"]
+
+    assert refused(code=0) == []
+    run("test", *UNITTEST)
+    assert refused(code=9) == ["dist/fast-1.0-py2-none-any-open.whl"]
+    assert refused("--ignore", "untested-wheel", code=0) == []
+
+
+@on_x86_64
+def test_described_machine(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What passes where an override describes the machine is shown as that."""
+    add_wheel("v4", document=LEVELS)
+    monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", "v4,v3,v2,v1")
+    (result,) = run("test", *UNITTEST, "--json").object["results"]
+    assert (result["state"], result["how"]) == ("passed", "described")
+
+
+@on_x86_64
+def test_without_emulator(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What only an emulator could run is not run without it, and that is said."""
+    add_wheel("v1", document=LEVELS)
+    monkeypatch.setenv("PATH", "")
+    (result,) = run("test", *UNITTEST, "--emulate", "always", "--json", code=10).object["results"]
+    assert result["state"] == "not-run"
+    assert "is not on PATH" in result["reason"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "code"),
+    [
+        (["--tests", "nowhere"], "no such file", 1),
+        (["--command", " "], "empty", 2),
+        (["elsewhere"], "no such file", 1),
+    ],
+)
+def test_wrong_words(words: list[str], message: str, code: int, run: Runner) -> None:
+    """What cannot be meant is refused before anything runs."""
+    add_wheel(None)
+    said = run("test", *words, "--json", code=code)
+    assert message in said.error["message"]
+    assert not Path("dist/.wheelfit-tests").exists()
+
+
+@pytest.mark.integration
+@pytest.mark.usefixtures("registry")
+@on_x86_64
+@pytest.mark.skipif(
+    not shutil.which("qemu-x86_64-static"), reason="needs qemu-x86_64-static on PATH"
+)
+@pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
+def test_emulated(run: Runner, project: Path) -> None:
+    """Instructions of v3 in a wheel labelled v2 fail under a processor of v2, and pass in v3."""
+    (project / "fast.py").unlink()
+    (project / "pyproject.toml").write_text(PROJECT)
+    (project / "fast.c").write_text(SOURCE)
+    run("build", "--all")
+    results = by_label(run("test", "--emulate", "always", "--json", code=9).object)
+    found = {label: (one["state"], one["cpu"]) for label, one in results.items()}
+    assert found["v2"] == ("failed", "Nehalem")
+    assert found["v3"] == ("passed", "Haswell")
+    assert found["v4"] == ("not-run", None)
+    assert results["v2"]["exit_code"] == -4  # SIGILL, and no failed test
+
+
+PROJECT = """\
+[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "fast"
+version = "1.0"
+[dependency-groups]
+test = ["pytest"]
+[tool.setuptools]
+packages = []
+[[tool.setuptools.ext-modules]]
+name = "fast"
+sources = ["fast.c"]
+[variant.default-priorities]
+namespace = ["x86_64"]
+[variant.providers.x86_64]
+requires = ["x86-64-variant-provider"]
+[variant.variants]
+v2.x86_64.level = ["v2"]
+v3.x86_64.level = ["v3"]
+v4.x86_64.level = ["v4"]
+"""
+SOURCE = """\
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+static int compute(void) {
+    __asm__ volatile("vpaddd %%ymm0, %%ymm0, %%ymm0" ::: "xmm0");
+    return 1;
+}
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "fast", "", -1, NULL};
+PyMODINIT_FUNC PyInit_fast(void) {
+    PyObject *made = PyModule_Create(&module);
+    PyModule_AddIntConstant(made, "WORKS", compute());
+    return made;
+}
+"""
