@@ -12,6 +12,7 @@ import pytest
 from cli.running import Runner
 from server.uploading import DOCUMENT
 
+from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.wheels import build_wheel
 
 UNITTEST = ("--no-index", "--command", "python -m unittest discover -t . -s tests")
@@ -19,6 +20,16 @@ LEVELS = {
     "default-priorities": {"namespace": ["x86_64"]},
     "providers": {"x86_64": {"requires": ["x86-64-variant-provider"]}},
     "variants": {f"v{number}": {"x86_64": {"level": [f"v{number}"]}} for number in (1, 4)},
+}
+CUDA = {
+    "default-priorities": {"namespace": ["nvidia"]},
+    "providers": {
+        "nvidia": {
+            "requires": ["nvidia-variant-provider>=0.0.1,<1"],
+            "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
+        }
+    },
+    "variants": {"cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}}},
 }
 on_x86_64 = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="needs a machine of x86-64, whose levels it is about"
@@ -117,6 +128,16 @@ def test_described_machine(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None
     """What passes where an override describes the machine is shown as that."""
     add_wheel("v4", document=LEVELS)
     monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", "v4,v3,v2,v1")
+    (result,) = run("test", *UNITTEST, "--json").object["results"]
+    assert (result["state"], result["how"]) == ("passed", "described")
+
+
+def test_fake_driver(run: Runner, monkeypatch: pytest.MonkeyPatch, fake_driver: FakeDriver) -> None:
+    """A fake driver lets a variant run that needs one, and what passes is no proof."""
+    add_wheel("cu128", document=CUDA)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(fake_driver.folder))
+    for name, text in fake_driver.environ(devices=["9.0 NVIDIA H100"], cuda="12.8").items():
+        monkeypatch.setenv(name, text)
     (result,) = run("test", *UNITTEST, "--json").object["results"]
     assert (result["state"], result["how"]) == ("passed", "described")
 
