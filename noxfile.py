@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import filecmp
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import nox
 
@@ -74,14 +76,27 @@ for _python in nox.project.python_versions(nox.project.load_toml("pyproject.toml
     nox.session(tests.func, name=f"tests-{_python}", python=_python, default=False)
 
 
+def build_distributions(session: nox.Session, folder: str) -> None:
+    """Build both distributions into a folder, which is emptied first."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for project in ("runtime", "."):
+        session.run("python", "-m", "build", project, "--outdir", folder, silent=True)
+
+
 @nox.session(default=False)
 def build(session: nox.Session) -> None:
-    """Build both distributions into ``dist``, and check them."""
-    shutil.rmtree("dist", ignore_errors=True)
-    session.install("--no-compile", "./runtime", ".", "twine")
-    for project in ("runtime", "."):
-        session.run("python", "-m", "build", project, "--outdir", "dist")
-    session.run("twine", "check", "--strict", "dist/*")
+    """Build both distributions into ``dist`` twice, compare the bytes, and check them."""
+    session.install("--no-compile", "./runtime", ".", "twine", "check-wheel-contents")
+    again = f"{session.create_tmp()}/dist"
+    build_distributions(session, "dist")
+    build_distributions(session, again)
+    names = {path.name for folder in ("dist", again) for path in Path(folder).iterdir()}
+    _, different, missing = filecmp.cmpfiles("dist", again, names, shallow=False)
+    if different or missing:
+        session.error(f"two builds differ: {', '.join(different + missing)}")
+    session.run("twine", "check", "--strict", *(f"dist/{name}" for name in names))
+    # W004: PyInstaller finds its hooks by names that no module could have.
+    session.run("check-wheel-contents", "--ignore", "W004", "dist")
     session.run("wheelfit", "check", "--full", "--strict", "dist")
 
 
