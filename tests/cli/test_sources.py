@@ -101,6 +101,24 @@ def test_what_was_not_looked_at_is_told(places: Places) -> None:
     assert "not asked" not in places.messages("plain", "--index-strategy", "unsafe-best-match")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["install", "--dry-run", "--target", "target"],
+        ["explain"],
+        ["download", "--dry-run"],
+        ["lock"],
+    ],
+)
+def test_a_later_index_is_told_where_nothing_fits(
+    places: Places, run: Runner, command: list[str]
+) -> None:
+    """A request that only a later index could meet says that it was not asked."""
+    both = ["-i", places.first.url, "--extra-index-url", places.later.url]
+    said = run(*command, *both, "plain>=3", code=3).err
+    assert f"an index that was not asked has plain 3 ({places.later.url}" in said
+
+
 def test_other_commands_tell_it_too(places: Places, run: Runner) -> None:
     """``lock`` and ``explain`` give the same warning, once, and not of an unchanged lock."""
     both = ["-i", places.first.url, "--extra-index-url", places.later.url, "plain", "private"]

@@ -12,6 +12,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import UsageError
+from wheelfit.operations.indexes import telling_later
 from wheelfit.operations.result_limits import check_accelerators
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 from wheelfit_runtime.errors import FileProblem, IntegrityError, UserError
@@ -125,7 +126,10 @@ def download(request: DownloadRequest, context: Context) -> DownloadReport:
     with _staging(folder, is_needed=not request.dry_run) as staging:
         for host, python in _machines(request):
             own = replace(request, host=host)
-            with open_for_choice(own, context, changes=False, python=python) as opened:
+            with (
+                open_for_choice(own, context, changes=False, python=python) as opened,
+                telling_later(opened.repository.pool, context.reporter),
+            ):
                 resolution = _fetched(own, opened, staging, context.reporter)
                 version = opened.candidates.target.python_full_version
                 name = f"{opened.machine.name}, Python {version.major}.{version.minor}"

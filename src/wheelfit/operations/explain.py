@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.environments import tell_interruption
-from wheelfit.operations.indexes import tell_later
+from wheelfit.operations.indexes import tell_later, telling_later
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 
 if TYPE_CHECKING:
@@ -95,7 +95,10 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
     :raises WheelfitError: there is no solution, or something cannot be read.
     """
     _check(request)
-    with open_for_choice(request, context, changes=False) as opened:
+    with (
+        open_for_choice(request, context, changes=False) as opened,
+        telling_later(opened.repository.pool, context.reporter),
+    ):
         tell_interruption(opened.environment, context.reporter)
         agreements: tuple[Held, ...] = ()
         if request.with_deps:

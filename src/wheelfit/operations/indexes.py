@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -13,7 +13,7 @@ from wheelfit.operations.user_folders import home
 from wheelfit.sources.open import OpenedSources, open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.sources.urls import redact
-from wheelfit_runtime.errors import NetworkError
+from wheelfit_runtime.errors import NetworkError, NoFit
 from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
 
 if TYPE_CHECKING:
@@ -278,8 +278,25 @@ def tell_later(
         reporter.warn(
             f"an index that was not asked has {'; '.join(overlooked[:3])}{more}: the first index "
             "that knows a project supplies it; --index-strategy unsafe-best-match looks at all, "
-            "and [sources] in wheelfit.toml takes a project from one of them"
+            "and [sources] in your wheelfit.toml or [tool.wheelfit.sources] in pyproject.toml "
+            "takes a project from one of them"
         )
+
+
+@contextmanager
+def telling_later(pool: Pool, reporter: Reporter) -> Iterator[None]:
+    """Warn of what later indexes have of the packages looked up, where nothing could be chosen.
+
+    :param pool: the sources.
+    """
+    try:
+        yield
+    except NoFit:
+        from packaging.version import Version
+
+        none = Version("0")
+        tell_later(((name, none, False) for name in pool.looked_up), pool, reporter)
+        raise
 
 
 _MOST_AT_ONCE = 8

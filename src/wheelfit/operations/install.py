@@ -55,7 +55,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
     """
     from wheelfit.operations.change_reports import report_change
     from wheelfit.operations.dry_run import carry_out_or_rehearse
-    from wheelfit.operations.indexes import tell_sources
+    from wheelfit.operations.indexes import tell_sources, telling_later
     from wheelfit.operations.result_limits import check_bounds
     from wheelfit.operations.step_durations import StepDurations
 
@@ -69,7 +69,10 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
 
         decide = in_peace(decide_once)
         durations = StepDurations()
-        with durations.measure("resolve"):
+        with (
+            durations.measure("resolve"),
+            telling_later(opened.repository.pool, context.reporter),
+        ):
             decision = decide()
         durations.tell(resolved_in_words(decision), "resolve", context.reporter)
         tell_sources(decision.resolution.pins, opened.repository.pool, context.reporter)

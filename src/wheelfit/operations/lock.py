@@ -24,7 +24,7 @@ from wheelfit.locking.freshness import (
 from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.environments import open_environment_of
-from wheelfit.operations.indexes import open_indexes, read_settings, tell_later
+from wheelfit.operations.indexes import open_indexes, read_settings, tell_later, telling_later
 from wheelfit.operations.named_sources import from_sources, open_named, root_of
 from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.projects import open_project, project_request, works_on_project
@@ -182,6 +182,7 @@ def lock_project(
     durations = StepDurations()
     with (
         locking,
+        telling_later(locking.repository.pool, context.reporter),
         context.reporter.steps("resolving") as step,
         durations.measure("resolve"),
     ):

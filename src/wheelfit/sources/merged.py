@@ -69,6 +69,7 @@ class Pool(ReadsFiles):
         self._others = others
         self._note = note
         shown = (*self._links, *self._indexes)
+        self._looked_up: dict[NormalizedName, None] = {}
         self._by_name = {each.name: each for own in self._pins.values() for each in own}
         self._by_name |= {each.name: each for each in shown}
         self.name = ", ".join(each.name for each in shown) or "no source"
@@ -80,6 +81,7 @@ class Pool(ReadsFiles):
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the files of a project of every repository that may supply it."""
+        self._looked_up[name] = None
         indexes, links = self._asked(name)
         linked = _pages(links, name)
         if (markers := self._markers.get(name)) is not None:
@@ -165,6 +167,11 @@ class Pool(ReadsFiles):
             if page.source not in self._local
             and any(_is_wheel_of(version, file.filename) for file in page.files)
         )
+
+    @property
+    def looked_up(self) -> tuple[NormalizedName, ...]:
+        """The projects that were looked up, in this order."""
+        return tuple(self._looked_up)
 
     @property
     def has_later(self) -> bool:
