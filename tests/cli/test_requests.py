@@ -18,6 +18,7 @@ from wheelfit.cli.commands import working_commands
 from wheelfit.cli.options.table.indexes import SERVER, STORE
 from wheelfit.cli.options.table.installing import PIP_HABITS, UNINSTALL
 from wheelfit.cli.options.table.upkeep import CONFIG
+from wheelfit.operations.outdated import OutdatedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,11 +36,14 @@ OTHERS = {
         "no_compile", "no_warn_script_location",
         "disable_pip_version_check", "progress_bar",
     },
+    "list": {"outdated"},
     "matrix": {"by", "service", "template"},
     "probe": {"output"},
     "uninstall": {"yes"},
 }  # fmt: skip
 """Options that renderers, or other operations, need."""
+ALSO = {"list": OutdatedRequest}
+"""Second requests of a command."""
 
 
 def requests() -> Iterator[tuple[str, type]]:
@@ -76,7 +80,8 @@ def test_every_option_arrives(command: str, kind: Any) -> None:
     """Each option of a command is a field of its request, or listed as one of others."""
     parser = make_parser(command, COMMANDS[command])
     options = {action.dest for action in parser._actions} - APART
-    assert options - {one.name for one in fields(kind)} == OTHERS.get(command, set())
+    taken = {one.name for each in (kind, ALSO.get(command, kind)) for one in fields(each)}
+    assert options - taken == OTHERS.get(command, set())
 
 
 UNREAD = {

@@ -191,6 +191,26 @@ def test_indexes_of_a_project(places: Places, run: Runner, tool: str) -> None:
     assert "plain-2" in lock
 
 
+@pytest.mark.parametrize("tool", ["wheelfit", "uv"])
+def test_pins_of_the_folder(
+    places: Places, run: Runner, tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the project of this folder pins is not taken from another index, asked for or needed."""
+    monkeypatch.setenv("PIP_INDEX_URL", places.first.url)
+    (places.folder / "pyproject.toml").write_text(
+        f'[tool.{tool}.sources]\nprivate = {{ index = "own" }}\n'
+    )
+    build_wheel(places.folder / "first", "app", "1", requires=["private"])
+    where = ["--target", places.folder / "target"]
+    for words in (["install", *where], ["download"], ["explain"]):
+        for name in ("private", "app") if words != ["explain"] else ("private",):
+            error = run(*words, name, "--json", code=1).error
+            assert error["code"] == "pinned-elsewhere"
+            assert error["message"].startswith("private is pinned to the index 'own'")
+    assert not (places.folder / "target").exists()
+    assert places.versions("private") == {"private": "1"}  # who names an index means it
+
+
 def test_config_shows_them(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``config show`` shows indexes and pins, without passwords, and who set them."""
     settings = tmp_path / "wheelfit.toml"

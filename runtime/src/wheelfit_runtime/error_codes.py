@@ -17,6 +17,7 @@ _UserCode: TypeAlias = Literal[
     "invalid-project", "inconsistent-documents", "invalid-host-file", "unknown-shorthand",
     "link-in-the-way", "unusable-interpreter", "no-environment", "not-installed", "not-removable",
     "build-failed", "lost-optimisation", "upload-refused", "needs-extra", "not-a-dependency",
+    "pinned-elsewhere",
 ]  # fmt: skip
 _NoFitCode: TypeAlias = Literal[
     "no-fit", "no-compatible-wheel", "no-case-fits", "driver-too-old", "project-not-found",

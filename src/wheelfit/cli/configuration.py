@@ -5,8 +5,8 @@ user's file, the site's file. Of lists every layer counts, the strongest first.
 
 A project's file is read only for the commands that work on a project (`project_folder`), where
 its files decide what is installed anyway, and it can only set what chooses packages. A file in
-the folder where any other command happens to run is never read: whoever unpacks an archive
-there must not decide what is installed.
+the folder where any other command happens to run sets nothing: whoever unpacks an archive
+there must not decide what is installed. What it pins is refused (`check_folder_pins`).
 """
 
 from __future__ import annotations

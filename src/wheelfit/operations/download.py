@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.indexes import telling_later
+from wheelfit.operations.projects import check_folder_pins
 from wheelfit.operations.result_limits import check_accelerators
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 from wheelfit_runtime.errors import FileProblem, IntegrityError, UserError
@@ -198,6 +199,8 @@ def _fetched(
     with reporter.transfers(opened.repository.cut) as transfers:
         for _ in range(_ROUNDS):
             resolution = _resolved(request, opened, reporter)
+            pins = [pin for pin in resolution.pins if not pin.is_given]
+            check_folder_pins((pin.name for pin in pins), request)
             if request.require_accelerator:
                 check_accelerators(resolution, opened.candidates, reporter)
             if staging is None:

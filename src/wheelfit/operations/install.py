@@ -56,6 +56,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
     from wheelfit.operations.change_reports import report_change
     from wheelfit.operations.dry_run import carry_out_or_rehearse
     from wheelfit.operations.indexes import tell_sources, telling_later
+    from wheelfit.operations.projects import check_folder_pins
     from wheelfit.operations.result_limits import check_bounds
     from wheelfit.operations.step_durations import StepDurations
 
@@ -74,6 +75,8 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
             telling_later(opened.repository.pool, context.reporter),
         ):
             decision = decide()
+        pins = [pin for pin in decision.resolution.pins if not pin.is_given]
+        check_folder_pins((pin.name for pin in pins), request)
         durations.tell(resolved_in_words(decision), "resolve", context.reporter)
         tell_sources(decision.resolution.pins, opened.repository.pool, context.reporter)
         decision, sizes = carry_out_or_rehearse(

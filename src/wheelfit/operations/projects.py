@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -9,15 +10,15 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.user_folders import refuse_pipe
-from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
+from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
     from wheelfit.locking.request import LockNeeds
-    from wheelfit.operations.requests import ProjectOptions, ProjectRequirements
+    from wheelfit.operations.requests import ProjectOptions, ProjectRequirements, SourceOptions
     from wheelfit.resolution.project_file import ProjectFile
     from wheelfit.resolution.request import Asked
 
@@ -100,6 +101,58 @@ def nearest_project(name: str | None) -> Path:
         where=str(here),
         hint="write one with [project], name and version, or name another with --project",
     )
+
+
+def check_folder_pins(names: Iterable[str], request: SourceOptions) -> None:
+    """Refuse to take from another index what the project of this folder pins to one.
+
+    Such a command does not follow the project's file, which may be a stranger's; but a name that
+    is private there is not to be taken from a public index either.
+
+    :param names: of the packages that are asked for, or were chosen, normalised or not.
+    :param request: the sources; an index that the user names, or a pin of the user, goes first.
+    :raises UserError: one of them is pinned by that file.
+    """
+    if request.index_url is not None or request.no_index:
+        return
+    try:
+        path = nearest_project(None)
+    except FileProblem:
+        return
+    pins = dict(_pins(path))
+    own = {pin.project for pin in request.pin_table}
+    for name in map(canonicalize_name, names):
+        if name in pins and name not in own:
+            raise UserError(
+                f"{name} is pinned to the index {pins[name]!r} by a project that this command "
+                "does not follow",
+                code="pinned-elsewhere",
+                where=str(path),
+                hint=f"`wheelfit add {name}` and `wheelfit sync` take it from there, "
+                "and -i URL says for this command where packages come from",
+            )
+
+
+def _pins(path: Path) -> Iterator[tuple[NormalizedName, str]]:
+    """Yield the projects that a file pins, each with the name of its index."""
+    data = b""
+    with suppress(OSError):
+        data = path.read_bytes()
+    if b"sources" not in data:
+        return
+    from wheelfit.core.strict_toml import load  # few projects pin anything
+
+    try:
+        tool = load(data).get("tool", {})
+    except ValueError:  # those who work on the project say what is wrong with it
+        return
+    for owner in ("wheelfit", "uv"):
+        table = tool.get(owner, {}) if isinstance(tool, dict) else {}
+        sources = table.get("sources", {}) if isinstance(table, dict) else {}
+        for name, said in sources.items() if isinstance(sources, dict) else ():
+            for row in said if isinstance(said, list) else [said]:
+                if isinstance(row, dict) and isinstance(row.get("index"), str):
+                    yield canonicalize_name(name), row["index"]
 
 
 def project_request(request: ProjectOptions, project: ProjectFile | None = None) -> LockNeeds:

@@ -11,6 +11,7 @@ from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.machine import choose_machine
 from wheelfit.operations.pip_rules import read_rules
 from wheelfit.operations.preferences import choice_policy
+from wheelfit.operations.projects import check_folder_pins
 from wheelfit.operations.requests import (
     BoundOptions,
     BuildingOptions,
@@ -112,6 +113,7 @@ def open_for_choice(
     :param python: version of the CPython to choose for; None: the Python of the environment.
     """
     wanted = read_wanted(request, context.environ, may_be_empty=request.refit)
+    check_folder_pins((one.requirement.name for one in wanted.requirements), request)
     environment = open_environment_of(
         request,
         context.environ,

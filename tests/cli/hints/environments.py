@@ -14,6 +14,7 @@ from runtime.test_loading import World
 from wheelfit.installation.environment_folders import WORKPLACE
 from wheelfit.installation.locking import locked
 from wheelfit.testing.binaries import elf_file
+from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.error_codes import CODES
 
@@ -188,7 +189,19 @@ def unusable_policy(scene: Scene) -> None:
     scene.install("some")
 
 
+def pinned_elsewhere(scene: Scene) -> None:
+    """Try with an index that is named."""
+    scene.given.chdir(scene.folder)
+    pins = '[tool.wheelfit.sources]\nsome = { index = "own" }\n'
+    (scene.folder / "pyproject.toml").write_text(pins)
+    words = ("install", "some", "--target", scene.target)
+    scene.fails("pinned-elsewhere", *words, advised="-i URL")
+    with RecordingIndex(scene.wheels) as index:
+        scene.run(*words, "-i", index.url)
+
+
 PLAYS = (
+    pinned_elsewhere,
     unusable_interpreter,
     no_environment,
     no_implementation,

@@ -121,7 +121,7 @@ TEST = OptionGroup(
             "PATH",
             FILE,
             "a wheel, or a folder of wheels (default: dist)",
-            default=["dist"],
+            default=("dist",),
             number="*",
             stored_as="paths",
         ),
