@@ -478,6 +478,12 @@ class TestErrors:
         assert Path(found[1]).is_mount()
         assert tmp_path.is_relative_to(found[1])
 
+    def test_full_for_a_copy(self, tmp_path: Path) -> None:
+        """Of a copy it is the new file that has no room, not the one in the cache."""
+        copy = str(tmp_path / "copy")
+        error = environment_error(OSError(errno.ENOSPC, "full", "/cache/file", None, copy))
+        assert error.where == copy
+
     def test_quota(self, tmp_path: Path) -> None:
         """Of a quota the system says what is exceeded; what is free on the disk is for others."""
         over = OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))

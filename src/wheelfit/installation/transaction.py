@@ -88,7 +88,7 @@ def environment_error(
         full = place if named is None else Path(os.fsdecode(named))
         return EnvironmentUnavailable(
             no_space_in_words(full or Path(), needed, error=error),
-            where=where,
+            where=None if full is None else str(full),
             hint=f"{nothing}; make room and try again",
         )
     return EnvironmentUnavailable(
