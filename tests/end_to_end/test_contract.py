@@ -49,6 +49,7 @@ COMMANDS = [
     "demo",
     "check",
     "build",
+    "test",
     "matrix",
     "publish",
     "init",
