@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from wheelfit.building.publishing.refusals import UNTESTED_WHEEL
 from wheelfit.checking.findings import Place
@@ -57,7 +57,7 @@ class WheelResult:
     @property
     def is_proof(self) -> bool:
         """Whether the tests passed on hardware that the wheel needs, or its emulation."""
-        return self.state == "passed" and self.how != "described"
+        return RecordedResult(self.state, self.how).is_proof
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data."""
@@ -65,14 +65,15 @@ class WheelResult:
 
 
 class RecordedResult(NamedTuple):
-    """What `publish` reads of a result in the record."""
+    """The state of a result and where its tests ran, all that decides about publishing."""
 
     state: str
     how: str | None
+    """As `WheelResult.how`."""
 
     @property
     def is_proof(self) -> bool:
-        """As `WheelResult.is_proof`."""
+        """Whether the tests passed on hardware that the wheel needs, or its emulation."""
         return self.state == "passed" and self.how in ("machine", "emulated")
 
 
@@ -84,10 +85,11 @@ def read_results(folder: Path) -> Mapping[str, RecordedResult] | None:
     entries = _read(folder)
     if entries is None:
         return None
-    return {
-        sha256: RecordedResult(str(entry.get("state")), entry.get("how"))
-        for sha256, entry in entries.items()
-    }
+    return {sha256: _recorded(entry) for sha256, entry in entries.items()}
+
+
+def _recorded(entry: Mapping[str, Any]) -> RecordedResult:
+    return RecordedResult(str(entry.get("state")), entry.get("how"))
 
 
 def _read(folder: Path) -> dict[str, dict[str, str | None]] | None:
@@ -113,11 +115,11 @@ def write_results(folder: Path, results: Sequence[WheelResult]) -> None:
     :param folder: the folder of the wheels.
     :raises FileProblem: the record that is there cannot be read.
     """
-    entries: dict[str, object] = {**(_read(folder) or {})}
-    known = read_results(folder) or {}
+    entries: dict[str, Mapping[str, object]] = {**(_read(folder) or {})}
     for result in results:
-        before = known.get(result.sha256)
-        if before is None or result.is_proof or result.state == "failed" or not before.is_proof:
+        before = entries.get(result.sha256)
+        is_proven = before is not None and _recorded(before).is_proof
+        if result.is_proof or result.state == "failed" or not is_proven:
             entries[result.sha256] = result.to_mapping()
     text = json.dumps({"version": 1, "results": entries}, indent=1) + "\n"
     (folder / FOLDER).mkdir(exist_ok=True)

@@ -438,7 +438,7 @@ class _Work:
         place.add(backend.further_requires(self.order.kind), self.source.name)
 
     def _run(self, place: Place, inputs: BuildInputs) -> tuple[Path, Path]:
-        """Let the backend build, and return what it built and the log."""
+        """Call the build backend, and return the paths of the artifact and of the log."""
         log = self._log()
         kind, began = self.order.kind, time.monotonic()
         if kind == "wheel":

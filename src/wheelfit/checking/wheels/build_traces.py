@@ -48,7 +48,7 @@ def trace_findings(binaries: Binaries, place: Place) -> Iterator[Finding]:
 
 
 def _is_of_person(path: str) -> bool:
-    """Say whether a path lies in the home folder of somebody."""
+    """Return whether a path is in the home folder of a person."""
     match = _HOME.match(path)
     if match is None:
         return False

@@ -83,7 +83,7 @@ def _tag_findings(archive: WheelArchive, place: Place) -> Iterator[Finding]:
 
 
 def _admits(inner: Tag, named: Tag) -> bool:
-    """Say whether a machine that takes a tag of the file name takes one of WHEEL too."""
+    """Return whether whatever supports a tag of the file name supports one of WHEEL too."""
     if not (inner.platform in (named.platform, "any") or _is_own(inner.platform, named.platform)):
         return False
     if inner.abi == "none" and inner.interpreter.startswith("py"):
@@ -92,7 +92,7 @@ def _admits(inner: Tag, named: Tag) -> bool:
 
 
 def _is_own(inner: str, named: str) -> bool:
-    """Say whether a platform is a wider name of another one: linux, or a universal macOS."""
+    """Return whether a platform tag is the wider form of another: linux, or universal2."""
     if named.startswith(("manylinux", "musllinux")):
         machine = _LINUX.sub("", named)
         return inner == f"linux_{machine}"
@@ -186,7 +186,7 @@ def is_library(name: str) -> bool:
 
 
 def _is_stable(tags: Iterable[Tag]) -> bool:
-    """Say whether a wheel is for later Pythons too."""
+    """Return whether tags admit later Python versions too."""
     return any(tag.abi in ("abi3", "abi3t", "none") for tag in tags)
 
 

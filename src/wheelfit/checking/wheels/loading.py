@@ -163,7 +163,7 @@ def _version_findings(
 
 
 def _looks_elsewhere(binary: Binary, native: Iterable[Binary]) -> bool:
-    """Say whether a binary looks into folders of other packages for libraries."""
+    """Return whether the search path of a binary leads into folders of other packages."""
     own = {_installed(one.member).partition("/")[0] for one in native}
     paths = [SearchPath.of(binary, entry).folder for entry in binary.rpath]
     return any(path is not None and path.partition("/")[0] not in (*own, ".") for path in paths)

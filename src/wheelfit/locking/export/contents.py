@@ -70,7 +70,7 @@ class TargetWords:
 
 @dataclass(frozen=True, slots=True)
 class ExportedPackage:
-    """Hold one wheel that the machine gets, or the source of one."""
+    """A package of an export: the wheel for the machine, or the source to build one from."""
 
     pin: Pin
     version: Version | None

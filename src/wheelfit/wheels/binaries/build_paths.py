@@ -54,5 +54,5 @@ def _in_piece(data: bytes) -> Iterator[bytes]:
 
 
 def _goes_on(before: bytes) -> bool:
-    """Say whether a path has begun before."""
+    """Return whether the byte before a match belongs to the same path."""
     return before.isalnum() or before in (b"_", b"-", b".", b"/", b"\\", b"%")
