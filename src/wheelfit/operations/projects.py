@@ -94,8 +94,9 @@ def nearest_project(name: str | None) -> Path:
         return path / _NAME if path.is_dir() else path
     here = Path.cwd()
     for folder in (here, *here.parents):
-        if (folder / _NAME).is_file():
-            return Path(_NAME) if folder == here else folder / _NAME
+        with suppress(PermissionError):  # a folder above may be closed to this user
+            if (folder / _NAME).is_file():
+                return Path(_NAME) if folder == here else folder / _NAME
     raise FileProblem(
         f"there is no {_NAME} in this folder or in one above",
         where=str(here),
