@@ -13,7 +13,7 @@ from wheelfit.operations.user_folders import home
 from wheelfit.sources.open import OpenedSources, open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.sources.urls import redact
-from wheelfit_runtime.errors import NetworkError, NoFit
+from wheelfit_runtime.errors import NetworkError, NoFit, WheelfitError
 from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
 
 if TYPE_CHECKING:
@@ -295,7 +295,8 @@ def telling_later(pool: Pool, reporter: Reporter) -> Iterator[None]:
         from packaging.version import Version
 
         none = Version("0")
-        tell_later(((name, none, False) for name in pool.looked_up), pool, reporter)
+        with suppress(WheelfitError):  # of those indexes; the error to be told is this one
+            tell_later(((name, none, False) for name in pool.looked_up), pool, reporter)
         raise
 
 
