@@ -46,8 +46,8 @@ def wheelfit(folder: Path, stages: Stages) -> str:
     from wheelfit.core.compatible_tags import linux_platforms, tags_for
     from wheelfit.core.metadata import Limits, read_document
     from wheelfit.core.ordering import order_labels
+    from wheelfit.core.property_support import support_for
     from wheelfit.core.selection import select
-    from wheelfit.core.support import support_for
     from wheelfit.core.target import Target
     from wheelfit.resolution.listing import sort_page
     from wheelfit.sources.simple_api import parse_page

@@ -52,6 +52,7 @@ from wheelfit.core.markers import VariantContext, parse_marker
 from wheelfit.core.metadata import read_document, write_document
 from wheelfit.core.ordering import order_labels
 from wheelfit.core.properties import PropertySet, parse_feature, parse_property
+from wheelfit.core.property_support import support_for
 from wheelfit.core.providers import (
     BuiltinProvider,
     PluginProvider,
@@ -59,7 +60,6 @@ from wheelfit.core.providers import (
     effective_endpoint,
 )
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.core.support import support_for
 from wheelfit.core.target import Target
 from wheelfit.locking.document import read_lock
 from wheelfit.locking.selection import LockCandidates

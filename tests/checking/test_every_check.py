@@ -35,7 +35,7 @@ from wheelfit.checking.tool_profiles import Profile
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
-from wheelfit.core.support import support_for
+from wheelfit.core.property_support import support_for
 from wheelfit.testing.binaries import elf_file, fat_binary
 from wheelfit.testing.wheels import (
     add_member,

@@ -14,7 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from wheelfit.installation.environment import Environment, open_environment
-from wheelfit.operations.own_environment import settle_modules, touches_us
+from wheelfit.operations.self_change import settle_modules, touches_us
 
 pytestmark = pytest.mark.integration
 
@@ -83,7 +83,7 @@ def test_what_may_be_needed_is_there(library: Path) -> None:
     program = f"""
 import os, sys
 from pathlib import Path
-from wheelfit.operations.own_environment import settle_modules
+from wheelfit.operations.self_change import settle_modules
 from wheelfit.installation.environment import open_environment
 settle_modules(open_environment(None, environ=os.environ, target=Path({str(library)!r})))
 print(*sys.modules)

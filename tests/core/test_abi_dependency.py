@@ -27,7 +27,7 @@ from wheelfit.core.markers import VariantContext, parse_marker
 from wheelfit.core.metadata import check_document, read_document
 from wheelfit.core.ordering import order_labels
 from wheelfit.core.properties import PropertySet
-from wheelfit.core.support import Support, support_for
+from wheelfit.core.property_support import Support, support_for
 from wheelfit.testing.wheels import SCHEMA
 from wheelfit_runtime.platforms.features import Status
 

@@ -14,9 +14,9 @@ from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import read_document, write_document
 from wheelfit.core.ordering import order_labels
 from wheelfit.core.properties import parse_property
+from wheelfit.core.property_support import support_for
 from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.core.selection import Selection, select
-from wheelfit.core.support import support_for
 from wheelfit.core.target import TagPreference
 from wheelfit.testing.detectors import FixedDetector, supported
 from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.core.document import VariantDocument
+    from wheelfit.core.property_support import Support
     from wheelfit.core.provider_lookup import Detector
-    from wheelfit.core.support import Support
 
 NO_POLICY = ProviderPolicy()
 LINUX = {"platform_system": "Linux", "platform_machine": "x86_64", "sys_platform": "linux"}

@@ -11,8 +11,8 @@ from wheelfit.core.labels import NULL, Label
 from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import Choice, Preferences, Ranking, order_labels, parse_preference
 from wheelfit.core.properties import EMPTY, Feature, Property, PropertySet
+from wheelfit.core.property_support import Support, support_for
 from wheelfit.core.provider_lookup import ProviderPolicy
-from wheelfit.core.support import Support, support_for
 from wheelfit.testing.detectors import supported
 from wheelfit_runtime.platforms.features import Detection, DeviceValues, FeatureConfig, Status
 

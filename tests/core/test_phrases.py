@@ -4,7 +4,7 @@ import pytest
 
 from wheelfit.core import phrases
 from wheelfit.core.properties import Feature, PropertySet, parse_property
-from wheelfit.core.support import Support
+from wheelfit.core.property_support import Support
 from wheelfit.testing.detectors import supported
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 from wheelfit_runtime.platforms.providers.nvidia import provider as nvidia

@@ -18,8 +18,8 @@ from wheelfit.core.compatible_tags import linux_platforms, tags_for
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import order_labels
+from wheelfit.core.property_support import Support, support_for
 from wheelfit.core.selection import select
-from wheelfit.core.support import Support, support_for
 from wheelfit.core.target import TagPreference, Target
 from wheelfit.resolution.candidates import Candidates
 from wheelfit.resolution.listing import sort_page

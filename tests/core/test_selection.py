@@ -12,8 +12,8 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL, Label
 from wheelfit.core.ordering import Preferences, parse_preference
 from wheelfit.core.properties import EMPTY, PropertySet
+from wheelfit.core.property_support import Support
 from wheelfit.core.selection import Selection, select
-from wheelfit.core.support import Support
 from wheelfit.core.target import TagPreference
 from wheelfit.testing.detectors import supported
 

@@ -18,6 +18,7 @@ from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import NULL, Label
 from wheelfit.core.ordering import Preferences, order_labels
 from wheelfit.core.properties import EMPTY, Feature, Property, PropertySet, parse_property
+from wheelfit.core.property_support import Support
 from wheelfit.core.shorthands import (
     NAMES,
     Shorthand,
@@ -25,7 +26,6 @@ from wheelfit.core.shorthands import (
     find_shorthand,
     shorthand_rows,
 )
-from wheelfit.core.support import Support
 from wheelfit.errors import UnknownShorthand, UsageError
 from wheelfit.testing.detectors import supported
 from wheelfit_runtime.platforms.providers import namespaces

@@ -18,8 +18,8 @@ from wheelfit.core.metadata import to_mapping
 from wheelfit.core.ordering import order_labels
 from wheelfit.core.project_table import ProjectTable, read_project_table, wheel_document
 from wheelfit.core.properties import PropertySet
+from wheelfit.core.property_support import support_for
 from wheelfit.core.static_families import STATIC_FAMILIES, StaticFamily
-from wheelfit.core.support import support_for
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit_runtime.platforms.features import FeatureConfig
 from wheelfit_runtime.platforms.providers import by_namespace

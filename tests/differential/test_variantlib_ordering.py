@@ -18,8 +18,8 @@ from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import Choice, Preferences, order_labels
 from wheelfit.core.properties import Feature, Property
+from wheelfit.core.property_support import support_for
 from wheelfit.core.provider_lookup import ProviderPolicy
-from wheelfit.core.support import support_for
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit_runtime.errors import InvalidDocument
 

@@ -10,7 +10,7 @@ from typing import Any
 from wheelfit.checking.findings import Finding, Report
 from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.document import VariantDocument
-from wheelfit.core.support import Support, support_for
+from wheelfit.core.property_support import Support, support_for
 from wheelfit.doctor.environment import about_contents, examine_environment
 from wheelfit.doctor.machine import Hardware
 from wheelfit.installation.environment import Environment, open_environment

@@ -8,8 +8,8 @@ import pytest
 
 from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import order_labels
+from wheelfit.core.property_support import support_for
 from wheelfit.core.provider_lookup import DevicePolicy, ProviderPolicy
-from wheelfit.core.support import support_for
 from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.system_view import Surroundings

@@ -19,8 +19,8 @@ from installation.scene import LIBRARY, change, leaving, make, places_of, tree
 from wheelfit.errors import LinkInTheWay, NotRecoverable
 from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, Places
 from wheelfit.installation.journal import FOLDERS, MARK, check_workplace, mark_of, mark_workplace
+from wheelfit.installation.own_marks import Seal
 from wheelfit.installation.recovery import Outcome, recover
-from wheelfit.installation.signatures import Seal
 from wheelfit.installation.transaction import Transaction
 from wheelfit.testing.file_systems import Changing, Killed, Killing, WithoutOwners
 from wheelfit.wheels.native_file_system import NATIVE

@@ -62,7 +62,7 @@ import json, sys
 from wheelfit.building.provider_guide import guide_to
 from wheelfit.checking.documents.document import VOCABULARIES
 from wheelfit.core.accelerators import ACCELERATORS, owner_of_libraries
-from wheelfit.core.agreements import AGREEMENTS
+from wheelfit.core.shared_requirements import AGREEMENTS
 from wheelfit.core.phrases import missing, wish
 from wheelfit.core.properties import Feature
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
@@ -335,7 +335,7 @@ EXCEPTIONS = {
     "doctor/packages.py": "versions of CUDA and ROCm of installed packages",
     "doctor/process.py": "versions of CUDA and ROCm of installed packages",
     "doctor/settings.py": "diagnoses of NVIDIA's tools",
-    "wheelfit_runtime/loader/cases.py": "CUDA in this process",
+    "wheelfit_runtime/loader/value_choice.py": "CUDA in this process",
     "wheelfit_runtime/loader/evidence.py": "CUDA in this process",
     "wheelfit_runtime/loader/planning.py": "CUDA in this process",
     "wheelfit_runtime/loader/process.py": "CUDA in this process",

@@ -10,8 +10,8 @@ from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import Label
 from wheelfit.core.ordering import Choice, Preferences
 from wheelfit.core.properties import EMPTY, Feature, Property, PropertySet
+from wheelfit.core.property_support import Support
 from wheelfit.core.providers import BuiltinProvider, PluginProvider, Provider, StaticProvider
-from wheelfit.core.support import Support
 from wheelfit.core.target import TagPreference
 from wheelfit_runtime.platforms.features import Detection, DeviceValues, FeatureConfig, Status
 

@@ -16,8 +16,8 @@ from packaging.pylock import PackageWheel, Pylock, PylockSelectError
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document, to_mapping
+from wheelfit.core.property_support import support_for
 from wheelfit.core.selection import select
-from wheelfit.core.support import support_for
 from wheelfit.locking.document import Lock, read_lock, write_lock
 from wheelfit.locking.pruning import prune
 from wheelfit.locking.repository import LockedRepository

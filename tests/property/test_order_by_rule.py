@@ -13,8 +13,8 @@ from wheelfit.core.document import VariantDocument
 from wheelfit.core.metadata import read_document
 from wheelfit.core.ordering import Choice, Preferences, order_labels
 from wheelfit.core.properties import Feature, Property
+from wheelfit.core.property_support import Support, support_for
 from wheelfit.core.provider_lookup import Detector
-from wheelfit.core.support import Support, support_for
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit_runtime.platforms.providers.nvidia import provider as nvidia
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu

@@ -25,8 +25,8 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import Label
 from wheelfit.core.ordering import Preferences, Ranking, order_labels
 from wheelfit.core.properties import Feature, PropertySet
+from wheelfit.core.property_support import Support
 from wheelfit.core.selection import Selection, select
-from wheelfit.core.support import Support
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

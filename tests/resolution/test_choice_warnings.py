@@ -6,8 +6,8 @@ import pytest
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from wheelfit.core.agreements import AGREEMENTS
 from wheelfit.core.properties import Property, PropertySet
+from wheelfit.core.shared_requirements import AGREEMENTS
 from wheelfit.resolution.choice_warnings import about_mixture
 from wheelfit.resolution.joint_choice import Chosen, Held, held_by
 from wheelfit.testing.detectors import FixedDetector

@@ -11,12 +11,12 @@ import pytest
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from wheelfit.core.agreements import AGREEMENTS, Agreed, Agreement
 from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.labels import Label, parse_label
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import parse_feature
+from wheelfit.core.shared_requirements import AGREEMENTS, Agreed, Agreement
 from wheelfit.errors import NoConsistentSet
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.joint_choice import Attempt, Chosen, Settled, settle

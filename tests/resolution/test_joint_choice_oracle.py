@@ -13,11 +13,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from wheelfit.core.agreements import Agreement
 from wheelfit.core.core_metadata import CoreMetadata
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.labels import parse_label
 from wheelfit.core.properties import parse_feature
+from wheelfit.core.shared_requirements import Agreement
 from wheelfit.errors import NoConsistentSet
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.request import Present

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wheelfit_runtime.errors import UserError
-from wheelfit_runtime.loader.cases import Cases, select
+from wheelfit_runtime.loader.value_choice import Cases, select
 from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 
 V2, V3, V4 = (f"x86_64 :: level :: v{number}" for number in (2, 3, 4))

@@ -10,9 +10,9 @@ TYPE_CHECKING = False  # as in `typing`, which takes longer to import than all o
 if TYPE_CHECKING:
     from wheelfit_runtime.errors import NoImplementation
     from wheelfit_runtime.libraries.initializing import initialize, initialize_cuda
-    from wheelfit_runtime.loader.cases import select
     from wheelfit_runtime.loader.exporting import load
     from wheelfit_runtime.loader.loading import explain
+    from wheelfit_runtime.loader.value_choice import select
 
 __version__ = "0.1.0"
 
@@ -32,7 +32,7 @@ _HOMES = {
     "initialize": "wheelfit_runtime.libraries.initializing",
     "initialize_cuda": "wheelfit_runtime.libraries.initializing",
     "load": "wheelfit_runtime.loader.exporting",
-    "select": "wheelfit_runtime.loader.cases",
+    "select": "wheelfit_runtime.loader.value_choice",
 }
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wheelfit.core.labels import NULL, Label
 from wheelfit.core.strict_json import shown
-from wheelfit.core.tables import FaultList, Table, section
+from wheelfit.core.table_reader import FaultList, Table, section
 from wheelfit_runtime.errors import InvalidDocument
 from wheelfit_runtime.patterns import pattern
 

@@ -10,7 +10,7 @@ from wheelfit.checking.findings import Count, Place, Report, Unchecked
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces
 from wheelfit.core.labels import NULL
 from wheelfit.core.properties import PropertySet
-from wheelfit.core.support import namespaces_used
+from wheelfit.core.property_support import namespaces_used
 from wheelfit_runtime.platforms.features import Status
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.checking.findings import Check
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
-    from wheelfit.core.support import Support
+    from wheelfit.core.property_support import Support
 
     Ask = Callable[[VariantDocument, frozenset[str], KnownVersions], Support]
 
@@ -80,7 +80,7 @@ def judge_installed(
     """Judge installed variants by the machine and by what else is installed.
 
     :param ask: from a document, the namespaces of interest and the versions that are known
-        to what is supported; as `wheelfit.core.support.support_for`.
+        to what is supported; as `wheelfit.core.property_support.support_for`.
     """
     known = KnownVersions({name: KnownVersion(version) for name, version in versions.items()})
     for variant in variants:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from wheelfit.core.tables import FaultList, Table
+from wheelfit.core.table_reader import FaultList, Table
 from wheelfit_runtime.errors import InvalidDocument
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from wheelfit.core.labels import NULL, Label, parse_label, writer_faults
 from wheelfit.core.properties import Property, PropertySet, parse_property
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.strict_json import shown
-from wheelfit.core.tables import FaultList, Table
+from wheelfit.core.table_reader import FaultList, Table
 from wheelfit.core.variant_json_layouts.schema import KEY as SCHEMA
 from wheelfit.core.variant_json_layouts.schema import PEP_850
 from wheelfit.core.versions import parse_specifiers

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.core.degradations import of_labels
 from wheelfit.core.labels import NULL, Label
 from wheelfit.core.properties import EMPTY
+from wheelfit.core.unusable_metadata import of_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit.core.degradations import Degradation
     from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Provider
+    from wheelfit.core.unusable_metadata import Degradation
 
 WITHOUT_PROVIDERS = frozenset(["L4", "L5"])
 """The layouts of PEP 825, which knows no providers."""

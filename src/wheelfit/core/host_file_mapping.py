@@ -20,7 +20,7 @@ from wheelfit.core.host_file import FILE_VERSION, HostFile, HostInterpreter, Hos
 from wheelfit.core.marker_grammar import SET_VARIABLES, VARIABLES, VARIANT_VARIABLES
 from wheelfit.core.properties import is_name, is_value
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.core.tables import FirstFault, Table
+from wheelfit.core.table_reader import FirstFault, Table
 from wheelfit.core.toml_lines import line_of
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidRequirement

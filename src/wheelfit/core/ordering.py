@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
-    from wheelfit.core.support import Support
+    from wheelfit.core.property_support import Support
     from wheelfit_runtime.platforms.features import DeviceValues
 
 Choice: TypeAlias = str | Feature | Property

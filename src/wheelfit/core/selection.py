@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from wheelfit.core.ordering import Preferences, RankedVariant, Ranking
 from wheelfit.core.phrases import short
 from wheelfit.core.properties import EMPTY, Feature, PropertySet
-from wheelfit.core.support import Support
+from wheelfit.core.property_support import Support
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -19,7 +19,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import is_name
 from wheelfit.core.providers import parse_endpoint
 from wheelfit.core.strict_json import shown
-from wheelfit.core.tables import FirstFault, Table
+from wheelfit.core.table_reader import FirstFault, Table
 from wheelfit.core.toml_lines import line_of
 from wheelfit.core.trust import PluginRule, PolicyFile, Trust, TrustedFile, TrustEntry
 from wheelfit.core.versions import parse_specifiers

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.checking.findings import Count, Place, Report
 from wheelfit.checking.installed import report_on
-from wheelfit.core.agreements import AGREEMENTS
+from wheelfit.core.shared_requirements import AGREEMENTS
 from wheelfit.doctor import contents, diagnoses, packages
 from wheelfit.doctor.accelerators import build_of, owned_libraries
 from wheelfit.installation.environment_folders import WORKPLACE
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.findings import Finding
     from wheelfit.core.abi_dependency import KnownVersions
-    from wheelfit.core.agreements import Agreement
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.support import Support
+    from wheelfit.core.property_support import Support
+    from wheelfit.core.shared_requirements import Agreement
     from wheelfit.core.target import Target
     from wheelfit.doctor.accelerators import Build, OwnedLibrary
     from wheelfit.doctor.contents import Package
@@ -137,7 +137,7 @@ def about_contents(
 
     :param hardware: what the machine has; None: nobody looked, and only variants are judged.
     :param ask: from a document, the namespaces of interest and the versions that are known
-        to what is supported; as `wheelfit.core.support.support_for`.
+        to what is supported; as `wheelfit.core.property_support.support_for`.
     """
     first = by_name(found.packages)
     checked = report_on(judge((package.installed for package in found.packages), ask))

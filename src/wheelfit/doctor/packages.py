@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from packaging.tags import Tag
 
     from wheelfit.checking.findings import Finding
-    from wheelfit.core.agreements import Agreement
+    from wheelfit.core.shared_requirements import Agreement
     from wheelfit.core.target import TagPreference, Target
     from wheelfit.doctor.accelerators import Build, OwnedLibrary
     from wheelfit.doctor.contents import Change, OwnedFile, Package

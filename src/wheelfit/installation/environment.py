@@ -24,8 +24,8 @@ from wheelfit.installation.interpreter import (
     is_running,
 )
 from wheelfit.installation.isolated.interpreter import PREFIX
+from wheelfit.installation.own_marks import OF_THIS_PROCESS, Seal
 from wheelfit.installation.schemes import Schemes
-from wheelfit.installation.signatures import OF_THIS_PROCESS, Seal
 from wheelfit_runtime.errors import EnvironmentUnavailable, PolicyRefusal, UserError
 from wheelfit_runtime.platforms.cache_folder import state_folder_of
 

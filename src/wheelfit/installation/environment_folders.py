@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from wheelfit.installation.signatures import OF_THIS_PROCESS, Seal
+from wheelfit.installation.own_marks import OF_THIS_PROCESS, Seal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

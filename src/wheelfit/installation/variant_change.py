@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.core.abi_dependency import abi_namespaces
 from wheelfit.core.accelerators import accelerators_of
-from wheelfit.core.agreements import turned
 from wheelfit.core.properties import PropertySet
+from wheelfit.core.shared_requirements import turned
 from wheelfit.installation.installed import by_name
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.agreements import Agreement
     from wheelfit.core.document import VariantDocument
+    from wheelfit.core.shared_requirements import Agreement
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
     from wheelfit.resolution.resolution import Pin

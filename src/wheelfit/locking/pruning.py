@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.labels import NULL
 from wheelfit.core.properties import EMPTY
-from wheelfit.core.support import namespaces_used
+from wheelfit.core.property_support import namespaces_used
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.core.degradations import Degradation
 from wheelfit.core.metadata import losses, to_mapping, writing_faults
 from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of
+from wheelfit.core.unusable_metadata import Degradation
 from wheelfit.core.variant_json_layouts.schema import KEY as SCHEMA
 from wheelfit.locking.pruning import prune
 from wheelfit.locking.source_entries import STABLE, file_entry, source_entry, usable_hashes

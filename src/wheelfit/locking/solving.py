@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from wheelfit.core import abi_dependency
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces
 from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.property_support import Support
 from wheelfit.core.providers import BrokenProvider
-from wheelfit.core.support import Support
 from wheelfit.errors import SourceOff
 from wheelfit.locking.freshness import version_of
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy

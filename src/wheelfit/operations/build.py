@@ -207,8 +207,8 @@ def _recipe(request: BuildRequest, settings: ConfigSettings, *, hand_over: bool)
 
 def _order(request: BuildRequest, environ: Mapping[str, str], dialect: str) -> BuildOrder:
     """Return the fields that all orders have in common."""
+    from wheelfit.building.front_end.backend_settings import DIALECTS
     from wheelfit.building.front_end.build_orders import BuildOrder
-    from wheelfit.building.front_end.dialects import DIALECTS
     from wheelfit.building.front_end.recipes import Recipe
     from wheelfit.errors import UsageError
     from wheelfit.operations.files import source_date_epoch

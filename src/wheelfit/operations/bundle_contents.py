@@ -18,8 +18,8 @@ from wheelfit.locking.source_entries import STABLE
 from wheelfit.locking.stand_ins import archive_of, stand_in_of
 from wheelfit.operations.lock_files import naming
 from wheelfit.operations.machine import options_in_effect
-from wheelfit.resolution.acceleration import accelerations, refusal
 from wheelfit.resolution.candidates import ChoicePolicy
+from wheelfit.resolution.unaccelerated import accelerations, refusal
 from wheelfit.sources.urls import without_fragment
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import Fault, InvalidLock, InvalidWheel

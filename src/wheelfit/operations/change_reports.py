@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.installation.breakage import breakages
 from wheelfit.operations.text import sized
-from wheelfit.resolution.acceleration import unwished_libraries
+from wheelfit.resolution.unaccelerated import unwished_libraries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -185,7 +185,7 @@ def decided(
     _check_wishes(resolution, ground)
     _check_platform(planned, ground)
     if planned:
-        from wheelfit.operations.own_environment import check_own_requirements
+        from wheelfit.operations.self_change import check_own_requirements
 
         check_own_requirements(planned, ground.environment)
     agreements = ground.candidates.policy.agreements
@@ -337,7 +337,7 @@ def carry_out(
         return decision
     from wheelfit.installation.apply import PLANS, PlanOutdated, WheelGone, apply
     from wheelfit.installation.startup_files import StartupFiles
-    from wheelfit.operations.own_environment import settle_modules, touches_us
+    from wheelfit.operations.self_change import settle_modules, touches_us
     from wheelfit.operations.source_builds import build_planned
     from wheelfit.operations.temporary_folders import scratch_folder
     from wheelfit.wheels.linking import Linker, LinkMode

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.core.agreements import binding
+from wheelfit.core.shared_requirements import binding
 from wheelfit.doctor.environment import about_contents, read_environment
 from wheelfit.installation.variant_fit import judge
+from wheelfit.operations.environment_findings import finding_json, remedies_for, summary_json
 from wheelfit.operations.environments import open_environment_of, tell_interruption
-from wheelfit.operations.findings import finding_json, remedies_for, summary_json
 from wheelfit.operations.machine import choose_machine
 
 if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
     from wheelfit.checking.installed import Judged
     from wheelfit.operations.context import Context
-    from wheelfit.operations.findings import ExaminationRequest
+    from wheelfit.operations.environment_findings import ExaminationRequest
     from wheelfit.operations.machine import ChosenMachine
 
 

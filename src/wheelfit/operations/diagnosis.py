@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from wheelfit.checking.findings import Finding, Severity
 from wheelfit.doctor.diagnoses import DIAGNOSES, Area
 from wheelfit.doctor.settings import variables_in
-from wheelfit.operations.findings import faults_among, finding_json, summary_json
+from wheelfit.operations.environment_findings import faults_among, finding_json, summary_json
 from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:

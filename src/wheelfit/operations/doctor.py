@@ -14,7 +14,7 @@ from wheelfit.doctor.diagnoses import DIAGNOSES, ENVIRONMENT_UNUSABLE, OWN_REQUI
 from wheelfit.doctor.own_requirements import unmet_requirements
 from wheelfit.errors import UnusableInterpreter, UsageError
 from wheelfit.operations.diagnosis import Diagnosis
-from wheelfit.operations.findings import ExaminationRequest, remedies_for
+from wheelfit.operations.environment_findings import ExaminationRequest, remedies_for
 from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.scrubbing import Scrubber
@@ -117,7 +117,7 @@ def _of_process(number: int) -> Diagnosis:
 
 
 def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
-    from wheelfit.core.agreements import binding
+    from wheelfit.core.shared_requirements import binding
     from wheelfit.doctor import machine as machines
     from wheelfit.doctor.environment import about_contents, examine_environment
     from wheelfit.doctor.machine import Hardware

@@ -221,11 +221,11 @@ def _together(
 ) -> tuple[list[Explanation], Candidates, tuple[Held, ...], list[str]]:
     """Return the explanations, candidates, agreements and warnings of a resolution."""
     from wheelfit.operations.source_builds import with_consent
-    from wheelfit.resolution.acceleration import unwished_libraries
     from wheelfit.resolution.choice_warnings import about_mixture
     from wheelfit.resolution.explain import explain_choice
     from wheelfit.resolution.request import Request
     from wheelfit.resolution.resolver import resolve
+    from wheelfit.resolution.unaccelerated import unwished_libraries
 
     wanted = opened.wanted
     asked = Request(
@@ -278,7 +278,7 @@ def _missing_accelerator(
 ) -> str | None:
     """Return why a build without an accelerator would be refused; None if none would be."""
     from wheelfit.operations.result_limits import tell_unconcerned
-    from wheelfit.resolution.acceleration import acceleration_of, refusal
+    from wheelfit.resolution.unaccelerated import acceleration_of, refusal
 
     found = [
         acceleration_of(

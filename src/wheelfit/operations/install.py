@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
-    from wheelfit.installation.companions import Companions
+    from wheelfit.installation.related_distributions import Companions
     from wheelfit.installation.variant_change import VariantChange
     from wheelfit.operations.change_reports import ChangeReport
     from wheelfit.operations.changes import Decided
@@ -137,7 +137,7 @@ def _companions(
         start |= _named(opened) | _upgraded(request)
     if not start:
         return None
-    from wheelfit.installation.companions import Companions
+    from wheelfit.installation.related_distributions import Companions
 
     return Companions.of(start, present.installed, opened.candidates.target.environment)
 
@@ -286,7 +286,7 @@ def _agreed(
 
 def _is_unwanted(change: VariantChange, candidates: Candidates) -> bool:
     """Tell whether the wishes of the user rule out the installed build."""
-    from wheelfit.core.support import Support, namespaces_used
+    from wheelfit.core.property_support import Support, namespaces_used
 
     old = change.old
     preferences = candidates.policy.preferences

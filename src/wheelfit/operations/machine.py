@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wheelfit.core.abi_dependency import OVERRIDE, read_override
+from wheelfit.core.property_support import support_for
 from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
-from wheelfit.core.support import support_for
 from wheelfit.core.trust import PluginRules
 from wheelfit.operations.context import Context
 from wheelfit.operations.plugins import OnDemandPlugins, read_rules_about_plugins
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
     from wheelfit.core.document import VariantDocument
+    from wheelfit.core.property_support import Support
     from wheelfit.core.provider_lookup import Detector
-    from wheelfit.core.support import Support
     from wheelfit.core.target import Target
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.hosts import Host

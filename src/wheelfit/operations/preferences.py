@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.core.agreements import named, with_own
 from wheelfit.core.labels import parse_label
 from wheelfit.core.ordering import Preferences, parse_preference
+from wheelfit.core.shared_requirements import named, with_own
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import UsageError
 from wheelfit.resolution.release_metadata import MetadataPolicy

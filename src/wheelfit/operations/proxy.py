@@ -29,10 +29,10 @@ from wheelfit.operations.requests import (
 from wheelfit.operations.user_folders import home
 from wheelfit.server.allowed_addresses import Admission
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.origins import Addressed
 from wheelfit.server.proxy.application import Mounted, Proxy
 from wheelfit.server.proxy.profiles import Profile
 from wheelfit.server.proxy.upstream import FolderUpstream, Upstream
+from wheelfit.server.rebinding_guard import Addressed
 from wheelfit.sources.open import is_protected, open_web
 from wheelfit.sources.urls import file_path, origin, redact
 from wheelfit_runtime.errors import InvalidConfiguration, UnknownHost
@@ -158,7 +158,7 @@ def serving(
 ) -> LoopbackServer:
     """Return a small server for this machine that is to be entered.
 
-    :param names: as for `wheelfit.server.origins.Names`.
+    :param names: as for `wheelfit.server.rebinding_guard.Names`.
     :param port: port to listen at; 0 takes a free one.
     :raises InvalidConfiguration: it cannot listen there.
     """

@@ -46,7 +46,7 @@ def check_accelerators(resolution: Resolution, candidates: Candidates, reporter:
     :param reporter: told what cannot be judged.
     :raises NoFit: ``no-accelerator``; a build would use none.
     """
-    from wheelfit.resolution.acceleration import accelerations, refusal
+    from wheelfit.resolution.unaccelerated import accelerations, refusal
 
     found = list(accelerations(resolution, candidates))
     refused = refusal(found)

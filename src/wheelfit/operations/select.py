@@ -63,7 +63,7 @@ def select(request: SelectRequest, context: Context) -> Selection:
     from wheelfit.core import selection
     from wheelfit.core.abi_dependency import KnownVersions
     from wheelfit.core.filename import parse_wheel_filename
-    from wheelfit.core.support import namespaces_used
+    from wheelfit.core.property_support import namespaces_used
     from wheelfit.operations.environments import open_environment_of
     from wheelfit.operations.machine import choose_machine
     from wheelfit.operations.preferences import choice_policy

@@ -196,10 +196,10 @@ def _decide(
     reporter: Reporter,
 ) -> Decided:
     """Choose, and see that the result may be and can be where it shall be."""
-    from wheelfit.installation.companions import Companions
     from wheelfit.installation.extraneous import spared
     from wheelfit.installation.installed import by_name
     from wheelfit.installation.plan import plan_sync
+    from wheelfit.installation.related_distributions import Companions
     from wheelfit.operations.source_builds import with_consent
 
     present = Present.of(ground)

@@ -65,12 +65,12 @@ def uninstall(request: UninstallRequest, context: Context) -> UninstallReport:
     """
     from wheelfit.installation.plan import plan_uninstall
     from wheelfit.installation.uninstall import uninstall as remove
-    from wheelfit.operations.own_environment import (
+    from wheelfit.operations.pip_rules import check_changes, read_rules
+    from wheelfit.operations.self_change import (
         check_own_requirements,
         settle_modules,
         touches_us,
     )
-    from wheelfit.operations.pip_rules import check_changes, read_rules
     from wheelfit.operations.step_durations import StepDurations
 
     environment = open_environment_of(request, context.environ)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document
-from wheelfit.core.support import namespaces_used
+from wheelfit.core.property_support import namespaces_used
 from wheelfit.errors import NoSolution
 from wheelfit_runtime.errors import NoFit
 from wheelfit_runtime.wording import listed

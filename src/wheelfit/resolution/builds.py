@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
     from wheelfit.core.ordering import Preferences
-    from wheelfit.core.support import Support
+    from wheelfit.core.property_support import Support
     from wheelfit.resolution.release_choice import ReleaseChoice
 
 _MOST = 1000

@@ -14,14 +14,14 @@ from threading import RLock
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.core.abi_dependency import KnownVersions
-from wheelfit.core.agreements import AGREEMENTS, turned
 from wheelfit.core.core_metadata import read_metadata
-from wheelfit.core.degradations import Degradation, in_one_line
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import EMPTY
+from wheelfit.core.property_support import namespaces_used, support_for
 from wheelfit.core.provider_lookup import NoPlugins, ProviderPolicy
 from wheelfit.core.selection import select
-from wheelfit.core.support import namespaces_used, support_for
+from wheelfit.core.shared_requirements import AGREEMENTS, turned
+from wheelfit.core.unusable_metadata import Degradation, in_one_line
 from wheelfit.errors import InvalidRequirement, InvalidSource
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.choice_warnings import about_choices
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.core.agreements import Agreement
     from wheelfit.core.bridges import Family
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
+    from wheelfit.core.property_support import Support
     from wheelfit.core.provider_lookup import Detector, Plugins
     from wheelfit.core.selection import Selection
-    from wheelfit.core.support import Support
+    from wheelfit.core.shared_requirements import Agreement
     from wheelfit.core.target import Target
     from wheelfit.resolution.listing import Release, SourcePolicy, Wheel
     from wheelfit.sources.page import File, ProjectPage

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY
-from wheelfit.core.support import Support, namespaces_used
+from wheelfit.core.property_support import Support, namespaces_used
 from wheelfit.errors import InvalidMarker
 from wheelfit.resolution.builds import builds_of_label, builds_of_release, is_bound
 from wheelfit.resolution.memo import Memo
@@ -198,7 +198,7 @@ class Catalogue:
         listing = self.candidates.listing(name) if name in self._roots else None
         if listing is None or not listing.releases.has_variants():
             return None
-        from wheelfit.resolution.acceleration import accelerated  # noqa: PLC0415 - start-up
+        from wheelfit.resolution.unaccelerated import accelerated  # noqa: PLC0415 - start-up
 
         return accelerated(
             self.candidates, name, self.versions(name), prereleases=request.prereleases

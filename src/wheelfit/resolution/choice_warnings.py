@@ -14,7 +14,7 @@ from wheelfit_runtime.wording import listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from wheelfit.core.support import Support
+    from wheelfit.core.property_support import Support
     from wheelfit.resolution.joint_choice import Held
     from wheelfit.resolution.release_choice import ReleaseChoice
 

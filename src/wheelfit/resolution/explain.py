@@ -7,8 +7,8 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.core.degradations import TOLD
 from wheelfit.core.properties import EMPTY
+from wheelfit.core.unusable_metadata import TOLD
 from wheelfit.errors import NoSolution
 from wheelfit.resolution.catalogue import Catalogue, needs_of
 from wheelfit.resolution.no_match import NoMatch, unknown_project
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.abi_dependency import KnownVersion
-    from wheelfit.core.degradations import Degradation
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.requirements import Requirement
     from wheelfit.core.selection import Verdict
+    from wheelfit.core.unusable_metadata import Degradation
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.listing import Listing
     from wheelfit.resolution.release_choice import ReleaseChoice

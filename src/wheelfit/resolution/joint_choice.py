@@ -15,8 +15,8 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from wheelfit.core.agreements import Agreed, common, value_key
 from wheelfit.core.properties import EMPTY
+from wheelfit.core.shared_requirements import Agreed, common, value_key
 from wheelfit.errors import NoConsistentSet
 from wheelfit_runtime.wording import listed
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.core.agreements import Agreement
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
+    from wheelfit.core.shared_requirements import Agreement
     from wheelfit.resolution.release_choice import ReleaseChoice
     from wheelfit.resolution.request import Present
     from wheelfit_runtime.errors import WheelfitError

@@ -16,8 +16,8 @@ from packaging.specifiers import SpecifierSet
 
 from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.phrases import needs_in_words
+from wheelfit.core.property_support import namespaces_used, support_for
 from wheelfit.core.selection import select
-from wheelfit.core.support import namespaces_used, support_for
 from wheelfit.core.target import TagPreference
 from wheelfit.errors import NoSolution
 from wheelfit.resolution.listing import NO_TAG, sort_page
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.core.degradations import Degradation
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.provider_lookup import Detector
     from wheelfit.core.requirements import Requirement
     from wheelfit.core.target import Target
+    from wheelfit.core.unusable_metadata import Degradation
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.listing import Release, Wheel
 

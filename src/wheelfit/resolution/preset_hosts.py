@@ -65,7 +65,7 @@ def presets_for(document: VariantDocument | None) -> Iterator[str]:
 
     :param document: what the labels ask for; None: nothing, and platforms alone differ.
     """
-    from wheelfit.core.support import namespaces_used  # noqa: PLC0415 - start-up
+    from wheelfit.core.property_support import namespaces_used  # noqa: PLC0415 - start-up
     from wheelfit_runtime.platforms.presets import (  # noqa: PLC0415 - start-up
         preset_lines,
         processor_rows,

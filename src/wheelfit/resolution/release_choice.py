@@ -15,12 +15,12 @@ from wheelfit_runtime.wording import listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from wheelfit.core.degradations import Degradation
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
+    from wheelfit.core.property_support import Support
     from wheelfit.core.selection import Selection
-    from wheelfit.core.support import Support
+    from wheelfit.core.unusable_metadata import Degradation
     from wheelfit.resolution.listing import Release, Wheel
 
 _EXAMPLES = 2

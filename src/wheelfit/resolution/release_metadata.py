@@ -12,10 +12,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.core.degradations import Degradation
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.labels import NULL
 from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits
+from wheelfit.core.unusable_metadata import Degradation
 from wheelfit.errors import BadMetadata, InconsistentDocuments
 from wheelfit.sources.repository import TooCostly
 from wheelfit_runtime.errors import (

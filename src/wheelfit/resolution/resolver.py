@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.agreements import Agreed
     from wheelfit.core.properties import PropertySet
+    from wheelfit.core.shared_requirements import Agreed
     from wheelfit.resolution.builds import ReleaseBuild
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.choice_context import ChoiceContext

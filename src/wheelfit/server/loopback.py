@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import STRICT, Answer, Disconnect, Request
-from wheelfit.server.origins import Addressed
+from wheelfit.server.rebinding_guard import Addressed
 
 if TYPE_CHECKING:
     from pathlib import Path

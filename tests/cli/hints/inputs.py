@@ -9,7 +9,7 @@ from cli.hints.scene import Scene
 from projects.writing import commit_all, write_project
 from runtime.test_cases import V2, V3, supporting
 
-from wheelfit_runtime.loader.cases import Cases, select
+from wheelfit_runtime.loader.value_choice import Cases, select
 
 __all__ = ["PLAYS"]
 

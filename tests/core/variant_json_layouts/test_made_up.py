@@ -18,8 +18,8 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import combine, disagreement
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import check_document, losses, read_document, write_document
+from wheelfit.core.property_support import support_for
 from wheelfit.core.selection import select
-from wheelfit.core.support import support_for
 from wheelfit.core.target import TagPreference
 from wheelfit.core.variant_json_layouts import DEFAULT_REGISTRY, Registry, StableLayout
 from wheelfit_runtime.errors import InvalidDocument

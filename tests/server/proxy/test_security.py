@@ -18,8 +18,8 @@ from server.proxy.test_pages import CUDA, LINUX_TAG, NV, release
 from wheelfit.server.allowed_addresses import Admission
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Answer, Request
-from wheelfit.server.origins import Addressed
 from wheelfit.server.proxy.application import Guarded
+from wheelfit.server.rebinding_guard import Addressed
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import release_document
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from packaging.utils import canonicalize_name
 
-from wheelfit.core.tables import FirstFault, Table
+from wheelfit.core.table_reader import FirstFault, Table
 from wheelfit.server.upstream.merged import Owners
 from wheelfit.server.upstream.settings import (
     MirrorSettings,

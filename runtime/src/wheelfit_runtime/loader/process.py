@@ -117,7 +117,7 @@ def _floor(
     """
     from wheelfit_runtime.platforms.providers.nvidia import cuda_values  # noqa: PLC0415 - not everywhere
     from wheelfit_runtime.platforms.providers.nvidia import kernel as nvidia_kernel  # noqa: PLC0415
-    from wheelfit_runtime.platforms.providers.nvidia.first_devices import FIRST_DEVICE  # noqa: PLC0415
+    from wheelfit_runtime.platforms.providers.nvidia.devices_without_code import FIRST_DEVICE  # noqa: PLC0415
     from wheelfit_runtime.platforms.providers.nvidia.tables import CUDA_CODE_FLOOR  # noqa: PLC0415
 
     gpus: list[tuple[str, set[int]]] = [

@@ -1,6 +1,6 @@
 """What a provider says a machine supports, as values.
 
-Providers produce these, ``core.support`` consumes them.
+Providers produce these, ``core.property_support`` consumes them.
 """
 
 from __future__ import annotations

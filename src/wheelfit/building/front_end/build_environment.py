@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.building.front_end.dialects import MARK
+from wheelfit.building.front_end.backend_settings import MARK
 from wheelfit.building.front_end.isolated import __path__ as _scripts
 from wheelfit.building.front_end.toolchains.inputs import Compiler
 from wheelfit.errors import BuildFailed
@@ -18,7 +18,7 @@ from wheelfit_runtime.platforms.child_processes import run
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.building.front_end.dialects import Dialect
+    from wheelfit.building.front_end.backend_settings import Dialect
     from wheelfit.building.front_end.source import Source
     from wheelfit.projects.backend import BuildEnvironment
 
@@ -57,7 +57,7 @@ def look_at(
         "has": [calls] if calls else [],
         "packages": list(packages),
     }
-    script = Path(next(iter(_scripts))) / "look.py"
+    script = Path(next(iter(_scripts))) / "environment_child.py"
     answer = run(
         [str(place.python), "-I", "-B", str(script), json.dumps(question)],
         environ=place.environ,

@@ -15,9 +15,14 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Protocol
 
+from wheelfit.building.front_end.backend_settings import (
+    DIALECTS,
+    afresh,
+    dialect_of,
+    handed_to_meson,
+)
 from wheelfit.building.front_end.build_environment import look_at
 from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, TunedParts
-from wheelfit.building.front_end.dialects import DIALECTS, afresh, dialect_of, handed_to_meson
 from wheelfit.building.front_end.finishing import CURRENT, finish, look_into, with_dependencies
 from wheelfit.building.front_end.flags import flags_of, with_flags
 from wheelfit.building.front_end.source import open_source
@@ -37,8 +42,8 @@ from wheelfit_runtime.wording import listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from wheelfit.building.front_end.backend_settings import Dialect
     from wheelfit.building.front_end.build_environment import Look
-    from wheelfit.building.front_end.dialects import Dialect
     from wheelfit.building.front_end.finishing import Raw
     from wheelfit.building.front_end.recipes import Recipe
     from wheelfit.building.front_end.source import Source

@@ -20,7 +20,7 @@ from wheelfit.errors import BuildFailed, InvalidFilename, NeedsExtra
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.instructions import counted_binaries
 from wheelfit.wheels.binaries.reading import binaries_of
-from wheelfit.wheels.binaries.unguarded import claimed_level, unguarded_code
+from wheelfit.wheels.binaries.unguarded_instructions import claimed_level, unguarded_code
 from wheelfit.wheels.rewrite import Writing, rewrite
 from wheelfit_runtime.errors import IntegrityError
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.building.front_end.dialects import DIALECTS
+from wheelfit.building.front_end.backend_settings import DIALECTS
 from wheelfit.core.labels import Label, is_label
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import shown
-from wheelfit.core.tables import FaultList, Table, section
+from wheelfit.core.table_reader import FaultList, Table, section
 from wheelfit_runtime.errors import InvalidDocument
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from wheelfit.core.labels import NULL, OLD_NULL, parse_label
 from wheelfit.core.properties import PropertySet, parse_property
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import shown
-from wheelfit.core.tables import FaultList, Table
+from wheelfit.core.table_reader import FaultList, Table
 from wheelfit.core.versions import parse_version
 from wheelfit_runtime.errors import Fault, InvalidDocument
 

@@ -9,8 +9,8 @@ from wheelfit.checking.findings import Place, Severity, first_of
 from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.labels import NULL
 from wheelfit.core.ordering import order_labels
+from wheelfit.core.property_support import namespaces_used, support_for
 from wheelfit.core.providers import BuiltinProvider, StaticProvider
-from wheelfit.core.support import namespaces_used, support_for
 from wheelfit_runtime.platforms.providers import by_namespace
 
 if TYPE_CHECKING:

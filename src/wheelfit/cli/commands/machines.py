@@ -214,7 +214,7 @@ def _check_env(arguments: Namespace, output: Output, context: Context) -> int:
     """Judge what is installed; 13 if something does not fit."""
     from wheelfit.cli.render.diagnosis import show_fitness
     from wheelfit.operations.check_environment import check_environment
-    from wheelfit.operations.findings import ExaminationRequest, faults_among
+    from wheelfit.operations.environment_findings import ExaminationRequest, faults_among
 
     report = check_environment(request_of(ExaminationRequest, arguments), context)
     show_fitness(report, output)

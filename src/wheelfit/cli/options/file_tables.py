@@ -185,8 +185,8 @@ _AGREEMENT = ("bound", "features", "name", "part", "title")
 
 def _agreement(path: str, row: Mapping[str, Any], place: Place) -> object:
     """Read something more that packages must agree on."""
-    from wheelfit.core.agreements import Agreement
     from wheelfit.core.properties import is_name, parse_feature
+    from wheelfit.core.shared_requirements import Agreement
 
     for key in row:
         if key not in _AGREEMENT:

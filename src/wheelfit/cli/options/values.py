@@ -454,7 +454,7 @@ def _address_of_index(text: str) -> str:
 
 
 def _host(text: str) -> str:
-    from wheelfit.server.origins import host_name
+    from wheelfit.server.rebinding_guard import host_name
 
     return host_name(text)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.core.degradations import Degradation
 from wheelfit.core.strict_json import path_of
+from wheelfit.core.unusable_metadata import Degradation
 from wheelfit_runtime.errors import Fault
 
 if TYPE_CHECKING:

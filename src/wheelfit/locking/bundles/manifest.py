@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from wheelfit.core import strict_json
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.core.tables import Table
+from wheelfit.core.table_reader import Table
 from wheelfit.errors import DamagedBundle, InvalidFilename
 from wheelfit_runtime.errors import InvalidDocument
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.server.messages import Answer
-from wheelfit.server.origins import is_of_browser
+from wheelfit.server.rebinding_guard import is_of_browser
 from wheelfit.server.store.tokens import holder, may, written
 from wheelfit_runtime.errors import FileProblem
 

@@ -17,7 +17,7 @@ from wheelfit.server.hosting.api import HostingApi, JsonBody, Rules, read_body
 from wheelfit.server.hosting.page_cache import HotPages
 from wheelfit.server.hosting.public_errors import discreet
 from wheelfit.server.messages import STRICT, Answer
-from wheelfit.server.origins import is_of_foreign_page
+from wheelfit.server.rebinding_guard import is_of_foreign_page
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.records import PUBLISHED, Violation, violations_of
 from wheelfit.server.store.stored_index import StoredIndex
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wheelfit.server.hosting.logs import Log
     from wheelfit.server.hosting.metrics import Metrics
     from wheelfit.server.messages import Application, Request
-    from wheelfit.server.origins import Names
+    from wheelfit.server.rebinding_guard import Names
     from wheelfit.server.store.opening import Store
     from wheelfit.sources.repository import Index
 

@@ -19,7 +19,7 @@ from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.hosting.public_errors import DiscreetIndex
 from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
-from wheelfit.server.origins import Names, is_near
+from wheelfit.server.rebinding_guard import Names, is_near
 from wheelfit.server.site.site import Site
 from wheelfit.server.store.blobs import GuardedBlobs, make_folder, storage_error
 from wheelfit.server.store.opening import clean, open_blobs, open_store

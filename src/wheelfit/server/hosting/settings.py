@@ -12,11 +12,11 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core import strict_toml
 from wheelfit.core.sizes import parse_size
-from wheelfit.core.tables import FirstFault, Table
+from wheelfit.core.table_reader import FirstFault, Table
 from wheelfit.server.asgi import Limits
 from wheelfit.server.hosting.administration import seconds_of
 from wheelfit.server.hosting.api import Rules
-from wheelfit.server.origins import host_name
+from wheelfit.server.rebinding_guard import host_name
 from wheelfit.server.upstream.merged import Owners
 from wheelfit.server.upstream.settings import (
     MirrorSettings,

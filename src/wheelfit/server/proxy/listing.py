@@ -16,7 +16,7 @@ from wheelfit.core.core_metadata import (
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.ordering import order_labels
-from wheelfit.core.support import namespaces_used
+from wheelfit.core.property_support import namespaces_used
 from wheelfit.errors import InvalidFilename
 from wheelfit.resolution.bridges import favoured
 from wheelfit.resolution.memo import Memo
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
-    from wheelfit.core.support import Support
+    from wheelfit.core.property_support import Support
     from wheelfit.core.target import Target
     from wheelfit.resolution.listing import Release, Wheel
     from wheelfit.server.proxy.choosing import Platform

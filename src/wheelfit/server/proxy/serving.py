@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from wheelfit.server.asgi import AsgiApplication, Limits
 from wheelfit.server.listening import listen_at, origin_of, serve
 from wheelfit.server.messages import STRICT
-from wheelfit.server.origins import Addressed, is_near
+from wheelfit.server.rebinding_guard import Addressed, is_near
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

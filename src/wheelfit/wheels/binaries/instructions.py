@@ -3,7 +3,7 @@
 The one importer of iced-x86. Executable sections are decoded from their beginning to their end, as
 ``objdump`` does it; data among the code may look like instructions. A count says what is in the
 library, and nothing of what runs: many libraries choose when they are loaded. What tells more is
-in `InstructionUse`, and `wheelfit.wheels.binaries.unguarded` judges it.
+in `InstructionUse`, and `wheelfit.wheels.binaries.unguarded_instructions` judges it.
 """
 
 from __future__ import annotations

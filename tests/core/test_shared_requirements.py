@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from error_codes import raises_code
 
-from wheelfit.core.agreements import (
+from wheelfit.core.properties import PropertySet, parse_feature, parse_property
+from wheelfit.core.shared_requirements import (
     AGREEMENTS,
     DATA_VERSION,
     Agreed,
@@ -18,7 +19,6 @@ from wheelfit.core.agreements import (
     value_key,
     with_own,
 )
-from wheelfit.core.properties import PropertySet, parse_feature, parse_property
 from wheelfit.core.static_families import STATIC_FAMILIES
 
 BY_NAME = {one.name: one for one in AGREEMENTS}

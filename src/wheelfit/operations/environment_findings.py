@@ -17,7 +17,7 @@ from wheelfit.operations.requests import EnvironmentOptions, MachineOptions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from wheelfit.core.agreements import Agreement
+    from wheelfit.core.shared_requirements import Agreement
 
 
 @dataclass(frozen=True, kw_only=True)

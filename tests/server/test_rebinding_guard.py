@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from wheelfit.server.messages import Request
-from wheelfit.server.origins import Names, host_name, is_near, is_of_foreign_page
+from wheelfit.server.rebinding_guard import Names, host_name, is_near, is_of_foreign_page
 
 NEAR = "http://127.0.0.1:8942"
 PUBLIC = "https://wheels.example.org"

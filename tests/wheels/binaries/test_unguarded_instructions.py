@@ -12,7 +12,7 @@ from wheels.binaries.extension_modules import DISPATCHING, INTEGERS, MODULE, com
 from wheelfit.wheels.binaries.facts import Binary
 from wheelfit.wheels.binaries.instructions import with_instructions
 from wheelfit.wheels.binaries.reading import read_binary
-from wheelfit.wheels.binaries.unguarded import unguarded_code
+from wheelfit.wheels.binaries.unguarded_instructions import unguarded_code
 
 PUBLISHED = (
     "blosc2==4.14.1",

@@ -13,6 +13,7 @@ from wheelfit.core.host_file import HostDetector, HostFile, HostProvider
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.core.properties import EMPTY, Property, PropertySet
+from wheelfit.core.property_support import Support, namespaces_used, support_for
 from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.core.providers import (
     BrokenProvider,
@@ -21,7 +22,6 @@ from wheelfit.core.providers import (
     Provider,
     StaticProvider,
 )
-from wheelfit.core.support import Support, namespaces_used, support_for
 from wheelfit.testing.detectors import FixedDetector, supported
 from wheelfit.testing.wheels import release_document
 from wheelfit_runtime.platforms.features import Detection, DeviceValues, FeatureConfig, Status
