@@ -7,7 +7,7 @@ from functools import partial
 
 from cli.hints.scene import Scene
 from projects.writing import commit_all, write_project
-from runtime.test_cases import V2, V3, supporting
+from runtime.test_value_choice import V2, V3, supporting
 
 from wheelfit_runtime.loader.value_choice import Cases, select
 
