@@ -101,6 +101,16 @@ def build(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def release(session: nox.Session) -> None:
+    """Rehearse a release with ``-- --dry-run``: build, sign, publish and install here."""
+    if session.posargs != ["--dry-run"]:
+        session.error("a pushed tag releases (CONTRIBUTING.md); rehearse it with -- --dry-run")
+    build(session)
+    session.install("--no-compile", ".[attestations,publish,server]")
+    session.run("python", ".ci/rehearse_release.py", "dist")
+
+
+@nox.session(default=False)
 def docs(session: nox.Session) -> None:
     """Build the documentation site into ``site``, with its search."""
     prepare(session, "docs")

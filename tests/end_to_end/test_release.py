@@ -1,0 +1,50 @@
+"""What ``nox -s release -- --dry-run`` does with the files that it has built."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.network]
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def dist(registry: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build both distributions, as the session does."""
+    del registry
+    folder = tmp_path_factory.mktemp("dist")
+    for project in (REPOSITORY / "runtime", REPOSITORY):
+        command = [sys.executable, "-m", "build", str(project), "--outdir", str(folder)]
+        subprocess.run(command, check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="caches are found as on Linux")
+def test_a_release_is_rehearsed(dist: Path) -> None:
+    """Both distributions are signed, published, verified, installed from the index, and run."""
+    for library in ("pypi_attestations", "twine", "uvicorn"):
+        pytest.importorskip(library, reason="needs the extras of the session")
+    script = str(REPOSITORY / ".ci/rehearse_release.py")
+    environ = {name: text for name, text in os.environ.items() if not name.startswith("WHEELFIT_")}
+    done = subprocess.run(
+        [sys.executable, script, str(dist)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environ | {"NO_PROXY": "127.0.0.1", "WHEELFIT_CONFIG_FILE": os.devnull},
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert "4 files published" in said
+    assert len(re.findall(r"whl: published by github:\S+/wheelfit$", said, re.MULTILINE)) == 2
+    version = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nwheelfit {version}\n" in said
+    assert not list(dist.glob("*.attestation")), "files of a rehearsal may not be released"
