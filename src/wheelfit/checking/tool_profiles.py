@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
+from wheelfit.checking.findings import Place
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit.core.requirements import parse_requirement
@@ -14,14 +16,16 @@ from wheelfit.core.strict_json import path_of
 from wheelfit.core.variant_json_layouts.schema import PEP_850
 from wheelfit.errors import InvalidRequirement
 from wheelfit.sources.page import time_of_upload
+from wheelfit_runtime.platforms.features import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from wheelfit.checking.findings import Finding, Place
+    from wheelfit.checking.findings import Finding
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.sources.page import File
+    from wheelfit_runtime.platforms.features import Detection, FeatureConfig
 
 
 class Profile(StrEnum):
@@ -112,6 +116,82 @@ def _uv_provider(
     given = provider.plugin_api
     if (given or None) not in ((endpoint,) if endpoint else (None, *_DEFAULTS[package])):
         yield not_ours(f"its plugin-api is {given or 'missing'}")
+
+
+_UV_FEATURES: Mapping[str, frozenset[str]] = {
+    "nvidia": frozenset(["cuda_version_lower_bound", "cuda_version_upper_bound", "sm_arch"]),
+    "x86_64": frozenset(["level"]),
+    "aarch64": frozenset(["version"]),
+}
+"""The features that uv detects of the namespaces that it has; of others all."""
+_NOT_OF_UV = frozenset([("aarch64", "version", "8.5a"), ("aarch64", "version", "9.0a")])
+"""Values that uv does not detect, as user space cannot see what they stand for (P-113)."""
+_UV_DRIVERS = (11, 15)
+"""First and last major of the drivers that uv supports anything of (P-84)."""
+
+
+def uv_reads(document: VariantDocument) -> bool:
+    """Return whether uv's preview reads a document; if not it drops the whole release (F-150)."""
+    place = Place("")
+    found = about_document(document, place, frozenset([Profile.UV]))
+    return not any(one.code == checks.UV_SCHEMA.code for one in found)
+
+
+def uv_detections(
+    document: VariantDocument, detections: Mapping[str, Detection]
+) -> dict[str, Detection]:
+    """Return what uv's preview would find on a machine (P-60, P-83, P-84, P-113).
+
+    :param document: of the release; its providers decide which of uv's are asked.
+    :param detections: what is supported there, by namespace.
+    """
+    return {
+        namespace: _uv_detection(found)
+        for namespace, found in detections.items()
+        if _is_asked_by_uv(namespace, document)
+    }
+
+
+def _is_asked_by_uv(namespace: str, document: VariantDocument) -> bool:
+    match document.providers.get(namespace):
+        case StaticProvider():
+            return True
+        case PluginProvider() as provider if namespace in _UV:
+            return not any(_uv_provider(namespace, provider, Place(""), ""))
+    return False
+
+
+def _uv_detection(found: Detection) -> Detection:
+    if found.step == "static-list":
+        return found
+    known = _UV_FEATURES.get(found.namespace)
+    features = tuple(
+        replace(one, values=tuple(_uv_values(found.namespace, one)))
+        for one in found.features
+        if known is None or one.name in known
+    )
+    if found.namespace == "nvidia" and not _is_driver_of_uv(features):
+        features = ()
+    status = found.status if any(one.values for one in features) else Status.NOTHING
+    return replace(found, features=features, status=status)
+
+
+def _uv_values(namespace: str, feature: FeatureConfig) -> Iterator[str]:
+    for value in feature.values:
+        if (namespace, feature.name, value) in _NOT_OF_UV:
+            continue
+        yield value
+        if feature.name == "sm_arch" and value.endswith("_virtual"):
+            return  # wheelfit's own additions follow
+
+
+def _is_driver_of_uv(features: Iterable[FeatureConfig]) -> bool:
+    """Return whether the newest lower bound is one of a driver that uv supports."""
+    for one in features:
+        if one.name == "cuda_version_lower_bound" and one.values:
+            first, last = _UV_DRIVERS
+            return first <= int(one.values[0].partition(".")[0]) <= last
+    return False
 
 
 _LARGEST_FILE = 100_000_000  # bytes

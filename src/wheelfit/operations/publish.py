@@ -13,6 +13,7 @@ from wheelfit.operations.publish_destinations import (
     limits_of,
     open_destination,
 )
+from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from wheelfit.building.publishing.forecast import Forecast
     from wheelfit.building.publishing.publication import Act
     from wheelfit.building.publishing.release_files import Release, Set
+    from wheelfit.building.publishing.tool_choices import ReleaseChoices
     from wheelfit.checking.findings import Report
     from wheelfit.operations.context import Context
     from wheelfit.sources.page import File
@@ -59,6 +61,8 @@ class PublishReport:
     found: Report
     act: Act | None = None
     """What was sent; None: nothing was."""
+    choices: tuple[ReleaseChoices, ...] = ()
+    """In a dry run: what installers would take of each release."""
 
     def state(self, filename: str) -> str:
         """Return the state of a file in words."""
@@ -97,6 +101,7 @@ class PublishReport:
             ],
             "refused_index_files": list(act.refused_index_files) if act else [],
             "forecast": [one.to_mapping() for one in self.forecasts],
+            "choices": [one.to_mapping() for one in self.choices],
             "findings": [one.to_mapping() for one in self.found.findings],
             "unchecked": [one.to_mapping() for one in self.found.unchecked],
         }
@@ -122,7 +127,8 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
     there = destination.there(sorted({name for name, _ in outgoing.releases}), context)
     found, compared, forecasts = _judged(request, context, outgoing, destination, there)
     index_files: Mapping[Release, bytes] = {}
-    if isinstance(destination, UploadIndex) and not found.has_faults(strict=False):
+    is_read = isinstance(destination, UploadIndex) or request.dry_run
+    if is_read and not found.has_faults(strict=False):
         index_files, contradictions = documents_of(destination, outgoing, there, context)
         found += Report.of(contradictions, (), Count()).without(request.ignore)
     report = PublishReport(
@@ -134,6 +140,7 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
         compared,
         forecasts,
         found,
+        choices=_choices(outgoing, there, index_files) if request.dry_run else (),
     )
     if found.unchecked or found.has_faults(strict=request.strict) or request.dry_run:
         return report
@@ -144,6 +151,19 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
     else:
         act, more = _write(context, destination, outgoing, there)
     return replace(report, found=found + more, act=act)
+
+
+def _choices(
+    outgoing: Set, there: Listed, index_files: Mapping[Release, bytes]
+) -> tuple[ReleaseChoices, ...]:
+    """Return what installers would take, as far as the wheels can be read."""
+    from wheelfit.building.publishing.tool_choices import tool_choices
+    from wheelfit.operations.release_checks import offers_of
+
+    try:
+        return tuple(map(tool_choices, offers_of(outgoing, there, index_files)))
+    except UserError:  # each of them is among the findings
+        return ()
 
 
 def _way_of(destination: Destination, *, one_by_one: bool) -> str:
@@ -204,6 +224,7 @@ def _send(
     """Send the missing files to an index."""
     from wheelfit.building.publishing.completeness import compare
     from wheelfit.building.publishing.publication import Act, publish_as_one, publish_in_order
+    from wheelfit.building.publishing.release_files import new_index_files
     from wheelfit.building.publishing.twine_sender import TwineSender
 
     def sender(url: str) -> TwineSender:
@@ -228,7 +249,7 @@ def _send(
     with context.reporter.work("sending") as progress:
         act = publish_in_order(
             outgoing.files,
-            {} if index.base else index_files,  # one of ours makes them itself
+            {} if index.base else new_index_files(index_files, there),  # ours makes them itself
             sender(index.upload_url),
             _by_name(there),
             progress,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from wheelfit.building.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY
 from wheelfit.building.publishing.twine_sender import read_pypirc
 from wheelfit.checking.tool_profiles import Profile
+from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import UsageError
 from wheelfit.operations.check import FindingOptions
 from wheelfit.operations.live_index import TOKEN
@@ -24,7 +25,7 @@ from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from ssl import SSLContext
 
     from packaging.utils import NormalizedName
@@ -194,6 +195,12 @@ class UploadIndex:
             pages = {name: sources.project(name) for name in projects}
         return {name: () if page is None else page.files for name, page in pages.items()}
 
+    @contextmanager
+    def documents(self, context: Context) -> Iterator[Callable[[File], bytes | None]]:
+        """Open a reader of ``variant.json`` in wheels that are there."""
+        with closing(self.sources(context)) as sources:
+            yield sources.variant_document
+
 
 @dataclass(frozen=True, slots=True)
 class StaticIndex:
@@ -222,6 +229,23 @@ class StaticIndex:
 
         files = read_manifest(self.target.read(MANIFEST), where=self.target.name).files
         return {name: files.get(name, ()) for name in projects}
+
+    @contextmanager
+    def documents(self, context: Context) -> Iterator[Callable[[File], bytes | None]]:
+        """Open a reader of ``variant.json`` in wheels that are there."""
+        del context
+        yield self._document
+
+    def _document(self, file: File) -> bytes | None:
+        """Read a wheel of a folder; of a release on an object store all files are named."""
+        from wheelfit.server.generate.publishing import path_of_entry
+        from wheelfit.wheels.archive import WheelArchive
+
+        if self.folder is None:
+            return None
+        project = parse_wheel_filename(file.filename).name
+        with WheelArchive(self.folder / path_of_entry(project, file.url)) as wheel:
+            return wheel.variant_document()
 
 
 def open_destination(request: DestinationRequest, context: Context) -> UploadIndex | StaticIndex:

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.building.publishing.release_files import Outgoing, Release, Set
+    from wheelfit.building.publishing.tool_choices import Offer
     from wheelfit.checking.tool_profiles import Profile
     from wheelfit.operations.context import Context
     from wheelfit.operations.publish_destinations import StaticIndex, UploadIndex
@@ -224,7 +225,7 @@ def project_in(folder: Path) -> Project | None:
 
 
 def documents_of(
-    index: UploadIndex,
+    destination: UploadIndex | StaticIndex,
     outgoing: Set,
     there: Mapping[NormalizedName, Sequence[File]],
     context: Context,
@@ -237,15 +238,46 @@ def documents_of(
     """
     from wheelfit.building.publishing.release_files import index_files_of
 
-    with closing(index.sources(context)) as sources:
+    with destination.documents(context) as read:
         try:
-            return index_files_of(outgoing, there, sources.variant_document), ()
+            return index_files_of(outgoing, there, read), ()
         except (InconsistentDocuments, InvalidWheel) as error:
             words = f"{error.message}: {error.note}" if error.note else error.message
-            place = Place(error.where or index.name)
+            place = Place(error.where or destination.name)
             return {}, (place.found(INCONSISTENT_WHEELS, " ".join(words.split())),)
         except NetworkError as error:
             context.reporter.warn(
                 f"variants that are there cannot be read, so no -variants.json is made: {error}"
             )
             return {}, ()
+
+
+def offers_of(
+    outgoing: Set,
+    there: Mapping[NormalizedName, Sequence[File]],
+    index_files: Mapping[Release, bytes],
+) -> tuple[Offer, ...]:
+    """Return releases as they will be on the index.
+
+    :param outgoing: the files to publish; each wheel of them is sound.
+    :param there: the files that the index has, by project.
+    :param index_files: what their ``-variants.json`` will say.
+    """
+    from wheelfit.building.publishing.tool_choices import Offer, listed_wheel, outgoing_wheel
+    from wheelfit.checking.pages import Listed, sort_files
+    from wheelfit.core.metadata import read_document
+
+    offers = []
+    for release in outgoing.releases:
+        files = outgoing.of(release)
+        listed = sort_files(there.get(release[0], ())).get(release, Listed())
+        wheels = {file.filename: listed_wheel(file, name) for file, name in listed.wheels
+                  if file.yanked is None}  # fmt: skip
+        for one in files:
+            if one.kind is not Kind.SOURCE:
+                wheels[one.filename] = outgoing_wheel(one)
+        data = index_files.get(release)
+        document = None if data is None else read_document(data, where=str(release[0]))
+        has_source = listed.has_source or any(one.kind is Kind.SOURCE for one in files)
+        offers.append(Offer(*release, tuple(wheels.values()), document, has_source))
+    return tuple(offers)

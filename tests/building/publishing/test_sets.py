@@ -19,7 +19,12 @@ from wheelfit.building.publishing.completeness import (
     does,
 )
 from wheelfit.building.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY, Limits, forecast
-from wheelfit.building.publishing.release_files import Kind, collect, index_files_of
+from wheelfit.building.publishing.release_files import (
+    Kind,
+    collect,
+    index_files_of,
+    new_index_files,
+)
 from wheelfit.checking.findings import Severity
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import Label
@@ -292,7 +297,11 @@ def test_index_files_count_wheels_that_are_there(tmp_path: Path) -> None:
     assert b'"open"' in both
     document = tmp_path / "fast-1.0-variants.json"
     document.write_bytes(both)
-    assert not index_files_of(outgoing, {FAST: (listed(extra), listed(document))}, read)
+    whole = {FAST: (listed(extra), listed(document))}
+    again = index_files_of(outgoing, whole, read)
+    assert again == {key: both}
+    assert not new_index_files(again, whole)
+    assert new_index_files(again, {}) == again
     assert not index_files_of(collect([plain]), {}, read)
     strange = release_document({"mkl": {"blas": {"library": ["other"]}}},
                                static={"blas": {"library": ["other"]}})  # fmt: skip

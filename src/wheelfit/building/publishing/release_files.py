@@ -208,7 +208,8 @@ def index_files_of(
     """Combine the documents of all variant wheels of each release (B-50).
 
     :param there: by project: what the index has.
-    :return: by release; without releases that have no variants, or whose file is there already.
+    :param read: returns ``variant.json`` of a wheel on the index.
+    :return: by release; without releases that have no variants.
     :raises InconsistentDocuments: wheels contradict each other.
     :raises InvalidWheel: a wheel has no document, or an unsound one, or what they say together
         cannot be written.
@@ -216,21 +217,37 @@ def index_files_of(
     found = {}
     for release in outgoing.releases:
         mine = [one for one in outgoing.of(release) if one.kind is Kind.VARIANT]
-        listed = sort_files(there.get(release[0], ())).get(release, Listed())
         names = {one.filename for one in mine}
         documents = [(one.filename, read_wheel_document(one.path)) for one in mine]
-        for file, wheel in listed.wheels:
+        for file, wheel in _listed(release, there).wheels:
             if wheel.label is not None and file.filename not in names:
                 data = read(file)
                 where = file.filename
                 documents.append(
                     (where, index_metadata.read_wheel_document(data, wheel.label, where=where))
                 )
-        if not documents:
-            continue
-        data = combined_index_file(documents)
-        same = (index_file_name(*release), hashlib.sha256(data).hexdigest())
-        there_already = ((file.filename, file.hashes.get("sha256")) for file in listed.index_files)
-        if same not in there_already:
-            found[release] = data
+        if documents:
+            found[release] = combined_index_file(documents)
     return found
+
+
+def new_index_files(
+    index_files: Mapping[Release, bytes], there: Mapping[NormalizedName, Sequence[File]]
+) -> dict[Release, bytes]:
+    """Return the index files that an index does not have yet.
+
+    :param there: by project: what the index has.
+    """
+    return {
+        release: data
+        for release, data in index_files.items()
+        if (index_file_name(*release), hashlib.sha256(data).hexdigest())
+        not in (
+            (file.filename, file.hashes.get("sha256"))
+            for file in _listed(release, there).index_files
+        )
+    }
+
+
+def _listed(release: Release, there: Mapping[NormalizedName, Sequence[File]]) -> Listed:
+    return sort_files(there.get(release[0], ())).get(release, Listed())

@@ -11,6 +11,7 @@ from wheelfit.operations.text import columns, size_words
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
+    from wheelfit.building.publishing.tool_choices import ReleaseChoices
     from wheelfit.cli.output import Output
     from wheelfit.operations.convert_index import ConvertedIndex
     from wheelfit.operations.generate_index import GeneratedIndex
@@ -178,9 +179,23 @@ def show_publish(report: PublishReport, output: Output) -> None:
         output.report(line)
     for forecast in report.forecasts:
         output.say(str(forecast), "dim")
+    for choices in report.choices:
+        _show_choices(choices, output)
     _show_end(report, output)
     if report.is_public and report.act is not None and report.act.sent:
         output.say("the registry takes more files for a release for 14 days only", "dim")
+
+
+def _show_choices(choices: ReleaseChoices, output: Output) -> None:
+    """Print what each tool would take on each machine, and who gets less than could be."""
+    tools = [one.tool for one in choices.machines[0].choices]
+    rows = [(row.machine, *(one.build for one in row.choices)) for row in choices.machines]
+    release = f"{choices.name} {choices.version}"
+    output.report(f"what Python {choices.python} would get of {release}:", "strong")
+    for line in columns(("machine", *tools), rows, output.width):
+        output.report(line)
+    for warning in choices.warnings():
+        output.say(warning, "warning")
 
 
 def publish_exit_code(report: PublishReport, *, strict: bool) -> int:

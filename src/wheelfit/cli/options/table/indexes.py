@@ -375,7 +375,11 @@ PUBLISH = OptionGroup(
             metavar="PLACE",
             is_required=True,
         ),
-        Option("--dry-run", FLAG, "check everything, say what would be sent, and stop"),
+        Option(
+            "--dry-run",
+            FLAG,
+            "check everything, say what would be sent and what installers would take, and stop",
+        ),
         Option(
             "--check-url",
             TEXT,

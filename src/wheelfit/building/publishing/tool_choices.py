@@ -1,0 +1,330 @@
+"""The wheels that installers would take of a release, before it is sent.
+
+Nothing is run: what pip and uv do is known well enough to be followed (their rules are those of
+`checking.tool_profiles`), and the machines are presets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from wheelfit.checking.tool_profiles import uv_detections, uv_reads
+from wheelfit.core.abi_dependency import KnownVersions
+from wheelfit.core.accelerators import ACCELERATORS, accelerators_of
+from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.host_file import HostDetector, HostInterpreter
+from wheelfit.core.properties import EMPTY
+from wheelfit.core.property_support import Support, namespaces_used, support_for
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.selection import select
+from wheelfit.locking.environments import environments_for
+from wheelfit.resolution.preset_hosts import host_of_preset
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit_runtime.platforms.features import Status
+from wheelfit_runtime.platforms.presets import compose
+from wheelfit_runtime.platforms.tables.pythons import PYTHONS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.building.publishing.release_files import Outgoing
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.core.target import Target
+    from wheelfit.sources.page import File
+
+    Python = tuple[int, int]
+
+MACHINES = (
+    "cpu-x86_64-v1",
+    "cpu-x86_64-v2",
+    "cpu-x86_64-v3",
+    "cpu-x86_64-v4",
+    "cpu-aarch64-8.2a",
+    "musllinux-x86_64+cpu-x86_64-v3",
+    "macos-arm64",
+    "windows-x86_64+cpu-x86_64-v3",
+    "cuda-11.8-sm70+cpu-x86_64-v3",
+    "cuda-13.0-sm90+cpu-x86_64-v4",
+    "rocm-6.4-gfx942+cpu-x86_64-v4",
+    "intel-arc-b580+cpu-x86_64-v3",
+)
+"""Presets of the machines that are asked."""
+
+Tool = Literal["pip", "uv", "uv --preview", "wheelfit"]
+TOOLS: tuple[Tool, ...] = ("pip", "uv", "uv --preview", "wheelfit")
+Outcome = Literal["best", "slower", "no-accelerator", "source", "nothing"]
+"""``best``: what wheelfit takes too; ``slower``: less than what the machine can run;
+``no-accelerator``: a build for processors on a machine whose accelerator the release supports;
+``source``: the source distribution would be built; ``nothing``: the release cannot be installed."""
+
+
+class OfferedWheel(NamedTuple):
+    """A wheel of a release as installers see it."""
+
+    filename: WheelFilename
+    requires_python: SpecifierSet | None = None
+    has_variant_markers: bool = False
+    """Whether its dependencies have variant markers, which pip and uv do not read (F-154)."""
+
+
+def outgoing_wheel(file: Outgoing) -> OfferedWheel:
+    """Return a wheel that will be sent; it is sound.
+
+    :raises InvalidWheel: its metadata cannot be read.
+    """
+    with WheelArchive(file.path) as wheel:
+        core = read_metadata(wheel.metadata(), str(file.path))
+        filename = wheel.filename
+    markers = (parse_requirement(text, allow_variant_markers=True).marker
+               for text in core.requires_texts)  # fmt: skip
+    has_variants = any(marker is not None and marker.uses_variants for marker in markers)
+    return OfferedWheel(filename, core.requires_python, has_variants)
+
+
+def listed_wheel(file: File, filename: WheelFilename) -> OfferedWheel:
+    """Return a wheel that an index has; its dependencies are not read."""
+    try:
+        return OfferedWheel(filename, SpecifierSet(file.requires_python or ""))
+    except InvalidSpecifier:  # which installers pass over
+        return OfferedWheel(filename)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A release as it will be when all is published."""
+
+    name: NormalizedName
+    version: Version
+    wheels: tuple[OfferedWheel, ...]
+    document: VariantDocument | None = None
+    """What its ``-variants.json`` will say; None: there are no variants, or they contradict."""
+    has_source: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """The choice of one tool on one machine."""
+
+    tool: Tool
+    outcome: Outcome
+    wheel: WheelFilename | None = None
+
+    @property
+    def build(self) -> str:
+        """The label, or a word for what has none."""
+        if self.wheel is None:
+            return self.outcome
+        return self.wheel.label or "plain"
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data."""
+        return {
+            "tool": self.tool,
+            "outcome": self.outcome,
+            "filename": None if self.wheel is None else self.wheel.text,
+            "label": None if self.wheel is None else self.wheel.label,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MachineChoices:
+    """The choices of all tools on one machine."""
+
+    machine: str
+    """The preset, as ``--for`` takes it."""
+    words: str
+    choices: tuple[ToolChoice, ...]
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data."""
+        tools = [one.to_mapping() for one in self.choices]
+        return {"machine": self.machine, "words": self.words, "tools": tools}
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseChoices:
+    """What every tool would take of a release on every machine."""
+
+    name: NormalizedName
+    version: Version
+    python: str
+    """The Python of all machines, as ``3.13``."""
+    machines: tuple[MachineChoices, ...]
+
+    def warnings(self) -> Iterator[str]:
+        """Yield who gets nothing, and who gets a slower build without being told."""
+        for outcome, words in _WARNINGS.items():
+            by_machines: dict[tuple[str, ...], list[str]] = {}
+            for tool in TOOLS:
+                if machines := self._where(tool, outcome):
+                    by_machines.setdefault(machines, []).append(tool)
+            for machines, tools in by_machines.items():
+                yield f"{', '.join(tools)}: {words}: {', '.join(machines)}"
+
+    def _where(self, tool: Tool, outcome: Outcome) -> tuple[str, ...]:
+        return tuple(
+            row.machine
+            for row in self.machines
+            for one in row.choices
+            if (one.tool, one.outcome) == (tool, outcome)
+        )
+
+    def to_mapping(self) -> dict[str, object]:
+        """Return it as plain data, as ``docs/reference/json.md`` describes."""
+        return {
+            "project": self.name,
+            "version": str(self.version),
+            "python": self.python,
+            "machines": [one.to_mapping() for one in self.machines],
+            "warnings": list(self.warnings()),
+        }
+
+
+_WARNINGS: dict[Outcome, str] = {
+    "nothing": "nothing can be installed",
+    "source": "the source distribution is built",
+    "no-accelerator": "silently a build without the accelerator",
+    "slower": "silently a slower build than the machine can run",
+}
+
+
+def tool_choices(offer: Offer, machines: Sequence[str] = MACHINES) -> ReleaseChoices:
+    """Return what tools would take of a release.
+
+    :param offer: the release.
+    :param machines: presets.
+    """
+    python = _newest_python(offer)
+    base = environments_for(["linux-x86_64"], [python])[0].target
+    rows = tuple(_on_machine(offer, name, base) for name in machines)
+    return ReleaseChoices(offer.name, offer.version, ".".join(map(str, python)), rows)
+
+
+def _newest_python(offer: Offer) -> Python:
+    """Return the newest Python that a wheel is made for; of wheels for any, a usual one."""
+    made_for = {
+        python
+        for wheel in offer.wheels
+        for tag in wheel.filename.tags
+        for python in PYTHONS
+        if tag.interpreter == f"cp{python[0]}{python[1]}" and tag.abi != "abi3"
+    }
+    return max(made_for or (python for python, micro in PYTHONS.items() if micro > 2))
+
+
+def _on_machine(offer: Offer, name: str, base: Target) -> MachineChoices:
+    preset = compose([name])
+    file, _ = host_of_preset(preset, interpreter=HostInterpreter(base.python_full_version))
+    chooser = _Chooser(offer, file.target(base, name), HostDetector(file, name, "preset"))
+    best = chooser.wheelfit()
+    chosen = {
+        "pip": chooser.pip(),
+        "uv": chooser.pip(),
+        "uv --preview": chooser.uv_preview(),
+        "wheelfit": best,
+    }
+    choices = tuple(ToolChoice(tool, chooser.outcome(chosen[tool], best), chosen[tool])
+                    for tool in TOOLS)  # fmt: skip
+    return MachineChoices(name, preset.words, choices)
+
+
+class _Chooser:
+    """The choice of each tool on one machine."""
+
+    def __init__(self, offer: Offer, target: Target, detector: HostDetector) -> None:
+        self._offer = offer
+        self._target = target
+        document = offer.document
+        self._support = Support()
+        if document is not None:
+            self._support = support_for(
+                document,
+                None,
+                environment=target.environment,
+                user_lists=detector,
+                namespaces=namespaces_used(document.variants.values()),
+                known=KnownVersions(is_open=True),
+            )
+
+    def wheelfit(self) -> WheelFilename | None:
+        return self._selected(self._offer.wheels, self._support)
+
+    def pip(self) -> WheelFilename | None:
+        """Return the plain wheel with the best tags; a variant is no wheel to it."""
+        plain = [one for one in self._offer.wheels if not one.filename.is_variant]
+        return self._readable(self._selected(plain, Support()))
+
+    def uv_preview(self) -> WheelFilename | None:
+        """Return the wheel with the best label among those that uv's providers support."""
+        document = self._offer.document
+        if document is None:
+            return self.pip()
+        if not uv_reads(document):
+            return None  # one fault costs the whole release
+        detections = uv_detections(document, self._support.detections)
+        support = Support(detections, holders=self._support.holders)
+        known = [
+            one
+            for one in self._offer.wheels
+            if one.filename.label is None or one.filename.label in document.variants
+        ]
+        return self._readable(self._selected(known, support, by_label_first=True))
+
+    def outcome(self, wheel: WheelFilename | None, best: WheelFilename | None) -> Outcome:
+        """Compare a choice with what the machine can run."""
+        if wheel is None:
+            return "source" if self._offer.has_source else "nothing"
+        if self._wanted_accelerators() and not accelerators_of(self._properties(wheel)):
+            return "no-accelerator"
+        return "best" if best is None or wheel.label == best.label else "slower"
+
+    def _wanted_accelerators(self) -> Collection[str]:
+        """Return the accelerators of the machine that builds of the release use."""
+        document = self._offer.document
+        used = () if document is None else document.variants.values()
+        asked = {name for properties in used for name in accelerators_of(properties)}
+        return {
+            name
+            for name, found in self._support.detections.items()
+            if name in asked & ACCELERATORS.keys() and found.status is Status.SUPPORTED
+        }
+
+    def _properties(self, wheel: WheelFilename) -> PropertySet:
+        document = self._offer.document
+        if document is None or wheel.label is None:
+            return EMPTY
+        return document.properties(wheel.label) or EMPTY
+
+    def _selected(
+        self, wheels: Sequence[OfferedWheel], support: Support, *, by_label_first: bool = False
+    ) -> WheelFilename | None:
+        """Return the best wheel.
+
+        :param by_label_first: whether Requires-Python of the best label decides (F-94).
+        """
+        refused = {one.filename.text: "Requires-Python" for one in wheels if not self._runs(one)}
+        chosen = select(
+            [one.filename for one in wheels],
+            document=self._offer.document,
+            support=support,
+            tags=self._target.tags,
+            extra_rejections={} if by_label_first else refused,
+        ).chosen
+        return None if chosen is not None and chosen.text in refused else chosen
+
+    def _runs(self, wheel: OfferedWheel) -> bool:
+        wanted = wheel.requires_python
+        return wanted is None or wanted.contains(self._target.python_full_version, prereleases=True)
+
+    def _readable(self, wheel: WheelFilename | None) -> WheelFilename | None:
+        """Return a wheel, unless its metadata makes pip and uv pass the release over (F-154)."""
+        unreadable = {one.filename for one in self._offer.wheels if one.has_variant_markers}
+        return None if wheel in unreadable else wheel
