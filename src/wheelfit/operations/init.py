@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from wheelfit.operations.requests import Checked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from wheelfit.building.provider_guide import Guide
@@ -94,10 +94,12 @@ def init(request: InitRequest, context: Context) -> InitReport:
 
     path, before = _read(request)
     where = str(path)
-    table = read_project_table(read_pyproject(before, where=where)[1], where=where)
+    given = before if before is not None else _build_system(path, context.reporter.note)
+    table = read_project_table(read_pyproject(given, where=where)[1], where=where)
     edits = _edits(request, table)
     _check_values(edits, table, where)
-    after = edited(before, edits, where=where)
+    after = edited(given, edits, where=where)
+    before = before or b""
     old, new = (
         data.decode("utf-8-sig").replace("\r\n", "\n").splitlines() for data in (before, after)
     )
@@ -106,9 +108,10 @@ def init(request: InitRequest, context: Context) -> InitReport:
     if writes:
         if before.startswith(_BOM):
             context.reporter.note("the byte order mark goes: readers of TOML refuse it")
-        mode = mode_of(path)
+        mode = mode_of(path) if path.exists() else None
         write_atomically(where, after)
-        path.chmod(mode)
+        if mode is not None:
+            path.chmod(mode)
     variants = read_pyproject(after, where=where)[1].get("variant", {}).get("variants")
     return InitReport(path, diff, before != after, writes, bool(variants))
 
@@ -123,7 +126,7 @@ def read_table(request: InitRequest) -> ProjectTable | None:
     from wheelfit.core.project_table import read_project_table
 
     path, data = _read(request)
-    return read_project_table(read_pyproject(data, where=str(path))[1], where=str(path))
+    return read_project_table(read_pyproject(data or b"", where=str(path))[1], where=str(path))
 
 
 def check_providers(request: InitRequest, table: ProjectTable | None) -> None:
@@ -149,10 +152,11 @@ def explain_namespaces() -> tuple[Guide, ...]:
     return tuple(guide for name in KNOWN_NAMESPACES if (guide := guide_to(name)) is not None)
 
 
-def _read(request: InitRequest) -> tuple[Path, bytes]:
-    """Return the pyproject.toml of a project, and its content."""
+def _read(request: InitRequest) -> tuple[Path, bytes | None]:
+    """Return the pyproject.toml of a project, and its content; None where it is to be written."""
     from pathlib import Path
 
+    from wheelfit.building.legacy_project import build_system_of
     from wheelfit_runtime.errors import FileProblem
 
     path = Path(request.folder)
@@ -160,11 +164,27 @@ def _read(request: InitRequest) -> tuple[Path, bytes]:
     try:
         return path, path.read_bytes()
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and build_system_of(path.parent) is not None:
+            return path, None
         raise FileProblem(
             f"the project cannot be read: {error.strerror}",
             where=str(path),
-            hint="name the folder of a project, which has a pyproject.toml",
+            hint="name the folder of a project, which has a pyproject.toml or a setup.py",
         ) from None
+
+
+def _build_system(path: Path, tell: Callable[[str], None]) -> bytes:
+    """Return the text with which a new pyproject.toml begins."""
+    from wheelfit.building.legacy_project import build_system_of
+    from wheelfit_runtime.wording import listed
+
+    text, needed = build_system_of(path.parent) or ("", ())
+    if needed:
+        tell(
+            f"building needs {listed(needed)}, which setup.py imports: see that the packages of "
+            "these modules are called so"
+        )
+    return text.encode()
 
 
 # --- edits -----------------------------------------------------------------------------------

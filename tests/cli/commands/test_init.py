@@ -65,6 +65,23 @@ def test_a_byte_order_mark_goes(run: Runner, project: Path) -> None:
     assert "openmp" in str(table(project))
 
 
+def test_a_project_without_the_file_gets_one(run: Runner, project: Path) -> None:
+    """PEP 517: beside a ``setup.py``, which is not run, the file says what holds already."""
+    project.unlink()
+    script = project.with_name("setup.py")
+    script.write_text("import numpy\nopen('executed', 'w').close()\n")
+    words = ("init", "--variant", "v3=x86_64 :: level :: v3")
+    assert '+requires = ["setuptools", "numpy"]' in run(*words, "--dry-run").out
+    assert set(tree(project.parent)) == {"setup.py"}
+    said = run(*words)
+    assert "building needs numpy, which setup.py imports" in said.err
+    written = tomllib.loads(project.read_text())
+    assert written["build-system"]["build-backend"] == "setuptools.build_meta:__legacy__"
+    assert table(project)["variants"] == {"v3": {"x86_64": {"level": ["v3"]}}}
+    assert set(tree(project.parent)) == {"setup.py", "pyproject.toml"}
+    assert "says that already" in run(*words).out
+
+
 def test_everything_can_be_said(run: Runner, project: Path) -> None:
     """B-20: plugins, plugins at build time, lists, order; and the last provider takes the table."""
     run(
