@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel
@@ -124,6 +124,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
             *check_together([*wheels, *there.values()]),
             *notes,
             *job_notes,
+            *(_incomplete(sdist, results) if sdist is not None else ()),
             *same_files(results),
         )
         built = [sdist] if sdist is not None and request.sdist else []
@@ -153,6 +154,15 @@ def _build_here(
     for _, error in compared.losses:
         raise error
     return [compared.with_parts(wheel) for _, wheels in built for wheel in wheels], compared.notes
+
+
+def _incomplete(sdist: Path, results: Sequence[JobResult]) -> Iterator[str]:
+    """Yield what may be wrong with a source distribution from which jobs could not build."""
+    if any(one.error is not None and one.error.reference == "build-failed" for one in results):
+        yield (
+            f"jobs build from {sdist.name}, which has no file of a folder above the project: if "
+            "building needs one, leave out the matrix, -j and --executor"
+        )
 
 
 def _check(order: BuildOrder, choices: Sequence[Choice], *, is_sdist_wanted: bool) -> None:

@@ -188,6 +188,7 @@ def test_for_people(yard: Yard, run: Runner) -> None:
     )
     assert "the compiler has a bug" in said.err, said
     assert f"failed v3 for Python {HERE}" in said.err
+    assert ".tar.gz, which has no file of a folder above the project" in said.err
     assert said.err.splitlines()[-1] == "2 built, 1 failed, 2 for other platforms (manylinux_s390x)"
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
     from wheelfit.projects.backend import ConfigSettings
 
+_MOST_ABOVE = 8
+"""Folders above a project in which its sources are expected at most."""
 MARK = "variantlib"
 """What the source of every backend mentions that writes variant wheels: the reference library."""
 
@@ -125,7 +127,8 @@ def afresh(source: Source, folder: Path, inputs: BuildInputs) -> BuildInputs:
             raise InvalidConfiguration("DIST_EXTRA_CONFIG cannot be read", where=own) from None
     if not parser.has_section("build"):
         parser.add_section("build")
-    parser.set("build", "build_base", str(folder / "build"))
+    # Objects of "../../x.c" lie two folders above the others; they must not leave this one.
+    parser.set("build", "build_base", str(folder.joinpath(*["objects"] * _MOST_ABOVE)))
     with (folder / "extra.cfg").open("w", encoding="utf-8") as file:
         parser.write(file)
     environ = {**environ, "DIST_EXTRA_CONFIG": str(folder / "extra.cfg")}
