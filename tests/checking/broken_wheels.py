@@ -111,6 +111,10 @@ BROKEN: dict[str, tuple[str, Callable[[Path], object]]] = {
         lambda f: with_files(f, {"tests/__init__.py": "", "tests/test_fast.py": ""}),
     ),
     "__pycache__": ("compiled-python", lambda f: with_files(f, {CACHE: b"\xf3\r\r\n"})),
+    "promises of another form": (
+        "wrong-abi-exports",
+        lambda f: with_files(f, {"fast-1.0.dist-info/abi-exports.json": '{"level": "epoch"}'}),
+    ),
     "content without a hash": (
         "bad-record",
         lambda f: rewritten(plain(f), additions={"fast/more.py": b""}),

@@ -441,6 +441,12 @@ COMPILED_PYTHON = CHECKS.warning(
     "the wheel has compiled Python code, which is of use to one version of Python at most",
     "leave __pycache__ and .pyc files out of the wheel",
 )
+WRONG_ABI_EXPORTS = CHECKS.error(
+    "wrong-abi-exports",
+    "B-61",
+    "what the wheel promises to those who link with its libraries cannot be read, or is of no file",
+    "correct [variant.abi-exports], and build again or use `wheelfit wheel repack --exports`",
+)
 
 # --- implementations ---------------------------------------------------------------------
 

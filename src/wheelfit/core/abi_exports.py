@@ -2,27 +2,30 @@
 
 The table says how much of a version the users of the library must be built for, and which of its
 files they link with. It is for those users, and no part of what the library itself needs: it never
-gets into ``variant.json``.
+gets into ``variant.json``. Wheels carry it to them in a file of its own, `FILE`.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from wheelfit.core import strict_json
 from wheelfit.core.table_reader import FaultList, Table
-from wheelfit_runtime.errors import InvalidDocument
+from wheelfit_runtime.errors import Fault, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from packaging.version import Version
 
-    from wheelfit_runtime.errors import Fault
-
 KEY = "abi-exports"
 """Name of the table inside ``[variant]``."""
+FILE = "abi-exports.json"
+"""Name of the file inside dist-info by which a wheel carries the table."""
+_SCHEMA = 1
 
 
 class AbiLevel(StrEnum):
@@ -93,6 +96,37 @@ def require_abi_exports(table: object) -> AbiExports:
     if found is None:
         raise InvalidDocument(faults)
     return found
+
+
+def parse_abi_exports(data: bytes, *, where: str) -> AbiExports:
+    """Read the file of a wheel.
+
+    :param data: the content of `FILE`.
+    :param where: the wheel, for errors.
+    :raises InvalidDocument: it has faults; names all of them.
+    """
+    document = strict_json.load(data)
+    schema = document.pop("schema", None)
+    if schema != _SCHEMA or isinstance(schema, bool):
+        fault = Fault("schema", f"must be {_SCHEMA}, not {strict_json.shown(schema)}", "B-61")
+        raise InvalidDocument([fault], where=where)
+    exports, faults = read_abi_exports(document)
+    if exports is None:
+        inside = [one._replace(path=one.path.removeprefix(f"{KEY}.")) for one in faults]
+        raise InvalidDocument(inside, where=where)
+    return exports
+
+
+def write_abi_exports(exports: AbiExports) -> bytes:
+    r"""Return the file that carries the table in a wheel.
+
+    >>> write_abi_exports(AbiExports(AbiLevel.MAJOR, ("libfast*",)))
+    b'{"level": "major", "libraries": ["libfast*"], "schema": 1}\n'
+    """
+    document: dict[str, object] = {"schema": _SCHEMA, "level": exports.level.value}
+    if exports.libraries:
+        document["libraries"] = list(exports.libraries)
+    return f"{json.dumps(document, sort_keys=True)}\n".encode()
 
 
 def exported_value(version: Version, exports: AbiExports) -> str:

@@ -154,6 +154,23 @@ def read_project_table(
         raise InvalidDocument(faults, where=where, hint=error.hint) from None
 
 
+def read_exports_table(
+    pyproject: Mapping[str, Any], *, where: str = "pyproject.toml"
+) -> AbiExports | None:
+    """Read ``[variant.abi-exports]`` alone (B-61); None where there is none.
+
+    :raises InvalidDocument: it has faults; names all of them.
+    """
+    table = pyproject.get(TABLE)
+    if not isinstance(table, Mapping) or abi_exports.KEY not in table:
+        return None
+    try:
+        return abi_exports.require_abi_exports(table[abi_exports.KEY])
+    except InvalidDocument as error:
+        faults = [fault._replace(path=_below_table(fault.path)) for fault in error.faults]
+        raise InvalidDocument(faults, where=where) from None
+
+
 def wheel_document(
     table: ProjectTable,
     label: Label,

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from wheelfit.building.abi.bounds import ReleaseVerdict
     from wheelfit.building.abi.release_comparison import FoundBounds, Release
-    from wheelfit.core.abi_exports import AbiExports
     from wheelfit.core.labels import Label
     from wheelfit.core.requirements import Requirement
     from wheelfit.operations.context import Context, Reporter
@@ -102,9 +101,11 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
 
     from wheelfit.building.abi.numpy_api import NUMPY, numpy_bounds
     from wheelfit.building.abi.release_comparison import find_program, look
+    from wheelfit.core.abi_exports import AbiExports
     from wheelfit.core.properties import parse_namespace
     from wheelfit.core.versions import parse_version
     from wheelfit.errors import UsageError
+    from wheelfit.operations.abi_exports import read_exports_file
     from wheelfit.operations.temporary_folders import scratch_folder
     from wheelfit_runtime.errors import NoFit
 
@@ -114,7 +115,7 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
     built_with = None
     if request.built_with is not None:
         built_with = _version(request.built_with, parse_version)
-    exports = _exports(request.exports)
+    exports = None if request.exports is None else read_exports_file(request.exports)
     consumer = Path(request.consumer)
     with ExitStack() as stack:
         scratch = stack.enter_context(scratch_folder())
@@ -122,7 +123,7 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
         against = releases.find()
         found = None
         if releases.project == NUMPY:
-            found = numpy_bounds(consumer, against, exports)
+            found = numpy_bounds(consumer, against, exports or AbiExports())
         found = found or look(
             consumer,
             against,
@@ -151,36 +152,6 @@ def _version(text: str, parse: Callable[[str], Version]) -> Version:
         return parse(text)
     except InvalidVersion:
         raise UsageError(f"{text!r} is no version") from None
-
-
-def _exports(text: str | None) -> AbiExports:
-    """Return the promises of the library; by default its minor releases only."""
-    from wheelfit.core.abi_exports import KEY, AbiExports, require_abi_exports
-    from wheelfit_runtime.errors import FileProblem, InvalidDocument
-
-    if text is None:
-        return AbiExports()
-    from pathlib import Path
-
-    from wheelfit.core.strict_toml import load
-
-    path = Path(text)
-    try:
-        table = load(path.read_bytes()).get("variant")
-    except OSError as error:
-        raise FileProblem(
-            f"it cannot be read: {error.strerror or type(error).__name__}", where=str(path)
-        ) from error
-    except ValueError as error:
-        raise FileProblem(f"it is no TOML: {error}", where=str(path)) from None
-    if not isinstance(table, dict) or KEY not in table:
-        raise FileProblem(
-            f"it has no [variant.{KEY}]", where=str(path), hint="leave --exports out, or add it"
-        )
-    try:
-        return require_abi_exports(table[KEY])
-    except InvalidDocument as error:
-        raise InvalidDocument(error.faults, where=str(path)) from None
 
 
 # --- releases -------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ class RepackRequest(RewriteRequest, VariantRequestOptions, SourceOptions):
     strip_local_version: bool = False
     remove_dependency: tuple[str, ...] = ()
     add_dependency: tuple[str, ...] = ()
+    exports: str | None = None
     config: str | None = None
     edits: str | None = None
     variant: str | None = None
@@ -163,6 +164,7 @@ class _Plan:
             strip_local=own.strip_local or file.strip_local,
             remove=own.remove | file.remove,
             add=(*file.add, *own.add),
+            abi_exports=own.abi_exports,
         )
 
 
@@ -175,6 +177,7 @@ def _edits(request: RepackRequest) -> Edits:
     from wheelfit.core.requirements import parse_requirement
     from wheelfit.core.versions import parse_version
     from wheelfit.errors import UsageError
+    from wheelfit.operations.abi_exports import read_exports_file
 
     renames = [text.partition("=") for text in request.rename]
     names = [*request.remove_dependency, *([request.name] if request.name else [])]
@@ -204,6 +207,7 @@ def _edits(request: RepackRequest) -> Edits:
         strip_local=request.strip_local_version,
         remove=frozenset(map(canonicalize_name, request.remove_dependency)),
         add=tuple(request.add_dependency),
+        abi_exports=None if request.exports is None else read_exports_file(request.exports),
     )
 
 

@@ -20,7 +20,12 @@ _SUFFIX = ".dist-info"
 MOST_METADATA = 16 << 20
 """Bytes of METADATA that are read: a small archive may unpack to a thousand times its size, and to
 understand that takes long."""
-_LARGEST = {"METADATA": MOST_METADATA, "WHEEL": 1 << 20, "entry_points.txt": 1 << 20}
+_LARGEST = {
+    "METADATA": MOST_METADATA,
+    "WHEEL": 1 << 20,
+    "entry_points.txt": 1 << 20,
+    "abi-exports.json": 1 << 20,
+}
 
 
 def check_text_size(name: str, size: int, dist_info: str, *, where: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -155,11 +156,97 @@ def test_what_the_library_promises(dist: Path, consumer: Path, tmp_path: Path, r
     assert ":: 1.2.3\n" in run(*words).out
     project.write_text('[variant.abi-exports]\nlevel = "epoch"\n')
     error = run(*words, "--json", code=1).error
-    assert (error["code"], error["faults"][0]["path"]) == ("invalid-document", "abi-exports.level")
+    assert (error["code"], error["faults"][0]["path"]) == (
+        "invalid-document",
+        "variant.abi-exports.level",
+    )
     project.write_text("[project]\n")
     assert run(*words, "--json", code=1).error["code"] == "file-problem"
     project.write_text("=")
     assert run(*words, "--json", code=1).error["code"] == "file-problem"
+
+
+CARRIER = "abi-exports.json"
+LIBRARY = """\
+[build-system]
+requires = ["setuptools>=70.1"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "fast"
+version = "{version}"
+[tool.setuptools]
+packages = ["fast"]
+[tool.setuptools.package-data]
+fast = ["*.so*"]
+[variant.abi-exports]
+level = "major"
+libraries = ["libfast*"]
+"""
+
+
+def test_what_wheels_carry(dist: Path, consumer: Path, tmp_path: Path, run: Runner) -> None:
+    """B-61: the promises go from the library's table into its wheels, and from there to users."""
+    project = tmp_path / "pyproject.toml"
+    project.write_text('[variant.abi-exports]\nlevel = "major"\nlibraries = ["libfast*"]\n')
+    carrying = tmp_path / "carrying"
+    run("wheel", "repack", dist, "--exports", project, "-o", carrying)
+    with zipfile.ZipFile(next(carrying.glob("*-1.1-*"))) as wheel:
+        (member,) = (name for name in wheel.namelist() if name.endswith(f".dist-info/{CARRIER}"))
+        content = json.loads(wheel.read(member))
+    assert content == {"schema": 1, "level": "major", "libraries": ["libfast*"]}
+    said = run("abi", "bounds", consumer, "--against", carrying)
+    values = [line for line in said.out.splitlines() if " :: " in line]
+    assert values == [f"  abi_dependency :: fast_lib :: {one}" for one in ("1.1.0", "1.2.3")]
+    assert "the library promises that its major releases are compatible" in said.err
+    project.write_text('[variant.abi-exports]\nlevel = "minor"\n')
+    other = run("abi", "bounds", consumer, "--against", carrying, "--exports", project)
+    assert other.out.splitlines() == EXPECTED
+
+
+@pytest.mark.parametrize("content", ['{"level": "minor"}', '{"schema": 1, "level": "epoch"}', "{"])
+def test_promises_that_cannot_be_read(content: str, consumer: Path, run: Runner) -> None:
+    """B-61: such a file counts for nothing, and a note says so."""
+    files: dict[str, bytes | str] = {
+        "lib/libfast.so.1": elf_file(soname="libfast.so.1", exports=["fast_new", "fast_scale"]),
+        f"fast-1.0.dist-info/{CARRIER}": content,
+    }
+    wheel = build_wheel(consumer.parent / "one", "fast", "1.0", files=files, tag=TAG)
+    said = run("abi", "bounds", consumer, "--against", wheel)
+    assert ":: 1.0\n" in said.out
+    assert f"its {CARRIER} counts for nothing" in said.err
+
+
+@pytest.mark.network
+@pytest.mark.integration
+def test_a_library_that_is_built_and_installed(registry: None, tmp_path: Path, run: Runner) -> None:
+    """B-61: a real pair: built, installed, and its user built with what is installed."""
+    del registry
+    (tmp_path / "workshop").mkdir()
+    workshop = Workshop(tmp_path / "workshop")
+    libraries = versions_of_fast(workshop)
+    wheels, site = tmp_path / "dist", tmp_path / "site-packages"
+    for version in ("1.0", "1.1", "1.2"):
+        project = tmp_path / f"project-{version}"
+        (project / "fast").mkdir(parents=True)
+        (project / "fast/libfast.so.1").write_bytes(libraries[version].read_bytes())
+        (project / "setup.cfg").write_text(f"[bdist_wheel]\nplat_name = {LINUX}\n")
+        (project / "pyproject.toml").write_text(LIBRARY.format(version=version))
+        run("build", project, "-o", wheels)
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    (chosen,) = wheels.glob("fast-1.1-*.whl")
+    subprocess.run([*command, "--target", str(site), str(chosen)], check=True)
+    installed = site / "fast/libfast.so.1"
+    user = as_wheel(tmp_path, "user", "1.0", workshop.user(installed), TAG)
+    by_wheels = run("abi", "bounds", user, "--against", wheels).out.splitlines()
+    assert by_wheels[-3:] == [
+        "  abi_dependency :: fast :: 1.1.0",
+        "  abi_dependency :: fast :: 1.2.0",
+        "requirement: fast>=1.1",
+    ]
+    words = ["--against", f"1.1={installed}", "--project", "fast"]
+    assert (
+        run("abi", "bounds", user, *words).out.splitlines()[-2] == "  abi_dependency :: fast :: 1"
+    )
 
 
 def test_nothing_fits(dist: Path, consumer: Path, run: Runner) -> None:

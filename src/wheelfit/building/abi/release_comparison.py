@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from wheelfit.building.abi.bounds import consumer_of, derive, offer_of
 from wheelfit.checking.wheels.platform_tags import read_platform
+from wheelfit.core.abi_exports import FILE, AbiExports, parse_abi_exports
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.bounded_reader import Unreadable
 from wheelfit.wheels.binaries.elf import MAGIC
 from wheelfit.wheels.binaries.reading import symbols_in, unpacked_binaries
-from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.errors import FileProblem, InvalidDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.building.abi.bounds import Bounds, Offer
-    from wheelfit.core.abi_exports import AbiExports
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.sources.page import File
@@ -58,7 +58,7 @@ class FoundBounds:
 def look(
     consumer: Path,
     releases: Iterable[Release],
-    exports: AbiExports,
+    exports: AbiExports | None,
     scratch: Path,
     *,
     program: str | None = None,
@@ -66,7 +66,9 @@ def look(
 ) -> FoundBounds:
     """Return with which releases of a library something works.
 
-    :param releases: each version once.
+    :param releases: each version once, the oldest first.
+    :param exports: what the library promises; None: what each of its releases carries, of which
+        the newest says for how much a value stands.
     :param program: what compares types; None: they are not compared.
     :param built_with: the release whose types the others are compared with; None: the first
         that has all symbols.
@@ -82,19 +84,25 @@ def look(
     offers: list[Offer] = []
     files: dict[Version, Libraries] = {}
     notes = list(own.faults)
+    carried: AbiExports | None = None
     for number, release in enumerate(releases):
         path = release.fetch()
         libraries = read_libraries(path, keep=keep and keep / f"release-{number}")
         if release.is_temporary:
             path.unlink(missing_ok=True)
-        offer = offer_of(release.version, release.origin, libraries.symbols, wanted, exports)
+        promises = exports or libraries.promises or AbiExports()
+        carried = libraries.promises or carried
+        offer = offer_of(release.version, release.origin, libraries.symbols, wanted, promises)
         offers.append(offer)
         files[release.version] = libraries
         notes += [f"{release.origin}: {fault}" for fault in libraries.faults]
         if not offer.has_debug:
             for copy in libraries.kept.values():
                 copy.unlink()
-    bounds = derive(wanted, offers, exports)
+    promised = exports or carried or AbiExports()
+    if exports is None and carried is not None:
+        notes.append(f"the library promises that its {carried.level} releases are compatible")
+    bounds = derive(wanted, offers, promised)
     if not bounds.libraries:
         raise FileProblem(
             "it loads no library of any of these releases",
@@ -104,7 +112,7 @@ def look(
         )
     if program is not None:
         changed = _with_types(program, own, offers, files, bounds, built_with)
-        bounds = derive(wanted, changed, exports)
+        bounds = derive(wanted, changed, promised)
         shutil.rmtree(scratch / "consumer", ignore_errors=True)
     notes += _reservations(bounds, offers, program=program)
     return FoundBounds(bounds, tuple(dict.fromkeys(notes)))
@@ -247,6 +255,15 @@ class Libraries:
     """What could not be read, with the reason."""
     kept: dict[str, Path] = field(default_factory=dict)
     """Copies of those that have debug information, by file name."""
+    promises: AbiExports | None = None
+    """What the wheel that they are of carries; None if it carries nothing that can be read."""
+
+    def add_promises(self, data: bytes, where: str) -> None:
+        """Read what the library promises, from the file that carries it (B-61)."""
+        try:
+            self.promises = parse_abi_exports(data, where=where)
+        except InvalidDocument as error:
+            self.faults.append(f"its {FILE} counts for nothing: {error.message}")
 
     def add(self, name: str, file: BinaryIO, keep: Path | None, *, every: bool = False) -> None:
         """Read one library.
@@ -282,6 +299,9 @@ def read_libraries(path: Path, *, keep: Path | None = None, every: bool = False)
     libraries = Libraries()
     if path.suffix == ".whl":
         with WheelArchive(path) as archive:
+            carrier = f"{archive.dist_info}/{FILE}"
+            if carrier in archive:
+                libraries.add_promises(archive.read(carrier), archive.where)
             for member, file in unpacked_binaries(archive):
                 libraries.add(member.name, file, keep, every=every)
         return libraries
@@ -292,9 +312,26 @@ def read_libraries(path: Path, *, keep: Path | None = None, every: bool = False)
         raise FileProblem(
             f"it cannot be read: {error.strerror or type(error).__name__}", where=str(path)
         ) from error
+    installed = _installed_promises(path)
+    if installed is not None:
+        libraries.add_promises(installed.read_bytes(), str(installed))
     if not libraries.symbols and not libraries.faults:
         raise FileProblem("it is neither a wheel nor an ELF file", where=str(path))
     return libraries
+
+
+def _installed_promises(library: Path) -> Path | None:
+    """Return the file that carries the promises of an installed library; None if there is none."""
+    path = library.absolute()
+    for folder in path.parents:
+        for carrier in folder.glob(f"*.dist-info/{FILE}"):
+            row = f"{path.relative_to(folder).as_posix()},"
+            record = carrier.with_name("RECORD")
+            if record.exists() and any(
+                line.startswith(row) for line in record.read_text("utf-8", "replace").splitlines()
+            ):
+                return carrier
+    return None
 
 
 def choose_wheels(

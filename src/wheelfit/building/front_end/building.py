@@ -23,7 +23,13 @@ from wheelfit.building.front_end.backend_settings import (
 )
 from wheelfit.building.front_end.build_environment import look_at
 from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, TunedParts
-from wheelfit.building.front_end.finishing import CURRENT, finish, look_into, with_dependencies
+from wheelfit.building.front_end.finishing import (
+    CURRENT,
+    finish,
+    look_into,
+    with_dependencies,
+    with_exports,
+)
 from wheelfit.building.front_end.flags import flags_of, with_flags
 from wheelfit.building.front_end.source import open_source
 from wheelfit.building.front_end.toolchains.go import GO
@@ -379,10 +385,13 @@ class _Work:
             raw = replace(raw, crates=compiled_crates(text, flags))
         self._check_release(raw)
         order = self.order
-        if not order.dependencies:
-            return raw
-        folder = self._new_folder("needing")
-        return replace(raw, path=with_dependencies(path, folder, order.dependencies, order.epoch))
+        if order.dependencies:
+            folder = self._new_folder("needing")
+            path = with_dependencies(path, folder, order.dependencies, order.epoch)
+        if self.source.exports is not None:
+            folder = self._new_folder("promising")
+            path = with_exports(path, folder, self.source.exports, order.epoch)
+        return replace(raw, path=path)
 
     def _check_release(self, raw: Raw) -> None:
         """See that a wheel is of the project that was built, as far as that says what it is."""

@@ -12,6 +12,8 @@ from wheelfit.building.variant_wheel import make_variant
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity
 from wheelfit.checking.wheels.wheel import check_wheel
+from wheelfit.core.abi_exports import FILE as EXPORTS_FILE
+from wheelfit.core.abi_exports import write_abi_exports
 from wheelfit.core.core_metadata import edited, read_metadata, without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.index_metadata import read_wheel_document
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.building.front_end.toolchains.rust import CompiledCrates
     from wheelfit.building.front_end.variants import Choice
     from wheelfit.checking.findings import Finding
+    from wheelfit.core.abi_exports import AbiExports
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.properties import PropertySet
     from wheelfit.wheels.zip_directory import Member
@@ -96,6 +99,19 @@ def with_dependencies(
     there = read_metadata(given, source.name).requires_texts
     metadata = edited(given, added=[text for text in requirements if text not in there])
     rewrite(source, destination, replace_members={member: metadata}, writing=Writing(epoch=epoch))
+    return destination
+
+
+def with_exports(source: Path, folder: Path, exports: AbiExports, epoch: int | None) -> Path:
+    """Return a copy of a wheel that carries what its library promises (B-61).
+
+    :param epoch: see `wheelfit.wheels.rewrite.Writing`.
+    """
+    destination = folder / source.name
+    with WheelArchive(source) as archive:
+        member = f"{archive.dist_info}/{EXPORTS_FILE}"
+    carried = {member: write_abi_exports(exports)}
+    rewrite(source, destination, replace_members=carried, writing=Writing(epoch=epoch))
     return destination
 
 

@@ -12,7 +12,7 @@ from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion
 
 from wheelfit.core import strict_toml
-from wheelfit.core.project_table import read_project_table
+from wheelfit.core.project_table import read_exports_table, read_project_table
 from wheelfit.core.versions import parse_version
 from wheelfit.projects.archives import unpack_archive
 from wheelfit.projects.names import is_archive
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
+    from wheelfit.core.abi_exports import AbiExports
     from wheelfit.core.project_table import ProjectTable
 
 _NAME = "pyproject.toml"
@@ -43,6 +44,8 @@ class Source:
     """Its ``pyproject.toml``; empty where there is none."""
     table: ProjectTable | None
     """What its wheels have in common (B-1)."""
+    exports: AbiExports | None = None
+    """What it promises to those who link with it (B-61)."""
 
     @property
     def backend(self) -> str:
@@ -117,7 +120,8 @@ def open_source(project: Path, scratch: Path, providers: Mapping[str, str]) -> S
     about = pyproject.get("project")
     called = about.get("name") if isinstance(about, Mapping) else None
     name = called if isinstance(called, str) and called else str(project)
-    return Source(folder, name, where, pyproject, table)
+    exports = read_exports_table(pyproject, where=where)
+    return Source(folder, name, where, pyproject, table, exports)
 
 
 def _read(path: Path, where: str) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.core.abi_exports import AbiExports
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.markers import VariantContext
 
@@ -45,6 +46,9 @@ class Edits:
     """Dependencies that go, by exact name (B-42)."""
     add: tuple[str, ...] = ()
     """Dependencies that come, as written; they may have variant markers."""
+    abi_exports: AbiExports | None = None
+    """What the library promises to those who link with it, for the wheel to carry (B-61); None:
+    what it carries stays."""
 
     def new_name(self, name: str) -> str:
         """Return what a distribution is called afterwards.

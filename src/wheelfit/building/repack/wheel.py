@@ -9,6 +9,8 @@ from packaging.version import InvalidVersion
 
 from wheelfit.building.repack.edits import apply_edits
 from wheelfit.building.variant_wheel import single_label
+from wheelfit.core.abi_exports import FILE as EXPORTS_FILE
+from wheelfit.core.abi_exports import write_abi_exports
 from wheelfit.core.filename import parse_wheel_filename, with_label
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.labels import NULL, OLD_NULL, writer_warnings
@@ -87,6 +89,8 @@ def repack_wheel(
             replaced[f"{dist_info}/variant.json"] = write_document(single, layout)
         if edited.data != archive.metadata():
             replaced[f"{dist_info}/METADATA"] = edited.data
+        if edits.abi_exports is not None:
+            replaced[f"{dist_info}/{EXPORTS_FILE}"] = write_abi_exports(edits.abi_exports)
         destination = folder / named.text
         notes = rewrite(
             source,

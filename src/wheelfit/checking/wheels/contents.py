@@ -10,7 +10,10 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity, first_of, some_of
+from wheelfit.core.abi_exports import FILE as EXPORTS_FILE
+from wheelfit.core.abi_exports import AbiExports, parse_abi_exports
 from wheelfit.wheels.dist_info import data_folder, header_values
+from wheelfit_runtime.errors import InvalidDocument
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -53,6 +56,8 @@ def content_findings(archive: WheelArchive, place: Place) -> Iterator[Finding]:
     yield from _generic_findings(_installed(names, archive.dist_info), archive.filename.name, place)
     yield from _bytecode_findings(names, archive, place)
     yield from _native_findings(names, archive.filename.tags, place)
+    if f"{archive.dist_info}/{EXPORTS_FILE}" in archive:
+        yield from _exports_findings(archive, place.inside(EXPORTS_FILE))
 
 
 # --- WHEEL --------------------------------------------------------------------------------
@@ -97,6 +102,27 @@ def _is_own(inner: str, named: str) -> bool:
         machine = _LINUX.sub("", named)
         return inner == f"linux_{machine}"
     return named.startswith("macosx_") and inner == _MACHINE.sub("_universal2", named)
+
+
+def _exports_findings(archive: WheelArchive, inside: Place) -> Iterator[Finding]:
+    """Yield what is wrong with the promises to those who link with the libraries (B-61)."""
+    try:
+        exports = parse_abi_exports(
+            archive.read(f"{archive.dist_info}/{EXPORTS_FILE}"), where=archive.where
+        )
+    except InvalidDocument as error:
+        for fault in error.faults:
+            yield inside.found(checks.WRONG_ABI_EXPORTS, fault.message, path=fault.path)
+        return
+    names = {name.rpartition("/")[2] for name in archive.names()}
+    for one in exports.libraries:
+        if not any(AbiExports(libraries=(one,)).has(name) for name in names):
+            yield inside.found(
+                checks.WRONG_ABI_EXPORTS,
+                f"no file of the wheel is called {one}",
+                path="libraries",
+                severity=Severity.WARNING,  # a library may call itself otherwise than its file
+            )
 
 
 # --- names --------------------------------------------------------------------------------

@@ -344,7 +344,8 @@ ABI_BOUNDS = OptionGroup(
         Option(
             "--exports",
             FILE,
-            "pyproject.toml of the library with [variant.abi-exports]: what it promises",
+            "pyproject.toml of the library with [variant.abi-exports], what it promises "
+            "(default: what its wheels carry)",
             metavar="FILE",
         ),
         Option(

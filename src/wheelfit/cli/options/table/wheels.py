@@ -210,6 +210,12 @@ EDITS = OptionGroup(
             "add a dependency; it may have variant markers",
             metavar="REQUIREMENT",
         ),
+        Option(
+            "--exports",
+            FILE,
+            "write what a library promises, [variant.abi-exports] of a file, into its wheels",
+            metavar="FILE",
+        ),
         Option("--config", FILE, "read edits and variants from a file in TOML", metavar="FILE"),
         Option("--edits", TEXT, "which edits of the file (default: its rules)", metavar="NAME"),
         Option("--variant", TEXT, "which variant of the file (default: its rules)", metavar="NAME"),

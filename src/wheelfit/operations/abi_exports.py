@@ -1,0 +1,38 @@
+"""The promises of a library, as its ``pyproject.toml`` has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wheelfit.core.abi_exports import AbiExports
+
+
+def read_exports_file(file: str) -> AbiExports:
+    """Return what the ``[variant.abi-exports]`` of a file promises (B-61).
+
+    :param file: path of a ``pyproject.toml``.
+    :raises FileProblem: it cannot be read, is no TOML, or has no such table.
+    :raises InvalidDocument: the table has faults.
+    """
+    from pathlib import Path
+
+    from wheelfit.core import strict_toml
+    from wheelfit.core.abi_exports import KEY
+    from wheelfit.core.project_table import read_exports_table
+    from wheelfit_runtime.errors import FileProblem
+
+    try:
+        content = strict_toml.load(Path(file).read_bytes())
+    except OSError as error:
+        raise FileProblem(
+            f"it cannot be read: {error.strerror or type(error).__name__}", where=file
+        ) from error
+    except ValueError as error:
+        raise FileProblem(f"it is no TOML: {error}", where=file) from None
+    exports = read_exports_table(content, where=file)
+    if exports is None:
+        raise FileProblem(
+            f"it has no [variant.{KEY}]", where=file, hint="leave --exports out, or add it"
+        )
+    return exports
