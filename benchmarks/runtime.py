@@ -3,9 +3,11 @@
     python benchmarks/runtime.py               21 processes for each row
     python benchmarks/runtime.py --runs 41     more, on a busy machine
 
-Each run is a fresh interpreter without ``site``, so nothing is imported that the program would have
-anyway; bytecode is compiled before. Processor time is given beside wall time, because other
-processes disturb it less.
+First whole processes are compared: one that imports a package split by levels of x86-64, and one
+that imports a package with a check written by hand. Then each step is taken apart. Each run is a
+fresh interpreter without ``site``, so nothing is imported that the program would have anyway;
+bytecode is compiled before. Processor time is given beside wall time, because other processes
+disturb it less.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ import argparse
 import compileall
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent.parent / "runtime" / "src"
@@ -28,6 +32,28 @@ NEEDS = {
     "avx512": ["x86_64 :: level :: v4"],
     "avx2": ["x86_64 :: level :: v2"],
     "generic": [],
+}
+LEVELS = {"avx512": ["x86_64 :: level :: v4"], "avx2": ["x86_64 :: level :: v3"], "generic": []}
+BY_HAND = """
+def _flags():
+    with open("/proc/cpuinfo") as file:
+        for line in file:
+            if line.startswith("flags"):
+                return set(line.split())
+    return set()
+
+if "avx2" in _flags():
+    from ham_avx2 import *
+else:
+    from ham_generic import *
+"""
+WHOLE = {
+    "a process that imports nothing": "pass",
+    "  a check written by hand": "import by_hand",
+    "  a split package": "import ham",
+    "  the same, with an override": (
+        "import os; os.environ['WHEELFIT_OVERRIDE_X86_64_LEVEL'] = 'v1'; import ham"
+    ),
 }
 CALLS = 10_000
 PROGRAM = f"""
@@ -49,6 +75,7 @@ import json, re, threading, typing
 step("modules of the standard library", start)
 start = clock()
 import wheelfit_runtime.loader.loading, wheelfit_runtime.loader.process
+import wheelfit_runtime.loader.evidence
 from wheelfit_runtime.loader.declarations import scan
 step("modules of ours", start)
 start = clock()
@@ -100,13 +127,18 @@ print("paths", *cuda.paths.values(), sep="|")
 
 
 def build_site(folder: Path) -> None:
-    """Put five implementations of spam into a folder."""
+    """Put five implementations of spam, and three of ham, into a folder."""
     (folder / FOLDER).mkdir()
-    for name, needs in NEEDS.items():
-        told = {"schema": 1, "group": "spam", "implementation": name, "module": f"spam_{name}"}
-        text = json.dumps({**told, "properties": needs})
-        (folder / FOLDER / f"spam-{name}.json").write_text(text)
-        (folder / f"spam_{name}.py").write_text("")
+    for group, all_needs in (("spam", NEEDS), ("ham", LEVELS)):
+        for name, needs in all_needs.items():
+            title = f"{group}_{name}"
+            told = {"schema": 1, "group": group, "implementation": name, "module": title}
+            text = json.dumps({**told, "properties": needs})
+            (folder / FOLDER / f"{title}.json").write_text(text)
+            (folder / f"{title}.py").write_text("")
+    (folder / "by_hand.py").write_text(BY_HAND)
+    loaded = "from wheelfit_runtime import load\nload('ham', into=__name__)\n"
+    (folder / "ham.py").write_text(loaded)
     compileall.compile_dir(str(folder), quiet=1)
 
 
@@ -118,6 +150,26 @@ def run(folder: Path) -> dict[str, tuple[float, float]]:
         command, env=environ, cwd=folder, check=True, capture_output=True, text=True
     )
     return _times(done.stdout)
+
+
+def run_whole(folder: Path) -> dict[str, tuple[float, float]]:
+    """Return wall and processor time of whole processes, in milliseconds."""
+    found = {}
+    path = os.pathsep.join([str(folder), str(SOURCES)])
+    for name, code in WHOLE.items():
+        start, before = time.perf_counter(), _children()
+        # What `site` imports, any program has.
+        command = [sys.executable, "-S", "-c", f"import os, io, codecs; {code}"]
+        subprocess.run(command, env={"PYTHONPATH": path}, cwd=folder, check=True)
+        wall, used = time.perf_counter() - start, _children() - before
+        found[name] = (wall * 1e3, used * 1e3)
+    return found
+
+
+def _children() -> float:
+    """Return the processor time of all children that have ended, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _times(text: str) -> dict[str, tuple[float, float]]:
@@ -161,10 +213,13 @@ def main() -> None:
     compileall.compile_dir(str(SOURCES / "wheelfit_runtime"), quiet=1)
     with tempfile.TemporaryDirectory() as folder:
         build_site(Path(folder))
-        run(Path(folder))
+        run(Path(folder)), run_whole(Path(folder))
         environ = fill_store(Path(folder))
         run_libraries(environ)
-        found = [run(Path(folder)) | run_libraries(environ) for _ in range(runs)]
+        found = [
+            run_whole(Path(folder)) | run(Path(folder)) | run_libraries(environ)
+            for _ in range(runs)
+        ]
     print(f"{'':34}{'wall':>12}{'processor':>12}   (ms, medians of {runs})")
     for name in found[0]:
         wall, processor = (

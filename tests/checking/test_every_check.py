@@ -43,7 +43,7 @@ from wheelfit.testing.wheels import (
     build_wheel,
     release_document,
 )
-from wheelfit_runtime.loader.declarations import FOLDER
+from wheelfit_runtime.loader.declaration_files import FOLDER
 
 Edit = Callable[[dict[str, Any]], object]
 

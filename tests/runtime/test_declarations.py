@@ -13,15 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wheelfit_runtime.loader.declaration_files import FOLDER, linked_folders, plain
 from wheelfit_runtime.loader.declarations import (
-    FOLDER,
     Feature,
     Implementation,
     Known,
     Property,
     as_table,
-    linked_folders,
-    plain,
     scan,
 )
 

@@ -19,7 +19,7 @@ import pytest
 from wheelfit_runtime import VariantWarning
 from wheelfit_runtime.errors import NoImplementation
 from wheelfit_runtime.loader.caller_warnings import warn
-from wheelfit_runtime.loader.declarations import FOLDER
+from wheelfit_runtime.loader.declaration_files import FOLDER
 from wheelfit_runtime.loader.evidence import Sources
 from wheelfit_runtime.loader.exporting import export, offer_submodules
 from wheelfit_runtime.loader.loading import Loader

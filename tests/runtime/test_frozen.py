@@ -18,7 +18,7 @@ from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.libraries import build_cuda_wheels
 from wheelfit_runtime.freezing import declaration_files, hook_folders, implementation_modules
-from wheelfit_runtime.loader.declarations import FOLDER
+from wheelfit_runtime.loader.declaration_files import FOLDER
 from wheelfit_runtime.platforms.system_view import architecture_of_this_process
 
 _APPLICATION = """

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from runtime.example_builds import EXAMPLES, SOURCE
 
-from wheelfit_runtime.loader.declarations import FOLDER, scan
+from wheelfit_runtime.loader.declaration_files import FOLDER
+from wheelfit_runtime.loader.declarations import scan
 from wheelfit_runtime.platforms.system_view import architecture_of_this_process
 
 SPLIT = EXAMPLES.parent / "docs" / "how-to" / "split-a-package.md"

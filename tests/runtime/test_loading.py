@@ -13,11 +13,12 @@ from types import ModuleType
 import pytest
 
 from wheelfit_runtime.errors import NoFit, NoImplementation
-from wheelfit_runtime.loader.declarations import FOLDER
-from wheelfit_runtime.loader.evidence import Sources, variable_of
+from wheelfit_runtime.loader.declaration_files import FOLDER
+from wheelfit_runtime.loader.evidence import Sources
 from wheelfit_runtime.loader.loading import Loader
 from wheelfit_runtime.loader.planning import Held
 from wheelfit_runtime.loader.process import Process
+from wheelfit_runtime.loader.quick_choice import variable_of
 from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 
 DRIVER = ("12.4", "12.0", "11.8", "11.0")

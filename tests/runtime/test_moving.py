@@ -20,7 +20,7 @@ from projects.writing import write_project
 
 import wheelfit_runtime
 from wheelfit.testing.wheels import build_wheel
-from wheelfit_runtime.loader.declarations import FOLDER
+from wheelfit_runtime.loader.declaration_files import FOLDER
 from wheelfit_runtime.platforms.system_view import architecture_of_this_process
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "move-from-suffix-packages.md"

@@ -17,7 +17,7 @@ import pytest
 import wheelfit_runtime
 from wheelfit.testing.drivers import FakeDriver, find_compiler
 from wheelfit.testing.wheels import build_wheel
-from wheelfit_runtime.loader.declarations import FOLDER
+from wheelfit_runtime.loader.declaration_files import FOLDER
 
 pytestmark = [
     pytest.mark.integration,

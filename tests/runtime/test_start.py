@@ -59,6 +59,7 @@ def test_a_package_shows_early_what_will_be_below_it() -> None:
     assert [name for name in found if name.startswith("wheelfit")] == [
         "wheelfit_runtime",
         "wheelfit_runtime.loader",
+        "wheelfit_runtime.loader.declaration_files",
         "wheelfit_runtime.loader.exporting",
     ]
 

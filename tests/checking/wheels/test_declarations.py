@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.testing.wheels import build_wheel
-from wheelfit_runtime.loader.declarations import FOLDER, scan
+from wheelfit_runtime.loader.declaration_files import FOLDER
+from wheelfit_runtime.loader.declarations import scan
 
 CU12 = {
     "schema": 1,

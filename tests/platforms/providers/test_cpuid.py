@@ -15,7 +15,7 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import CpuidRegisters, CpuidTable
 from wheelfit_runtime.platforms.features import Status
 from wheelfit_runtime.platforms.probes import proc_cpuinfo
-from wheelfit_runtime.platforms.providers.x86_64 import cpuid
+from wheelfit_runtime.platforms.providers.x86_64 import cpuid, instruction
 from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.providers.x86_64.tables import (
     APPENDED,
@@ -157,7 +157,10 @@ def test_the_code_for_windows_brings_the_same_registers() -> None:
     if table is None:
         pytest.skip("this system lets nobody ask the processor")
     # mov r8, rdx; mov ecx, edi; mov edx, esi
-    calls = {"Unix": cpuid.SYSTEM_V, "Windows": bytes.fromhex("4989d0 89f9 89f2") + cpuid.WINDOWS}
+    calls = {
+        "Unix": instruction.SYSTEM_V,
+        "Windows": bytes.fromhex("4989d0 89f9 89f2") + instruction.WINDOWS,
+    }
     for code in calls.values():
         page = mmap.mmap(-1, mmap.PAGESIZE)
         page.write(code)

@@ -10,7 +10,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.loader.declarations import FOLDER, files, linked_folders, scan
+from wheelfit_runtime.loader.declaration_files import FOLDER, files, linked_folders
+from wheelfit_runtime.loader.declarations import scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,39 +1,33 @@
-"""Find and read the small files in which implementations and their groups declare themselves.
+"""Read the small files in which implementations and their groups declare themselves.
 
-They lie in one folder beside the modules, ``wheelfit_implementations``, below any entry of
-``sys.path``: one look at each entry finds those of all groups, in a fraction of the time that
-entry points take. Packages that are installed for editing have it elsewhere, where importlib finds
-it. A frozen application has them as data files, or as a module of data.
+`declaration_files` finds them. A frozen application has them as data files, or as a module of data.
 
 Nothing in them is an error for whoever imports something: what is wrong with a file is told, and
 the file does not count.
 """
-# Names of `sys.path` are text, and are looked at at every start of a program.
-# ruff: noqa: PTH100, PTH118, PTH119
 
 from __future__ import annotations
 
 import json
 import os
-import stat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wheelfit_runtime.loader.declaration_files import (
+    FOLDER,
+    LARGEST,
+    TABLE,
+    Unfit,
+    content,
+    files,
+    plain,
+)
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
-FOLDER = "wheelfit_implementations"
-"""The folder beside the modules that has the files."""
-TABLE = "wheelfit_implementation_table"
-"""The module with the same content, which a frozen application may have instead."""
 REQUIREMENT = "requirement"
 """What a declaration says of a feature of which a process has one value."""
-
-LARGEST = 64 * 1024
-"""Bytes of the largest file that is read; real ones have some hundreds."""
-MOST_FILES = 1000
-"""Files of one folder that are read, the first by name."""
 
 _SCHEMA = 1
 _MOST_ITEMS = 200
@@ -115,10 +109,6 @@ class Declarations(NamedTuple):
     """What is wrong with files, each beginning with the file."""
 
 
-class Unfit(Exception):
-    """Raised with what is wrong with a file, one clause."""
-
-
 def scan(
     paths: Iterable[object],
     table: Mapping[str, object] | None = None,
@@ -147,7 +137,7 @@ def scan(
 
     for where in files(paths, folders, problems):
         try:
-            told = _document(where)
+            told = _told(content(where))
         except Unfit as error:
             problems.append(f"{plain(where)}: {error}")
         else:
@@ -172,7 +162,8 @@ def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
     found: dict[str, object] = {}
     for where in files(paths, folders):
         try:
-            found.setdefault(os.path.basename(where), _document(where))
+            name = os.path.basename(where)  # noqa: PTH119 - as names of `sys.path`, text
+            found.setdefault(name, _told(content(where)))
         except Unfit:
             continue
     # As JSON, of which anything can be written down; Python knows no NaN, nor 200 brackets.
@@ -181,78 +172,6 @@ def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
     )
     title = f'"""What the folders {FOLDER} held when this was written."""'
     return f"{title}\n\nimport json\n\nTABLE = {{\n{lines}}}\n"
-
-
-def files(
-    paths: Iterable[object], folders: Iterable[str] = (), problems: list[str] | None = None
-) -> Iterator[str]:
-    """Yield the files in which something may be declared, what counts first.
-
-    :param problems: gets what is wrong with folders.
-    """
-    for place in dict.fromkeys((*_below(paths), *folders)):
-        for name in _listed(place, [] if problems is None else problems):
-            yield os.path.join(place, name)
-
-
-def _below(paths: Iterable[object]) -> Iterator[str]:
-    for path in paths:
-        if isinstance(path, str):  # importlib does not look at others either
-            try:
-                top = os.path.abspath(path)
-            except OSError:  # the current folder is gone
-                continue
-            yield os.path.join(top, FOLDER)
-
-
-def linked_folders() -> tuple[str, ...]:
-    """Return the folders that importlib finds, also those of packages installed for editing."""
-    from importlib.util import find_spec  # noqa: PLC0415 - not everybody looks for them
-
-    try:
-        spec = find_spec(FOLDER)
-    except (AttributeError, ImportError, ValueError):  # somebody has a module of that name
-        return ()
-    return () if spec is None else tuple(spec.submodule_search_locations or ())
-
-
-def _listed(place: str, problems: list[str]) -> list[str]:
-    """Return the names of the files of a folder, in order; most entries of a path have none."""
-    try:
-        names = os.listdir(place)  # noqa: PTH208
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return []
-    except OSError as error:
-        if os.path.lexists(place):  # else the entry of the path is closed, and nobody looks there
-            problems.append(f"{plain(place)}: {_why(error)}")
-        return []
-    found = sorted(name for name in names if name.endswith(".json") and name[0] != ".")
-    if len(found) > MOST_FILES:
-        problems.append(f"{plain(place)}: has {len(found)} files; {MOST_FILES} are read")
-    return found[:MOST_FILES]
-
-
-def _document(where: str) -> object:
-    """Return what a file holds, whatever it is."""
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-    try:
-        # At once, and looked at when it is open: a pipe would wait, a device would not end.
-        handle = os.open(where, flags | getattr(os, "O_BINARY", 0))
-        try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise Unfit("is no regular file")
-            data = b""
-            while len(data) <= LARGEST and (piece := os.read(handle, LARGEST + 1)):
-                data += piece
-        finally:
-            os.close(handle)
-    except OSError as error:
-        raise Unfit(_why(error)) from None
-    return _told(data)
-
-
-def _why(error: OSError) -> str:
-    return f"cannot be read ({error.strerror or type(error).__name__})"
 
 
 def _told(data: bytes) -> object:
@@ -374,8 +293,3 @@ def _matching(told: dict[str, Any], key: str, wanted: Any) -> str:
 def _shown(value: object) -> str:
     text = value if isinstance(value, str) else type(value).__name__
     return repr(text[:80])
-
-
-def plain(text: str) -> str:
-    """Return words of others as part of a line of a terminal: they cannot end or change it."""
-    return text if text.isprintable() else ascii(text)[1:-1]

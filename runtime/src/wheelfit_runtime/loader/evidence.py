@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wheelfit_runtime.loader.declarations import Declarations, Feature, scan
 from wheelfit_runtime.loader.planning import Held, Judged, judge
+from wheelfit_runtime.loader.quick_choice import variable_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,12 +19,6 @@ MIX = "WHEELFIT_MIX"
 """The variable with what a process may have several values of, as ``cuda,openmp``, or ``all``."""
 
 _SM = Feature("nvidia", "sm_arch")
-
-
-def variable_of(group: str) -> str:
-    """Return the variable that names an implementation, as ``SPAM_IMPLEMENTATION``."""
-    word = "".join(c if c.isalnum() else "_" for c in group)
-    return f"{word.upper()}_IMPLEMENTATION"
 
 
 class Evidence(NamedTuple):

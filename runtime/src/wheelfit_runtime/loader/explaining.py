@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
-from wheelfit_runtime.loader.declarations import plain
+from wheelfit_runtime.loader.declaration_files import plain
 from wheelfit_runtime.loader.loading import explain
 
 if TYPE_CHECKING:

@@ -7,18 +7,21 @@ what will be below the package.
 from __future__ import annotations
 
 import sys
-from importlib.machinery import ModuleSpec
+
+from wheelfit_runtime.loader.declaration_files import find_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from importlib.abc import Loader
+    from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
     from typing import Any
 
     from wheelfit_runtime.loader.loading import Loader as GroupLoader
 else:
     Loader = object  # a loader needs no base, and its module takes 20 ms
+    ModuleSpec = type(sys.__spec__)
 
 _NOTHING: object = object()
 
@@ -71,7 +74,7 @@ def export(module: ModuleType, into: str) -> None:
             below is not None
             and below is there.get(name)
             and "__path__" in have
-            and _find(f"{into}.{name}", have["__path__"]) is not None
+            and find_module(f"{into}.{name}", have["__path__"], without=_SUBMODULES) is not None
         )
 
     def other_name(name: str) -> object:
@@ -137,7 +140,7 @@ class Submodules:
         parent, _, last = fullname.rpartition(".")
         implementation = self.offered.get(parent)
         if implementation is not None:
-            if _find(fullname, path, target) is not None:
+            if find_module(fullname, path, target, without=self) is not None:
                 return None
             above = self.known.get(parent)
             if above is None:
@@ -156,25 +159,13 @@ class Submodules:
 _SUBMODULES = Submodules()
 
 
-def _find(
-    fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-) -> ModuleSpec | None:
-    """Return what others than we find."""
-    for one in sys.meta_path:
-        if one is not _SUBMODULES and hasattr(one, "find_spec"):
-            spec: ModuleSpec | None = one.find_spec(fullname, path, target)
-            if spec is not None:
-                return spec
-    return None
-
-
 def _as(fullname: str, name: str) -> ModuleSpec | None:
     """Return how a module is imported under a second name; None where there is none."""
     module = sys.modules.get(name)
     if module is None:
         path = getattr(sys.modules.get(name.rpartition(".")[0]), "__path__", None)
         # An implementation that is a single file has none below.
-        real = None if path is None else _find(name, path)
+        real = None if path is None else find_module(name, path, without=_SUBMODULES)
         if real is None:
             return None
     else:

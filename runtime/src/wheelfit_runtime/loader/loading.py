@@ -8,25 +8,39 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
-from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
 
-from wheelfit_runtime.errors import NoImplementation
-from wheelfit_runtime.loader.caller_warnings import warn
-from wheelfit_runtime.loader.declarations import TABLE, linked_folders, plain
-from wheelfit_runtime.loader.evidence import Sources
-from wheelfit_runtime.loader.planning import Held, Judged, Plan, plan
-from wheelfit_runtime.loader.reasons import as_data, nothing_left, passed_over
+try:  # `threading` has the same, and takes half of all that is spent here
+    from _thread import RLock, _local
+except ImportError:  # pragma: no cover - another Python
+    from threading import RLock
+    from threading import local as _local
 
+from wheelfit_runtime.loader.declaration_files import TABLE, linked_folders, plain
+from wheelfit_runtime.loader.quick_choice import QuickChoice, choose_here
+
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import ModuleType
-    from typing import Any
+    from typing import Any, Protocol
 
-    from wheelfit_runtime.loader.evidence import Evidence
+    from wheelfit_runtime.loader.evidence import Evidence, Sources
+    from wheelfit_runtime.loader.planning import Held, Plan
     from wheelfit_runtime.loader.process import Process
+
+    class Gatherer(Protocol):
+        """The gatherer of what a decision is made of, as `Sources`."""
+
+        def gather(
+            self,
+            claimed: Iterable[Held],
+            failed: Mapping[tuple[str, str], str],
+            known_of: Iterable[str] | None = (),
+        ) -> Evidence:
+            """Look at what is declared, and at what that names of the machine."""
+            ...
+
 
 _PAUSES = (0.001, 0.01, 0.1)
 """Seconds before an import that waited for a thread which waited for it is tried again."""
@@ -49,7 +63,8 @@ def import_whole(name: str) -> ModuleType:
     """
     for pause in (*_PAUSES, None):
         try:
-            return import_module(name)
+            __import__(name)  # `importlib` is not there yet, and takes longer
+            return sys.modules[name]
         except BaseException as error:
             if name in sys.modules:  # another thread is at it
                 raise
@@ -94,36 +109,54 @@ def _forget_below(name: str) -> None:
                 del above[last]
 
 
-class _Choice(NamedTuple):
-    """What a group has, or will have when it is imported."""
+class _Choice:
+    """What a group has, or will have when it is imported.
 
-    judged: Judged
-    agreed: Mapping[str, str]
-    news: tuple[str, ...]
-    """What users are told when it is imported."""
+    :param agreed: with which values of what all groups share it goes.
+    :param news: what users are told when it is imported.
+    """
+
+    __slots__ = ("agreed", "group", "module", "name", "news", "title")
+
+    def __init__(
+        self,
+        group: str,
+        chosen: QuickChoice,
+        agreed: Mapping[str, str] | None = None,
+        news: tuple[str, ...] = (),
+    ) -> None:
+        self.group = group
+        self.name = chosen.name
+        self.title = chosen.title
+        self.module = chosen.module
+        self.agreed = agreed or {}
+        self.news = news
 
 
 class Loader:
     """The loader of implementations of one process; safe to use from threads, and after a fork.
 
     :param warn: tells what was passed over.
+    :param quick: returns what a group gets where that is easy to say; None: it is not.
     :param longest_wait: seconds that a fork waits for a decision.
     """
 
     def __init__(
         self,
-        sources: Sources,
+        sources: Gatherer,
         *,
         bring: Callable[[str], ModuleType] = import_whole,
         warn: Callable[[str], None],
+        quick: Callable[[str], QuickChoice | None] = lambda _: None,
         longest_wait: float = _LONGEST_WAIT,
     ) -> None:
         self._sources = sources
         self._bring = bring
         self._warn = warn
+        self._quick = quick
         self._longest_wait = longest_wait
-        self._lock = threading.RLock()
-        self._here = threading.local()
+        self._lock = RLock()
+        self._here = _local()
         self._modules: dict[str, ModuleType] = {}
         self._choices: dict[str, _Choice] = {}
         self._failed: dict[tuple[str, str], str] = {}
@@ -154,7 +187,7 @@ class Loader:
                 raise
             # The thread that imports it waits for what this one imports: as Python does for any
             # module, go on with what is there.
-            return choice.judged.implementation.module
+            return choice.module
 
     def _busy(self) -> dict[str, str]:
         """Return what this thread imports: modules by group; empty: it is being decided."""
@@ -164,6 +197,8 @@ class Loader:
     def _load(self, group: str) -> ModuleType:
         busy = self._busy()
         if group in busy:
+            from wheelfit_runtime.errors import NoImplementation  # noqa: PLC0415 - not often
+
             raise NoImplementation(f"{group} is asked for while its own implementation is imported")
         busy[group] = ""
         try:
@@ -178,10 +213,10 @@ class Loader:
             try:
                 with self._lock:
                     choice = self._decided(group, cause)
-            except NoImplementation:
+            except BaseException:
                 forget(imported)
                 raise
-            name = choice.judged.implementation.module
+            name = choice.module
             if name != imported:
                 forget(imported)
                 imported = ""
@@ -201,11 +236,10 @@ class Loader:
                 raise
             news: list[str] = []
             with self._lock:
-                it = choice.judged.implementation
                 if self._choices.get(group) is not choice:
                     # Taken back by a thread for which it failed: others may have chosen since,
                     # and not with this one in mind. It can be imported, as is known now.
-                    self._failed.pop((group, it.name), None)
+                    self._failed.pop((group, choice.name), None)
                     imported = name
                     continue
                 if group not in self._modules:  # no other thread came first
@@ -224,9 +258,16 @@ class Loader:
         choice = self._choices.get(group)
         if choice is not None:
             return choice
+        if not any(failed == group for failed, _ in self._failed):
+            quick = self._quick(group)
+            if quick is not None:
+                self._choices[group] = _Choice(group, quick)
+                return self._choices[group]
         evidence = self._evidence()
         made = self._planned(evidence, group)
         judged = made.chosen.get(group)
+        from wheelfit_runtime.loader.reasons import nothing_left, passed_over  # noqa: PLC0415 - see above
+
         if judged is None:
             evidence = self._evidence((group,))
             for key in [key for key in self._failed if key[0] == group]:
@@ -238,12 +279,16 @@ class Loader:
             # What is settled already it has as well, also if whoever settled it fails in the end.
             if one.value in judged.claims.get(one.dimension, ()):
                 agreed.setdefault(one.dimension, one.value)
-        self._choices[group] = _Choice(judged, agreed, passed_over(judged, evidence))
+        it = judged.implementation
+        chosen = QuickChoice(it.name, it.title, it.module)
+        self._choices[group] = _Choice(group, chosen, agreed, passed_over(judged, evidence))
         return self._choices[group]
 
     def _evidence(self, known_of: Iterable[str] | None = ()) -> Evidence:
+        from wheelfit_runtime.loader.planning import Held  # noqa: PLC0415 - see above
+
         claimed = [
-            Held(dimension, value, f"{group} uses {choice.judged.implementation.title}")
+            Held(dimension, value, f"{group} uses {choice.title}")
             for group, choice in self._choices.items()
             for dimension, value in choice.agreed.items()
         ]
@@ -251,6 +296,8 @@ class Loader:
 
     def _planned(self, evidence: Evidence, asked: str) -> Plan:
         """Plan for the groups that have nothing yet."""
+        from wheelfit_runtime.loader.planning import plan  # noqa: PLC0415 - see above
+
         still_open = [
             one for one in evidence.judged if one.implementation.group not in self._choices
         ]
@@ -261,27 +308,29 @@ class Loader:
 
         :param error: why the implementation does not fit; None: another try may go well.
         """
-        it = choice.judged.implementation
-        if self._choices.get(it.group) is choice and it.group not in self._modules:
-            del self._choices[it.group]
+        if self._choices.get(choice.group) is choice and choice.group not in self._modules:
+            del self._choices[choice.group]
             if error is not None:
                 lines = filter(None, map(str.strip, str(error).splitlines()))
                 text = plain("; ".join(lines)[:500]) or type(error).__name__
-                self._failed[it.group, it.name] = f"cannot be loaded: {text}"
+                self._failed[choice.group, choice.name] = f"cannot be loaded: {text}"
 
     # --- telling ------------------------------------------------------------------------------
 
     def explain(self, groups: Sequence[str]) -> dict[str, Any]:
         """Return what would be chosen and why, as plain data."""
+        from wheelfit_runtime.loader.reasons import as_data  # noqa: PLC0415 - see above
+
         with self._lock:
             groups = tuple(dict.fromkeys(groups))
             evidence = self._evidence(groups or None)
             made = self._planned(evidence, groups[0] if groups else "")
             declared = evidence.declarations
             installed = {one.group for one in declared.implementations}
-            chosen, agreed = dict(made.chosen), dict(made.agreed)
+            chosen = {group: one.implementation.name for group, one in made.chosen.items()}
+            agreed = dict(made.agreed)
             for group, choice in self._choices.items():
-                chosen[group] = choice.judged
+                chosen[group] = choice.name
                 agreed.update(choice.agreed)
             return as_data(
                 groups or sorted(installed | set(declared.known)),
@@ -304,7 +353,7 @@ class Loader:
 
     def after_fork_in_child(self) -> None:
         """Begin with a lock that nobody has: the other threads are not here."""
-        self._lock = threading.RLock()
+        self._lock = RLock()
 
 
 # --- this process ---------------------------------------------------------------------------------
@@ -318,22 +367,45 @@ def _look_here(names: Sequence[str], environ: Mapping[str, str], *, devices: boo
 
 def _table_here() -> Mapping[str, object] | None:
     try:
-        table: Mapping[str, object] = import_module(TABLE).TABLE
+        table: Mapping[str, object] = __import__(TABLE).TABLE
     except (ImportError, AttributeError):
         return None
     return table
 
 
-LOADER = Loader(
-    Sources(
-        environ=lambda: os.environ,
-        paths=lambda: tuple(sys.path),
-        look=_look_here,
-        folders=linked_folders,
-        table=_table_here,
-    ),
-    warn=warn,
-)
+def _warn_here(words: str) -> None:
+    from wheelfit_runtime.loader.caller_warnings import warn  # noqa: PLC0415 - mostly there is nothing
+
+    warn(words)
+
+
+class _SourcesHere:
+    """The sources of this process, which are imported when they are first needed."""
+
+    def __init__(self) -> None:
+        self._sources: Sources | None = None
+
+    def gather(
+        self,
+        claimed: Iterable[Held],
+        failed: Mapping[tuple[str, str], str],
+        known_of: Iterable[str] | None = (),
+    ) -> Evidence:
+        """Look at what is declared, and at what that names of the machine."""
+        if self._sources is None:
+            from wheelfit_runtime.loader.evidence import Sources  # noqa: PLC0415 - see above
+
+            self._sources = Sources(
+                environ=lambda: os.environ,
+                paths=lambda: tuple(sys.path),
+                look=_look_here,
+                folders=linked_folders,
+                table=_table_here,
+            )
+        return self._sources.gather(claimed, failed, known_of)
+
+
+LOADER = Loader(_SourcesHere(), warn=_warn_here, quick=choose_here)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=LOADER.before_fork,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.errors import NoImplementation
-from wheelfit_runtime.loader.declarations import FOLDER, Implementation
-from wheelfit_runtime.loader.evidence import variable_of
+from wheelfit_runtime.loader.declaration_files import FOLDER
+from wheelfit_runtime.loader.declarations import Implementation
 from wheelfit_runtime.loader.planning import judge
+from wheelfit_runtime.loader.quick_choice import variable_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -85,13 +86,13 @@ def as_data(
     groups: Iterable[str],
     evidence: Evidence,
     *,
-    chosen: Mapping[str, Judged],
+    chosen: Mapping[str, str],
     agreed: Mapping[str, str],
     loaded: Collection[str],
 ) -> dict[str, Any]:
     """Return what would be chosen and why.
 
-    :param chosen: what each gets; groups that get nothing are missing.
+    :param chosen: the implementation that each gets, by name; groups that get nothing are missing.
     """
     return {
         "groups": [
@@ -116,20 +117,19 @@ def as_data(
 
 
 def _group(
-    group: str, evidence: Evidence, chosen: Judged | None, *, is_loaded: bool
+    group: str, evidence: Evidence, chosen: str | None, *, is_loaded: bool
 ) -> dict[str, Any]:
     own = evidence.of(group)
     ordered = sorted((one for one in own if one.fits), key=lambda one: one.order)
     ordered += [one for one in own if not one.fits]
-    name = None if chosen is None else chosen.implementation.name
     return {
         "group": group,
-        "chosen": name,
+        "chosen": chosen,
         "loaded": is_loaded,
         "variable": variable_of(group),
         "demanded": evidence.demanded(group) or None,
         "implementations": [
-            _facts(one, is_chosen=one.implementation.name == name) for one in ordered
+            _facts(one, is_chosen=one.implementation.name == chosen) for one in ordered
         ],
         "could_install": [one.install for one in _installable(group, evidence)],
     }

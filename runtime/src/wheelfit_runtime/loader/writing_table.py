@@ -6,7 +6,8 @@ import sys
 from argparse import ArgumentParser
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.loader.declarations import as_table, linked_folders
+from wheelfit_runtime.loader.declaration_files import linked_folders
+from wheelfit_runtime.loader.declarations import as_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

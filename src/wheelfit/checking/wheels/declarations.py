@@ -18,14 +18,8 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidRequirement
 from wheelfit.wheels.dist_info import data_folder
 from wheelfit_runtime.errors import InvalidWheel
-from wheelfit_runtime.loader.declarations import (
-    FOLDER,
-    LARGEST,
-    MOST_FILES,
-    Implementation,
-    Unfit,
-    read,
-)
+from wheelfit_runtime.loader.declaration_files import FOLDER, LARGEST, MOST_FILES, Unfit
+from wheelfit_runtime.loader.declarations import Implementation, read
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms.facts import Core
+from wheelfit_runtime.platforms.probes.cpuinfo_flags import PATH, common_flags
 
 if TYPE_CHECKING:
     from wheelfit_runtime.platforms.system_view import Surroundings
 
-PATH = "/proc/cpuinfo"
-
-_ALIASES = {"pni": "sse3"}  # P-105
+__all__ = ["PATH", "CpuInfo", "parse", "read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,6 @@ def parse(text: str, line_name: str) -> CpuInfo:
     :param line_name: ``flags`` on x86, ``Features`` on Arm; an emulator may show
         the file of a host of the other kind.
     """
-    lists: set[str] = set()  # a machine of 500 processors has one or two different lines
     cores: set[Core] = set()
     implementer: int | None = None
     for line in text.splitlines():
@@ -46,17 +44,14 @@ def parse(text: str, line_name: str) -> CpuInfo:
         if not separator:
             continue
         key = key.strip()
-        if key == line_name:
-            lists.add(value)
-        elif key == "CPU implementer":
+        if key == "CPU implementer":
             implementer = _number(value)
         elif key == "CPU part":
             part = _number(value)
             if implementer is not None and part is not None:
                 cores.add(Core(implementer, part))
-    names = [{_ALIASES.get(word, word) for word in line.split()} for line in lists]
-    flags = frozenset(set.intersection(*names)) if names else None
-    return CpuInfo(flags or None, tuple(sorted(cores)), len(lists) > 1)
+    flags, differ = common_flags(text, line_name)
+    return CpuInfo(flags, tuple(sorted(cores)), differ)
 
 
 def _number(text: str) -> int | None:

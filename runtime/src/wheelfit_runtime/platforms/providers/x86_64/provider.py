@@ -11,7 +11,13 @@ from wheelfit_runtime.platforms.facts import Cpu
 from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
 from wheelfit_runtime.platforms.probes import proc_cpuinfo, sysctl, windows_features
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
-from wheelfit_runtime.platforms.providers.x86_64 import cpuid, macos, tables
+from wheelfit_runtime.platforms.providers.x86_64 import (
+    cpuid,
+    instruction,
+    macos,
+    quick_look,
+    tables,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,10 +29,8 @@ if TYPE_CHECKING:
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "x86_64"
 
-_LEVEL = "level"
 _LEVELS = tuple(name for name, _ in reversed(tables.LEVELS))  # v4 first
 _FLAGS = (*tables.FEATURES, *tables.APPENDED)
-_TOLD_BY_CPUID = frozenset(flag for bits in tables.CPUID_FLAGS.values() for flag in bits.values())
 
 
 def _find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
@@ -47,20 +51,15 @@ def supported(cpu: Cpu, *, reference: bool = False) -> Detection:
         words = "the processor's abilities could not be found out; only x86-64 v1 is assumed"
         return answer(
             NAMESPACE,
-            (FeatureConfig(_LEVEL, ("v1",)),),
+            (FeatureConfig(quick_look.FEATURE, ("v1",)),),
             evidence=cpu.evidence,
             warnings=(*cpu.warnings, words),
         )
-    levels = []
-    for name, needed in tables.LEVELS:  # P-102: each level needs the ones below
-        if not needed <= cpu.flags:
-            break
-        levels.append(name)
     known = tables.FEATURES if reference else _FLAGS
     return answer(
         NAMESPACE,
         (
-            FeatureConfig(_LEVEL, tuple(reversed(levels))),
+            FeatureConfig(quick_look.FEATURE, quick_look.levels_of(cpu.flags)),
             *(FeatureConfig(flag, ("on",)) for flag in known if flag in cpu.flags),
         ),
         evidence=cpu.evidence,
@@ -97,7 +96,7 @@ def _compared(info: proc_cpuinfo.CpuInfo, table: CpuidTable | None) -> Cpu:
     if table is None:
         return Cpu(flags, evidence=tuple(evidence))
     allowed = cpuid.parse(table)
-    denied = (flags & _TOLD_BY_CPUID) - allowed
+    denied = instruction.denied(flags, allowed)
     if not denied:
         return Cpu(flags, evidence=tuple(evidence))
     evidence.append(Evidence("CPUID", _shown(table)))
@@ -141,7 +140,9 @@ def _shown(table: CpuidTable) -> str:
 
 
 _PROVIDER = BuiltInProvider(
-    NAMESPACE, _find, {_LEVEL: _LEVELS.__contains__, **dict.fromkeys(_FLAGS, "on".__eq__)}
+    NAMESPACE,
+    _find,
+    {quick_look.FEATURE: _LEVELS.__contains__, **dict.fromkeys(_FLAGS, "on".__eq__)},
 )
 accepts = _PROVIDER.accepts
 detect = _PROVIDER.detect

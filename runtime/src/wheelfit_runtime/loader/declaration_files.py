@@ -1,0 +1,136 @@
+"""Find the small files in which implementations and their groups declare themselves.
+
+They lie in one folder beside the modules, ``wheelfit_implementations``, below any entry of
+``sys.path``: one look at each entry finds those of all groups, in a fraction of the time that
+entry points take. Packages that are installed for editing have it elsewhere, where importlib finds
+it. `declarations` reads them.
+"""
+
+# Names of `sys.path` are text, and are looked at at every start of a program: nothing is imported
+# that it could do without.
+# ruff: noqa: PTH100, PTH118
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+FOLDER = "wheelfit_implementations"
+"""The folder beside the modules that has the files."""
+TABLE = "wheelfit_implementation_table"
+"""The module with the same content, which a frozen application may have instead."""
+LARGEST = 64 * 1024
+"""Bytes of the largest file that is read; real ones have some hundreds."""
+MOST_FILES = 1000
+"""Files of one folder that are read, the first by name."""
+
+
+class Unfit(Exception):
+    """Raised with what is wrong with a file, one clause."""
+
+
+def files(
+    paths: Iterable[object], folders: Iterable[str] = (), problems: list[str] | None = None
+) -> Iterator[str]:
+    """Yield the files in which something may be declared, what counts first.
+
+    :param problems: gets what is wrong with folders.
+    """
+    for place in dict.fromkeys((*_below(paths), *folders)):
+        for name in _listed(place, [] if problems is None else problems):
+            yield os.path.join(place, name)
+
+
+def _below(paths: Iterable[object]) -> Iterator[str]:
+    for path in paths:
+        if isinstance(path, str):  # importlib does not look at others either
+            try:
+                top = os.path.abspath(path)
+            except OSError:  # the current folder is gone
+                continue
+            yield os.path.join(top, FOLDER)
+
+
+def linked_folders() -> tuple[str, ...]:
+    """Return the folders that importlib finds, also those of packages installed for editing."""
+    module = sys.modules.get(FOLDER)
+    try:
+        spec = find_module(FOLDER, None) if module is None else module.__spec__
+    except (AttributeError, ImportError, ValueError):  # somebody has a module of that name
+        return ()
+    return () if spec is None else tuple(spec.submodule_search_locations or ())
+
+
+def find_module(
+    fullname: str,
+    path: Sequence[str] | None,
+    target: ModuleType | None = None,
+    *,
+    without: object = None,
+) -> ModuleSpec | None:
+    """Return what the finders of this process find, without importing it.
+
+    `importlib.util` does the same, and takes milliseconds to import.
+
+    :param path: where a parent has its modules; None: on ``sys.path``.
+    :param without: a finder that is not asked.
+    """
+    for one in sys.meta_path:
+        if one is not without and hasattr(one, "find_spec"):
+            spec: ModuleSpec | None = one.find_spec(fullname, path, target)
+            if spec is not None:
+                return spec
+    return None
+
+
+def _listed(place: str, problems: list[str]) -> list[str]:
+    """Return the names of the files of a folder, in order; most entries of a path have none."""
+    try:
+        names = os.listdir(place)  # noqa: PTH208
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return []
+    except OSError as error:
+        if os.path.lexists(place):  # else the entry of the path is closed, and nobody looks there
+            problems.append(f"{plain(place)}: {_why(error)}")
+        return []
+    found = sorted(name for name in names if name.endswith(".json") and name[0] != ".")
+    if len(found) > MOST_FILES:
+        problems.append(f"{plain(place)}: has {len(found)} files; {MOST_FILES} are read")
+    return found[:MOST_FILES]
+
+
+def content(where: str) -> bytes:
+    """Return what a file holds; of a larger file than `LARGEST` one byte more.
+
+    :raises Unfit: it is no regular file, or cannot be read.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        # At once, and looked at when it is open: a pipe would wait, a device would not end.
+        handle = os.open(where, flags | getattr(os, "O_BINARY", 0))
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise Unfit("is no regular file")
+            data = b""
+            while len(data) <= LARGEST and (piece := os.read(handle, LARGEST + 1)):
+                data += piece
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise Unfit(_why(error)) from None
+    return data
+
+
+def _why(error: OSError) -> str:
+    return f"cannot be read ({error.strerror or type(error).__name__})"
+
+
+def plain(text: str) -> str:
+    """Return words of others as part of a line of a terminal: they cannot end or change it."""
+    return text if text.isprintable() else ascii(text)[1:-1]
