@@ -44,7 +44,7 @@ def wheelfit(folder: Path, stages: Stages) -> str:
     from packaging.version import Version
 
     from wheelfit.core.compatible_tags import linux_platforms, tags_for
-    from wheelfit.core.metadata import Limits, read_document
+    from wheelfit.core.metadata import JsonLimits, read_document
     from wheelfit.core.ordering import order_labels
     from wheelfit.core.property_support import support_for
     from wheelfit.core.selection import select
@@ -54,7 +54,7 @@ def wheelfit(folder: Path, stages: Stages) -> str:
 
     tags = tags_for("cpython", Version("3.13.1"), (), linux_platforms("x86_64", glibc=39))
     target = Target.of("the benchmark", {"python_full_version": "3.13.1"}, tags)
-    limits = Limits(size=UNLIMITED, labels=UNLIMITED, values=UNLIMITED)
+    limits = JsonLimits(size=UNLIMITED, labels=UNLIMITED, values=UNLIMITED)
     url = "https://index.example/simple/fastfft/"
     body, data = (folder / "page.json").read_bytes(), (folder / "document.json").read_bytes()
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import wheelfit
 from wheelfit.cli.commands import working_commands
-from wheelfit.operations.requests import Checked
+from wheelfit.operations.requests import ValidatedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +78,7 @@ def _sections() -> Iterator[str]:
             yield from _described(name, getattr(wheelfit, name))
     yield "## Options\n\nFields that several requests have; they derive from these classes.\n"
     requests = [getattr(wheelfit, name) for name in kinds["Requests"]]
-    bases = {base for one in requests for base in one.__mro__[1:-1]} - {Checked}
+    bases = {base for one in requests for base in one.__mro__[1:-1]} - {ValidatedRequest}
     for base in sorted(bases, key=lambda one: one.__name__):
         yield f"### {base.__name__}\n\n{_text(inspect.getdoc(base))}\n"
         yield from _fields(base, next(one for one in requests if base in one.__mro__))
@@ -149,7 +149,7 @@ def _fields(thing: type, request: type) -> Iterator[str]:
         rows.append(f"| {' | '.join(cell.replace('|', _BAR) for cell in cells)} |")
     if rows:
         yield "\n".join((*_TABLE, *rows, ""))
-    bases = [base for base in thing.__bases__ if base not in (object, Checked)]
+    bases = [base for base in thing.__bases__ if base not in (object, ValidatedRequest)]
     others = [f"[{base.__name__}](#{base.__name__.lower()})" for base in bases]
     if others:
         yield f"It has the fields of {', '.join(others)}{' as well' if rows else ''}.\n"

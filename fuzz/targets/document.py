@@ -18,7 +18,7 @@ from wheelfit.core.metadata import (
 )
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.providers import BrokenProvider
-from wheelfit.core.strict_json import Limits, load
+from wheelfit.core.strict_json import JsonLimits, load
 from wheelfit_runtime.errors import InvalidDocument
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LONGEST = 4096
 """Bytes of an input."""
 
-TIGHT = Limits(size=200, depth=3, labels=2, values=4)
+TIGHT = JsonLimits(size=200, depth=3, labels=2, values=4)
 """So small that short inputs reach them."""
 
 MANY_WORDS = 3000
@@ -36,7 +36,7 @@ MANY_WORDS = 3000
 
 def check(data: bytes) -> None:
     """Hold the readers and the writer of documents to their rules for some bytes."""
-    check_json(data, Limits())
+    check_json(data, JsonLimits())
     check_json(data, TIGHT)
     faults = check_document(data)
     for fault in faults:
@@ -185,7 +185,7 @@ def measured(value: Any) -> tuple[int, int]:
     return 1 + max((depth for depth, _ in inner), default=0), elements
 
 
-def is_document(data: bytes, limits: Limits) -> bool:
+def is_document(data: bytes, limits: JsonLimits) -> bool:
     """Say what F-30 says, without any care for time or depth."""
     try:
         root = json.loads(data.decode("utf-8"), object_pairs_hook=unique, parse_constant=refuse)
@@ -202,7 +202,7 @@ def is_document(data: bytes, limits: Limits) -> bool:
     )
 
 
-def check_json(data: bytes, limits: Limits) -> None:
+def check_json(data: bytes, limits: JsonLimits) -> None:
     """Check that exactly what F-30 allows is read, as the standard library reads it."""
     try:
         root = load(data, limits)

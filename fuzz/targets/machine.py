@@ -17,7 +17,7 @@ from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.recording import RecordedProcesses
 from wheelfit_runtime.platforms.scrubbing import Scrubber
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +37,7 @@ PROBES = [
 PROVIDERS = {one.namespace: one.provider for one in providers.every()}
 
 
-class InMemory(Surroundings):
+class InMemory(SystemView):
     """A machine whose files are a mapping."""
 
     __slots__ = ("files",)

@@ -9,14 +9,14 @@ from typing import Any
 
 from packaging.pylock import Pylock, PylockValidationError
 
-from wheelfit.core.strict_toml import Limits
+from wheelfit.core.strict_toml import TomlLimits
 from wheelfit.locking.document import Lock, LockedPackage, read_lock, write_lock
 from wheelfit_runtime.errors import Fault, InvalidLock
 
 LONGEST = 4096
 """Bytes of an input."""
 
-TIGHT = Limits(size=400, depth=4, entries=12)
+TIGHT = TomlLimits(size=400, depth=4, entries=12)
 """So small that short inputs reach them."""
 
 MANY_WORDS = 3000

@@ -13,7 +13,7 @@ import pytest
 from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, TunedParts
 from wheelfit.building.front_end.recipes import Recipe
 from wheelfit.building.front_end.toolchains.rust import CompiledCrates
-from wheelfit.building.front_end.variants import PLAIN, Choice
+from wheelfit.building.front_end.variants import PLAIN, WheelToBuild
 from wheelfit.building.jobs import of_record, order_digest, source_digest, to_record
 from wheelfit.core.labels import Label
 from wheelfit.core.properties import PropertySet
@@ -53,7 +53,7 @@ def test_when_orders_are_the_same() -> None:
         digest(CFLAGS="-O3"),
         digest(CC="clang"),
         digest(python="3.13"),
-        digest(replace(order, choices=(Choice(Label("v3"), V3),))),
+        digest(replace(order, choices=(WheelToBuild(Label("v3"), V3),))),
         digest(replace(order, recipe=Recipe(environment={"A": "b"}))),
         digest(replace(order, recipe=Recipe(flags=True))),
         digest(replace(order, epoch=0)),

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wheelfit.checking.documents.document import check_variant_document
-from wheelfit.checking.findings import Place, Report, Severity
+from wheelfit.checking.findings import CheckedFile, Report, Severity
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.testing.wheels import build_wheel
@@ -111,7 +111,7 @@ def test_any_document(changes: list[tuple[list[str], str, object]]) -> None:
     for label in (None, "mkl"):
         findings, _ = check_variant_document(
             data,
-            Place("x.json"),
+            CheckedFile("x.json"),
             label=label,  # type: ignore[arg-type]
             profiles=PROFILES,
         )
@@ -123,6 +123,6 @@ def test_endless_words() -> None:
     document = json.loads(json.dumps(DOCUMENT))
     label = "c" * 100_000
     document["variants"] = {label: {"nvidia": {"sm_arch": ["9" * 100_000]}}}
-    findings, _ = check_variant_document(json.dumps(document).encode(), Place("x.json"))
+    findings, _ = check_variant_document(json.dumps(document).encode(), CheckedFile("x.json"))
     assert {"unknown-value", "long-label"} <= {one.code for one in findings}
     assert all(len(str(one.to_mapping())) < 3000 for one in findings)

@@ -14,7 +14,13 @@ from wheelfit.errors import EnvironmentBusy, NotRemovable
 from wheelfit.installation.environment import Environment
 from wheelfit.installation.installed import Installed
 from wheelfit.installation.plan import Plan
-from wheelfit.operations.changes import Crossed, Decided, Present, decided, in_peace
+from wheelfit.operations.changes import (
+    ChangeDecision,
+    ConcurrentChange,
+    InstalledState,
+    decided,
+    in_peace,
+)
 from wheelfit.operations.context import Context
 from wheelfit.operations.install import InstallRequest
 from wheelfit.operations.selection_session import SelectionSession, open_for_choice
@@ -27,12 +33,12 @@ class TestInPeace:
 
     def test_again(self) -> None:
         """What was crossed is decided anew."""
-        wanted = cast("Decided", object())
+        wanted = cast("ChangeDecision", object())
         crossed = iter([True, True, False])
 
-        def decide() -> Decided:
+        def decide() -> ChangeDecision:
             if next(crossed):
-                raise Crossed
+                raise ConcurrentChange
             return wanted
 
         assert in_peace(decide)() is wanted
@@ -41,9 +47,9 @@ class TestInPeace:
         """Others who never stop are an error in the end, of which nothing is the user's fault."""
         asked = []
 
-        def decide() -> Decided:
+        def decide() -> ChangeDecision:
             asked.append(1)
-            raise Crossed
+            raise ConcurrentChange
 
         with pytest.raises(EnvironmentBusy, match="keep changing"):
             in_peace(decide)()
@@ -62,7 +68,7 @@ class TestRefusals:
         (target / "demo-1.dist-info" / "RECORD").unlink()
         return target
 
-    def decide(self, opened: SelectionSession, present: Present) -> None:
+    def decide(self, opened: SelectionSession, present: InstalledState) -> None:
         """Decide that the package goes."""
         plan = Plan(remove=present.installed)
         decided(plan, Resolution(()), present, opened, lambda _: False)
@@ -75,15 +81,15 @@ class TestRefusals:
 
     def test_so_it_is(self, opened: SelectionSession) -> None:
         """What is still so when nobody is at work is refused."""
-        present = Present(opened.environment.installed(), ())
+        present = InstalledState(opened.environment.installed(), ())
         with opened, pytest.raises(NotRemovable):
             self.decide(opened, present)
 
     def test_so_it_was(self, opened: SelectionSession, target: Path) -> None:
         """What was so in the middle of another's work is looked at again."""
-        present = Present(opened.environment.installed(), ())
+        present = InstalledState(opened.environment.installed(), ())
         (target / "demo-1.dist-info").rename(target / "demo-2.dist-info")
-        with opened, pytest.raises(Crossed):
+        with opened, pytest.raises(ConcurrentChange):
             self.decide(opened, present)
 
     def test_back_again(self, opened: SelectionSession, target: Path) -> None:
@@ -94,9 +100,9 @@ class TestRefusals:
                 (target / "demo-1.dist-info" / "RECORD").touch()
                 return super().installed()
 
-        present = Present(opened.environment.installed(), ())
+        present = InstalledState(opened.environment.installed(), ())
         each = [one.name for one in fields(Environment) if one.init]
         returning = Returning(**{name: getattr(opened.environment, name) for name in each})
         ground = SimpleNamespace(environment=returning, candidates=opened.candidates)
-        with opened, pytest.raises(Crossed):
+        with opened, pytest.raises(ConcurrentChange):
             self.decide(cast("SelectionSession", ground), present)

@@ -31,7 +31,7 @@ from wheelfit.core.providers import (
     PluginProvider,
     StaticProvider,
 )
-from wheelfit.core.strict_json import Limits
+from wheelfit.core.strict_json import JsonLimits
 from wheelfit_runtime.errors import Fault, InvalidDocument
 from wheelfit_runtime.platforms.features import FeatureConfig
 
@@ -244,8 +244,8 @@ def test_limits() -> None:
     """F-30: limits are configurable, for bytes and for plain data."""
     for data in (CANONICAL.encode(), json.loads(CANONICAL)):
         with pytest.raises(InvalidDocument):
-            read_document(data, where="x", limits=Limits(labels=1))
-        assert check_document(data, limits=Limits(depth=3))[0].rule == "F-30"
+            read_document(data, where="x", limits=JsonLimits(labels=1))
+        assert check_document(data, limits=JsonLimits(depth=3))[0].rule == "F-30"
 
 
 @pytest.mark.parametrize("value", [None, True, 0, 1.5, "text", [], {}, [[]], {"a": {}}])

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from wheelfit.core.strict_json import Limits, check_limits, load, path_of, shown
+from wheelfit.core.strict_json import JsonLimits, check_limits, load, path_of, shown
 from wheelfit_runtime.errors import InvalidDocument
 
 
-def refused(data: bytes, limits: Limits | None = None) -> InvalidDocument:
+def refused(data: bytes, limits: JsonLimits | None = None) -> InvalidDocument:
     """Return the error with which a document is refused."""
     with pytest.raises(InvalidDocument) as caught:
-        load(data, limits or Limits())
+        load(data, limits or JsonLimits())
     assert {fault.rule for fault in caught.value.faults} == {"F-30"}
     return caught.value
 
@@ -78,14 +78,14 @@ def test_keys_are_compared_within_their_object() -> None:
 def test_size() -> None:
     """F-30: a document of the limit is read, one byte more is refused."""
     data = b'{"a": 1}'
-    assert load(data, Limits(size=len(data))) == {"a": 1}
-    assert "9 bytes" in str(refused(data + b" ", Limits(size=len(data))))
+    assert load(data, JsonLimits(size=len(data))) == {"a": 1}
+    assert "9 bytes" in str(refused(data + b" ", JsonLimits(size=len(data))))
 
 
 @pytest.mark.parametrize("text", ['{"a": [{"b": [%s]}]}', '{"[[[": [{"]": ["[", %s]}]}'])
 def test_depth(text: str) -> None:
     """F-30: the depth counts objects and lists; brackets in strings do not count."""
-    limits = Limits(depth=5)
+    limits = JsonLimits(depth=5)
     assert load((text % "[]").encode(), limits) == json.loads(text % "[]")
     assert load((text % "[],[],{}").encode(), limits)
     assert "deeper than the limit of 5" in str(refused((text % "[[]]").encode(), limits))
@@ -94,7 +94,7 @@ def test_depth(text: str) -> None:
 
 def test_labels_and_values() -> None:
     """F-30: labels and list elements are counted, at the limit they are accepted."""
-    limits = Limits(labels=2, values=3)
+    limits = JsonLimits(labels=2, values=3)
     data = b'{"variants": {"a": {}, "b": {"n": {"f": ["1", "2", "3"]}}}}'
     assert load(data, limits)
     many = b'{"variants": {"a": {}, "b": {}, "c": {}}}'
@@ -103,13 +103,13 @@ def test_labels_and_values() -> None:
     assert "more labels than the limit of 2" in str(error)
     for text in (b'{"a": ["1", "2"], "b": [["3"]]}', b'{"a": [1,\n{"x": 1}, [], null]}'):
         assert "more list elements than the limit of 3" in str(refused(text, limits))
-        assert load(text, Limits(values=4))
+        assert load(text, JsonLimits(values=4))
 
 
 def test_labels_are_those_of_variants() -> None:
     """F-30: members of other objects are no labels, and a key is read however it is written."""
     many = json.dumps({f"l{number}": {} for number in range(20)})
-    limits = Limits(labels=3)
+    limits = JsonLimits(labels=3)
     assert load(
         f'{{"x": {many}, "variants": {{"a": {{}}}}, "y": {{"variants": {many}}}}}'.encode(), limits
     )
@@ -172,14 +172,14 @@ def test_more_depth_than_python_can_read() -> None:
     try:
         json.loads(document)
     except RecursionError:
-        assert "nested" in str(refused(document, Limits(depth=3_000)))
+        assert "nested" in str(refused(document, JsonLimits(depth=3_000)))
     else:  # from Python 3.13 on, json reads deeper
-        load(document, Limits(depth=3_000))
+        load(document, JsonLimits(depth=3_000))
 
 
 def test_limits_of_parsed_data() -> None:
     """F-30: data from a lock file is held to the same limits."""
-    limits = Limits(depth=3, labels=1, values=2)
+    limits = JsonLimits(depth=3, labels=1, values=2)
     check_limits({"variants": {"a": {}}, "b": [["1"]]}, limits)
     cases: list[tuple[dict[str, Any], str]] = [
         ({"variants": {"a": {}, "b": {}}}, "more labels"),

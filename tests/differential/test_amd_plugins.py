@@ -22,7 +22,7 @@ from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.providers.amd import kfd, tables
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 pytestmark = pytest.mark.network
 
@@ -51,7 +51,7 @@ class Case:
     """Hold one machine, as both see it."""
 
     name: str
-    seen: Surroundings
+    seen: SystemView
     clinfo: str = ""
     environ: dict[str, str] = field(default_factory=dict)
 
@@ -100,7 +100,7 @@ def drawn(folder: Path) -> list[Case]:
                 device.touch()
         (root / "dev").mkdir(exist_ok=True)
         (root / "dev/kfd").touch()
-        machine = Machine(Surroundings(root, {}, system="Linux", architecture="x86_64"))
+        machine = Machine(SystemView(root, {}, system="Linux", architecture="x86_64"))
         cases.append(Case(f"drawn {number}", machine.surroundings))
     return cases
 
@@ -124,7 +124,7 @@ def forced() -> list[Case]:
     """Return a machine with a GPU, under each combination of variables."""
     given = recording.surroundings_of(MACHINES / "linux-x86-amd-mi300x")
     return [
-        Case(str(environ), Machine(Surroundings(**given | {"environ": environ})).surroundings)
+        Case(str(environ), Machine(SystemView(**given | {"environ": environ})).surroundings)
         for environ in FORCED
     ]
 
@@ -142,7 +142,7 @@ def ask(python: Path, scratch: Path, cases: Sequence[Case]) -> dict[str, Any]:
     return dict(json.loads((scratch / "answers.json").read_text("utf-8")))
 
 
-def detect(seen: Surroundings) -> Detection:
+def detect(seen: SystemView) -> Detection:
     """Return what the built-in provider says."""
     detection = Machine(seen).detect("amd")
     assert detection is not None

@@ -18,7 +18,7 @@ import pytest
 
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Status
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 pytestmark = pytest.mark.network
 
@@ -115,7 +115,7 @@ def ours(case: Case, folder: Path, environ: dict[str, str]) -> Detection:
                 link = root / place.lstrip("/")
                 link.parent.mkdir(parents=True, exist_ok=True)
                 link.symlink_to(place)
-    machine = Machine(Surroundings(root, environ, system="Linux", architecture=ARCHITECTURE))
+    machine = Machine(SystemView(root, environ, system="Linux", architecture=ARCHITECTURE))
     detection = machine.detect("ascend")
     assert detection is not None, case
     return detection

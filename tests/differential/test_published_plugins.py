@@ -25,7 +25,7 @@ from wheelfit_runtime.platforms.providers.aarch64 import provider as arm_provide
 from wheelfit_runtime.platforms.providers.aarch64 import tables as aarch64
 from wheelfit_runtime.platforms.providers.x86_64 import cpuid
 from wheelfit_runtime.platforms.providers.x86_64 import tables as x86_64
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 pytestmark = pytest.mark.network
 
@@ -122,13 +122,13 @@ def ask(python: Path, endpoint: str, scratch: Path, machines: Sequence[Any]) -> 
     return list(json.loads((scratch / "answers.json").read_text(encoding="utf-8")))
 
 
-def surroundings(folder: Path) -> Surroundings:
+def surroundings(folder: Path) -> SystemView:
     """Return a captured machine without its variables, for the reference mode."""
     given = recording.surroundings_of(folder) | {"environ": {}, "reference": True}
-    return Machine(Surroundings(**given)).surroundings
+    return Machine(SystemView(**given)).surroundings
 
 
-def ours(seen: Surroundings, namespace: str) -> Answer:
+def ours(seen: SystemView, namespace: str) -> Answer:
     """Return what the built-in provider says."""
     detection = Machine(seen).detect(namespace)
     assert detection is not None
@@ -138,7 +138,7 @@ def ours(seen: Surroundings, namespace: str) -> Answer:
 # --- why they differ ---------------------------------------------------------------------
 
 
-def why_x86(seen: Surroundings, mine: Answer, theirs: Answer) -> Iterator[Reason]:
+def why_x86(seen: SystemView, mine: Answer, theirs: Answer) -> Iterator[Reason]:
     """Explain every difference; what has no rule fails."""
     info = proc_cpuinfo.parse(proc_cpuinfo.read(seen) or "", "flags")
     told = {name: answer.decode() for name, answer in (seen.recorded_sysctl or {}).items()}
@@ -162,14 +162,14 @@ def why_x86(seen: Surroundings, mine: Answer, theirs: Answer) -> Iterator[Reason
         assert [name for name in known if name in names] == [n for n in names if n in known]
 
 
-def is_emulated(seen: Surroundings) -> bool:
+def is_emulated(seen: SystemView) -> bool:
     """Say whether the processor denies what the file tells of it."""
     flags = proc_cpuinfo.parse(proc_cpuinfo.read(seen) or "", "flags").flags or frozenset()
     table = seen.recorded_cpuid
     return table is not None and "avx" in flags and "avx" not in cpuid.parse(table)
 
 
-def why_arm(seen: Surroundings, mine: Answer, theirs: Answer) -> Iterator[Reason]:
+def why_arm(seen: SystemView, mine: Answer, theirs: Answer) -> Iterator[Reason]:
     """Explain every difference; what has no rule fails."""
     cpu = arm_provider.read(seen)
     if not theirs:
@@ -304,7 +304,7 @@ def test_this_machine_is_the_same_to_the_published_plugin(
     environment_with: Environment, tmp_path: Path
 ) -> None:
     """P-40, P-43, P-103: nothing recorded, nothing replaced: the level is the same one."""
-    seen = Surroundings(environ={}, reference=True)
+    seen = SystemView(environ={}, reference=True)
     if seen.architecture != "x86_64" or seen.system != "Linux":
         pytest.skip("needs Linux on x86-64")
     text = proc_cpuinfo.read(seen) or ""

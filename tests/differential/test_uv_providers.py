@@ -24,7 +24,7 @@ from wheelfit_runtime.platforms.providers.aarch64.tables import VERSIONS
 from wheelfit_runtime.platforms.providers.nvidia import provider as nvidia
 from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.providers.x86_64.tables import LEVELS
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 pytestmark = pytest.mark.network
 
@@ -109,7 +109,7 @@ def taken_by_uv(
 def test_same_bounds_and_code_as_uv(uv: Path, tmp_path: Path, driver: str, capability: str) -> None:
     """P-40, P-43, P-80, P-81, P-82, P-85: each list of values, in its order and no value more."""
     environment = {FORCED_DRIVER: driver, FORCED_CAPABILITY: capability}
-    machine = Machine(Surroundings(tmp_path, environment, reference=True))
+    machine = Machine(SystemView(tmp_path, environment, reference=True))
     valid = {config.name: config.values for config in nvidia.get_all_configs()}
     asked = Asked()
     for feature, values in lists(machine, "nvidia").items():
@@ -142,7 +142,7 @@ def test_another_platform_has_its_baseline(
 
 def test_same_level_as_uv(uv: Path, tmp_path: Path) -> None:
     """P-40, P-100, P-102: the level of this machine is the same; uv knows no flags, we do."""
-    found = lists(Machine(Surroundings(environ={}, reference=True)), "x86_64")
+    found = lists(Machine(SystemView(environ={}, reference=True)), "x86_64")
     if not found:
         pytest.skip("needs an x86-64 interpreter")
     asked = Asked()

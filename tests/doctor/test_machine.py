@@ -20,7 +20,7 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
 from wheelfit_runtime.platforms.recording import open_recorded
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 MACHINES = Path(__file__).parents[1] / "machines"
 
@@ -111,7 +111,7 @@ def test_reasons() -> None:
 
 def test_misspelt_overrides() -> None:
     """P-73: a variable that no provider reads is told by name."""
-    surroundings = Surroundings(environ={"WHEELFIT_OVERRIDE_NVIDA_SM_ARCH": "90_real"})
+    surroundings = SystemView(environ={"WHEELFIT_OVERRIDE_NVIDA_SM_ARCH": "90_real"})
     (finding,) = about_overrides((), surroundings, ["nvidia", "x86_64"])
     assert (finding.code, finding.where) == (
         "override-concerns-nobody",
@@ -121,7 +121,7 @@ def test_misspelt_overrides() -> None:
 
 def test_declared_versions() -> None:
     """P-57: versions that a variable declares are an override like others."""
-    surroundings = Surroundings(environ={"VARIANT_ABI_DEPENDENCY": "torch==2.8"})
+    surroundings = SystemView(environ={"VARIANT_ABI_DEPENDENCY": "torch==2.8"})
     (finding,) = about_overrides((), surroundings, [])
     assert finding.code == "override-in-effect"
     assert "VARIANT_ABI_DEPENDENCY=torch==2.8" in finding.message
@@ -146,7 +146,7 @@ def interpreter(platform: str, machine: str) -> Target:
 def test_interpreters(platform: str, machine: str, found: list[str]) -> None:
     """P-104: a 32-bit Python on a 64-bit system is told, on a 32-bit system it is normal."""
     target = interpreter(platform, machine)
-    surroundings = Surroundings(system="Linux")
+    surroundings = SystemView(system="Linux")
     assert [one.code for one in about_interpreter(target, surroundings)] == found
 
 

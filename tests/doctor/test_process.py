@@ -16,7 +16,7 @@ from wheelfit.checking.findings import Severity
 from wheelfit.doctor.process import Process, about_process, examine_process
 from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.wheels import build_wheel
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what is loaded")
 
@@ -277,7 +277,7 @@ def test_no_such_process() -> None:
     gone = examine_process(process.pid)
     assert codes(gone) == ["error process-unreadable"]
     assert gone.mapped.problem == f"there is no process {process.pid}"
-    elsewhere = examine_process(None, Surroundings(system="Darwin"))
+    elsewhere = examine_process(None, SystemView(system="Darwin"))
     assert elsewhere.mapped.problem == "Darwin does not tell what a process has mapped"
     assert codes(elsewhere) == ["error process-unreadable"]
 

@@ -14,7 +14,7 @@ from wheelfit.doctor.settings import about_settings, read_settings
 from wheelfit.testing.detectors import supported
 from wheelfit_runtime.platforms.child_processes import Answer, Ending, Question
 from wheelfit_runtime.platforms.features import Detection, Status
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 NO_GPU = Detection("nvidia", status=Status.NOTHING)
 
@@ -46,7 +46,7 @@ def judge(
     root: Path, *detections: Detection, patient: Patient | None = None, **environ: str
 ) -> list[Finding]:
     """Return what is found on a machine."""
-    surroundings = Surroundings(str(root), environ, system="Linux")
+    surroundings = SystemView(str(root), environ, system="Linux")
     contents = None if patient is None else examine_environment(patient.environment)
     return list(
         about_settings(
@@ -103,7 +103,7 @@ def test_foreign_tool(root: Path) -> None:
             return Answer(Ending.EXITED, 0, said)
 
     def found() -> list[Finding]:
-        machine = Surroundings(str(root), {"PATH": "/usr/bin"}, system="Linux", processes=Told())
+        machine = SystemView(str(root), {"PATH": "/usr/bin"}, system="Linux", processes=Told())
         return list(about_settings(read_settings(machine), (), (), {}))
 
     assert found() == []
@@ -161,7 +161,7 @@ def test_toolkits(root: Path) -> None:
     toolkit(root, "/usr/local/cuda-12.4", "12.4.1")
     toolkit(root, "/usr/local/cuda-13.0", "13.0.2")
     environ = {"PATH": "/usr/local/cuda-13.0/bin", "CUDA_HOME": "/usr/local/cuda-12.4/"}
-    settings = read_settings(Surroundings(str(root), environ, system="Linux"))
+    settings = read_settings(SystemView(str(root), environ, system="Linux"))
     assert [(one.path, one.version) for one in settings.toolkits] == [
         ("/usr/local/cuda-12.4", "12.4.1"),
         ("/usr/local/cuda-13.0", "13.0.2"),
@@ -189,7 +189,7 @@ def test_garbage_beside_a_toolkit(root: Path) -> None:
     toolkit(root, "/usr/local/cuda-12.4", "12.4")
     for text in ("", "[]", '{"cuda": 3}', '{"cuda": {"version": 12}}', "[" * 100_000):
         (root / "usr/local/cuda-12.4/version.json").write_text(text)
-        (found,) = read_settings(Surroundings(str(root), {}, system="Linux")).toolkits
+        (found,) = read_settings(SystemView(str(root), {}, system="Linux")).toolkits
         assert (found.path, found.version) == ("/usr/local/cuda-12.4", "")
 
 
@@ -210,7 +210,7 @@ def test_pip_of_another_environment(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "env/bin")
 
     def found(folder: str) -> list[str]:
-        settings = read_settings(Surroundings(environ={"PATH": str(tmp_path / folder)}))
+        settings = read_settings(SystemView(environ={"PATH": str(tmp_path / folder)}))
         return codes(list(about_settings(settings, (), (), {}, str(tmp_path / "env/bin"))))
 
     assert found("env/bin") == found("link") == found("none") == []
@@ -221,7 +221,7 @@ def test_shims_of_pyenv(tmp_path: Path) -> None:
     """A shim stands for the versions beside it, not for an environment elsewhere."""
     touch(tmp_path, "pyenv/shims/pip", "pyenv/versions/3.12/bin/pip")
     (tmp_path / "pyenv/shims/pip").chmod(0o755)
-    settings = read_settings(Surroundings(environ={"PATH": str(tmp_path / "pyenv/shims")}))
+    settings = read_settings(SystemView(environ={"PATH": str(tmp_path / "pyenv/shims")}))
 
     def found(scripts: Path) -> list[str]:
         return codes(list(about_settings(settings, (), (), {}, str(scripts))))
@@ -234,7 +234,7 @@ def test_windows(root: Path) -> None:
     """On Windows lists are separated by semicolons, and folders may have a drive."""
     touch(root, "C/src/numpy.py")
     environ = {"PYTHONPATH": "C:\\src;C:\\gone"}
-    settings = read_settings(Surroundings(str(root), environ, system="Windows"))
+    settings = read_settings(SystemView(str(root), environ, system="Windows"))
     assert [(one.path, one.exists) for one in settings.module_folders] == [
         ("C:/src", True),
         ("C:/gone", False),

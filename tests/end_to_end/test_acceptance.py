@@ -18,7 +18,7 @@ from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
 
@@ -148,7 +148,7 @@ def torch_2_10(release: Release, releases: Path) -> Decisions:
 def nvidia_features(driver: str, capability: str) -> dict[str, tuple[str, ...]]:
     """Return what the built-in provider says of a driver and a GPU."""
     detection = Machine(
-        Surroundings(environ={FORCED_DRIVER: driver, FORCED_CAPABILITY: capability})
+        SystemView(environ={FORCED_DRIVER: driver, FORCED_CAPABILITY: capability})
     ).detect("nvidia")
     assert detection is not None
     return {one.name: one.values for one in detection.features}
@@ -260,7 +260,7 @@ class TestPyTorch:
     def test_a19_reference_mode(self, torch_2_10: Decisions, tmp_path: Path) -> None:
         """A-19: without the values wheelfit appends, a future GPU gets the null variant."""
         machine = Machine(
-            Surroundings(environ={FORCED_DRIVER: "13.0", FORCED_CAPABILITY: "13.0"}, reference=True)
+            SystemView(environ={FORCED_DRIVER: "13.0", FORCED_CAPABILITY: "13.0"}, reference=True)
         )
         host = written(machine, tmp_path / "reference.toml")
         assert torch_2_10.order("torch", "--for", host) == ["null"]
@@ -313,7 +313,7 @@ class TestPyTorch:
     ) -> None:
         """A-23: by default a build must run on both GPUs; the policy can be changed."""
         machine = Machine(
-            Surroundings(
+            SystemView(
                 environ=fake_driver.environ(
                     cuda="13.0", devices=["7.0 Tesla V100", "9.0 NVIDIA H100"]
                 ),

@@ -12,7 +12,7 @@ from wheelfit.core.property_support import support_for
 from wheelfit.core.provider_lookup import DevicePolicy, ProviderPolicy
 from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 MACHINES = Path(__file__).parents[1] / "machines"
 LINUX = {"platform_system": "Linux", "platform_machine": "x86_64", "sys_platform": "linux"}
@@ -37,7 +37,7 @@ def best(
     given["environ"] |= environ or {}
     support = support_for(
         document,
-        Machine(Surroundings(**given)),
+        Machine(SystemView(**given)),
         environment=LINUX,
         policy=ProviderPolicy(device_policy=policy),
     )

@@ -19,7 +19,7 @@ from wheelfit.core.index_metadata import contradictions
 from wheelfit.core.markers import VariantContext, parse_marker
 from wheelfit.core.metadata import check_document, read_document, write_document
 from wheelfit.core.properties import Property, PropertySet
-from wheelfit.core.strict_json import Limits, load
+from wheelfit.core.strict_json import JsonLimits, load
 from wheelfit.core.versions import is_endless
 from wheelfit.locking.document import Lock
 from wheelfit.sources.simple_api import parse_links
@@ -207,8 +207,10 @@ JSON: dict[str, Callable[[int], str]] = {
 
 
 @pytest.mark.parametrize("shape", JSON)
-@pytest.mark.parametrize("limits", [Limits(), Limits(labels=10, values=10)], ids=["wide", "tight"])
-def test_json(shape: str, limits: Limits) -> None:
+@pytest.mark.parametrize(
+    "limits", [JsonLimits(), JsonLimits(labels=10, values=10)], ids=["wide", "tight"]
+)
+def test_json(shape: str, limits: JsonLimits) -> None:
     """Whatever the text, refusing or reading it is linear."""
 
     def make(size: int, _fresh: int) -> Callable[[], object]:

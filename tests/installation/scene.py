@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from wheelfit.installation.environment_folders import Places
+from wheelfit.installation.environment_folders import EnvironmentFolders
 from wheelfit.installation.transaction import Transaction
 from wheelfit.wheels.native_file_system import NATIVE
 
@@ -53,10 +53,10 @@ THEIRS = {
 """The files of others."""
 
 
-def places_of(root: Path) -> Places:
+def places_of(root: Path) -> EnvironmentFolders:
     """Return the places of an environment in a folder."""
     library = str(root / LIBRARY)
-    return Places(
+    return EnvironmentFolders(
         {
             "purelib": library,
             "platlib": library,
@@ -82,7 +82,7 @@ def recorded(files: Mapping[str, str]) -> str:
     )
 
 
-def make(root: Path) -> Places:
+def make(root: Path) -> EnvironmentFolders:
     """Create the environment with the old version."""
     fill(root, {**OLD, **THEIRS})
     (root / LIBRARY / "demo" / "link").symlink_to("__init__.py")
@@ -98,13 +98,13 @@ def by_folder(*paths: str) -> dict[str, dict[str, str]]:
     return found
 
 
-def leaving(places: Places, *others: object) -> dict[str, dict[str, str]]:
+def leaving(places: EnvironmentFolders, *others: object) -> dict[str, dict[str, str]]:
     """Return what goes, by folder, with its owner."""
     paths = [f"{places.roots['data']}/{name}" for name in (*OLD, f"{LIBRARY}/demo/link")]
     return by_folder(*paths, *map(str, others))
 
 
-def change(places: Places, file_system: FileSystem = NATIVE) -> Transaction:
+def change(places: EnvironmentFolders, file_system: FileSystem = NATIVE) -> Transaction:
     """Exchange the old version for the new one."""
     with Transaction(places, file_system=file_system) as transaction:
         # As little by little as an installation does it.

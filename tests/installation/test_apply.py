@@ -19,7 +19,7 @@ from error_codes import raises_code
 from wheelfit.core.properties import PropertySet
 from wheelfit.errors import EnvironmentBusy
 from wheelfit.installation.apply import Applied, PlanOutdated, apply
-from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, Places
+from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, EnvironmentFolders
 from wheelfit.installation.journal import mark_of
 from wheelfit.installation.plan import plan
 from wheelfit.installation.uninstall import uninstall
@@ -504,7 +504,7 @@ class TestOthersAtWork:
         stage.mkdir(parents=True)
         (stage / "big.so").write_text("big")
         stage.parent.chmod(0o700)
-        places = Places.of(environment.schemes, environment.seal)
+        places = EnvironmentFolders.of(environment.schemes, environment.seal)
         with NATIVE.below([places.library]) as disk:
             (stage.parent / mark_of(places, places.workplace, disk)).touch()
         return stage.parent

@@ -13,7 +13,7 @@ import pytest
 
 from wheelfit.installation.apply import Applied
 from wheelfit.installation.interruption import find_interruption, mend
-from wheelfit.installation.recovery import Outcome
+from wheelfit.installation.recovery import RecoveryOutcome
 from wheelfit.testing.file_systems import Changing, Killed, Killing
 from wheelfit.testing.wheels import build_wheel
 
@@ -148,7 +148,7 @@ def test_what_is_told(
     kill(environment, home, install, moments[1])
     found = find_interruption(environment)
     assert found is not None
-    assert (found.outcome, found.changes) == (Outcome.UNDONE, ("install demo 2.0",))
+    assert (found.outcome, found.changes) == (RecoveryOutcome.UNDONE, ("install demo 2.0",))
     assert "wheelfit recover" in str(found)
     done = mend(environment)
     assert done is not None

@@ -12,7 +12,7 @@ from cli.running import Runner
 from packaging.tags import Tag
 
 from wheelfit.core.target import Target
-from wheelfit.installation.environment import Commands, open_environment
+from wheelfit.installation.environment import ScriptOptions, open_environment
 from wheelfit.testing.wheels import build_wheel
 
 FILES = {
@@ -39,7 +39,7 @@ def test_launchers(platform: str, launcher: str, tmp_path: Path) -> None:
     """Each Windows has its launcher, and the interpreter is looked for where it runs."""
     environment = open_environment(None, environ={}, target=tmp_path)
     taken = environment.to_be_taken_to(target(platform))
-    assert taken.commands == Commands(launcher, "python.exe")
+    assert taken.commands == ScriptOptions(launcher, "python.exe")
     assert taken.interpreter == environment.interpreter
 
 
@@ -58,7 +58,7 @@ def test_no_launchers(platform: str, tmp_path: Path) -> None:
     environment = open_environment(None, environ={}, target=tmp_path)
     assert environment.to_be_taken_to(target(platform)) == environment
     interpreter = environment.interpreter
-    assert environment.commands == Commands("posix", str(interpreter.executable))
+    assert environment.commands == ScriptOptions("posix", str(interpreter.executable))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from error_codes import raises_code
 
 from wheelfit.errors import UsageError
-from wheelfit.installation.environment import Environment, Kind, open_environment
+from wheelfit.installation.environment import DestinationKind, Environment, open_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ class TestSchemes:
 
     def test_environment(self, venv: Path, environment: Environment) -> None:
         """Without options the interpreter decides, and nothing else is searched."""
-        assert environment.kind is Kind.ENVIRONMENT
+        assert environment.kind is DestinationKind.ENVIRONMENT
         assert environment.name == str(venv)
         assert environment.schemes == environment.runtime == environment.interpreter.schemes
         assert environment.search == (environment.schemes.purelib,)
@@ -42,7 +42,7 @@ class TestSchemes:
         prefix = tmp_path / "prefix"
         found = open_environment(str(venv), environ=ENVIRON, prefix=prefix)
         own = found.interpreter.schemes
-        assert found.kind is Kind.PREFIX
+        assert found.kind is DestinationKind.PREFIX
         for name, folder in found.schemes.folders().items():
             assert folder.relative_to(prefix) == own.folders()[name].relative_to(venv), name
         assert found.search == (found.schemes.purelib,)
@@ -52,7 +52,7 @@ class TestSchemes:
         """--root puts all paths below another folder; at run time they are as without it."""
         root = tmp_path / "root"
         found = open_environment(str(venv), environ=ENVIRON, root=root)
-        assert found.kind is Kind.ROOT
+        assert found.kind is DestinationKind.ROOT
         assert found.runtime == found.interpreter.schemes
         assert found.schemes.scripts == Path(f"{root}{venv}/bin")
 
@@ -67,7 +67,7 @@ class TestSchemes:
     def test_target(self, venv: Path, tmp_path: Path) -> None:
         """--target is flat: modules in the folder, scripts in its bin."""
         found = open_environment(str(venv), environ=ENVIRON, target=tmp_path / "flat")
-        assert found.kind is Kind.TARGET
+        assert found.kind is DestinationKind.TARGET
         assert found.schemes.purelib == found.schemes.platlib == tmp_path / "flat"
         assert found.schemes.scripts == tmp_path / "flat" / "bin"
         assert found.name == str(tmp_path / "flat")
@@ -147,8 +147,10 @@ class TestManaged:
         """--break-system-packages insists."""
         managed.check_allowed(break_system_packages=True)
 
-    @pytest.mark.parametrize("kind", [Kind.PREFIX, Kind.ROOT, Kind.TARGET])
-    def test_elsewhere(self, managed: Environment, kind: Kind) -> None:
+    @pytest.mark.parametrize(
+        "kind", [DestinationKind.PREFIX, DestinationKind.ROOT, DestinationKind.TARGET]
+    )
+    def test_elsewhere(self, managed: Environment, kind: DestinationKind) -> None:
         """As for pip, only the interpreter's own folders are protected."""
         replace(managed, kind=kind).check_allowed()
 

@@ -17,7 +17,7 @@ from wheelfit.testing.wheels import build_wheel, unpack_wheel
 
 if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
-    from wheelfit.installation.steps import Listing
+    from wheelfit.installation.steps import FolderListing
 
 
 def test_others_at_work(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_folders_above(environment: Environment, home: Path, pin: Callable[..., 
     inside = str(environment.schemes.data)
     looking = FolderScan()
 
-    def look(folder: str) -> Listing | None:
+    def look(folder: str) -> FolderListing | None:
         return looking(folder) if folder.startswith(inside) else None
 
     site = environment.schemes.purelib

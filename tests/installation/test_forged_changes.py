@@ -17,10 +17,10 @@ import pytest
 from installation.scene import LIBRARY, change, leaving, make, places_of, tree
 
 from wheelfit.errors import LinkInTheWay, NotRecoverable
-from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, Places
+from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, EnvironmentFolders
 from wheelfit.installation.journal import FOLDERS, MARK, check_workplace, mark_of, mark_workplace
-from wheelfit.installation.own_marks import Seal
-from wheelfit.installation.recovery import Outcome, recover
+from wheelfit.installation.own_marks import Signer
+from wheelfit.installation.recovery import RecoveryOutcome, recover
 from wheelfit.installation.transaction import Transaction
 from wheelfit.testing.file_systems import Changing, Killed, Killing, WithoutOwners
 from wheelfit.wheels.native_file_system import NATIVE
@@ -36,7 +36,7 @@ pytestmark = [
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
+def places(tmp_path: Path) -> EnvironmentFolders:
     """Return a small environment."""
     return make(tmp_path / "env")
 
@@ -58,7 +58,7 @@ def forged(document: dict[str, Any], signature: str = "0" * 64) -> bytes:
     return f"wheelfit journal sha256={digest} by={signature}\n".encode() + body
 
 
-def refused(places: Places, tmp_path: Path, match: str) -> None:
+def refused(places: EnvironmentFolders, tmp_path: Path, match: str) -> None:
     """Check that recovering and changing are refused, and that nothing is touched."""
     before = tree(tmp_path)
     with pytest.raises(NotRecoverable, match=match) as caught:
@@ -73,7 +73,9 @@ def refused(places: Places, tmp_path: Path, match: str) -> None:
 class TestForged:
     """A workplace that the user's own wheelfit did not make."""
 
-    def test_workplaces_elsewhere(self, places: Places, victim: Path, tmp_path: Path) -> None:
+    def test_workplaces_elsewhere(
+        self, places: EnvironmentFolders, victim: Path, tmp_path: Path
+    ) -> None:
         """A list of workplaces empties no folder through a link, whichever way it is written."""
         (Path(places.library) / "x").mkdir()
         (Path(places.library) / "x" / WORKPLACE).symlink_to(victim)
@@ -84,7 +86,7 @@ class TestForged:
             Path(places.workplace, FOLDERS).write_bytes(data)
             refused(places, tmp_path, "did not begin here")
 
-    def test_made_folders(self, places: Places, tmp_path: Path) -> None:
+    def test_made_folders(self, places: EnvironmentFolders, tmp_path: Path) -> None:
         """A list of folders that were made removes none of the user's."""
         Path(places.workplace).mkdir()
         Path(places.workplace, FOLDERS).write_bytes(
@@ -93,7 +95,7 @@ class TestForged:
         (tmp_path / "env" / "include" / "site").mkdir(parents=True)
         refused(places, tmp_path, "did not begin here")
 
-    def test_journal(self, places: Places, victim: Path, tmp_path: Path) -> None:
+    def test_journal(self, places: EnvironmentFolders, victim: Path, tmp_path: Path) -> None:
         """A journal with a right checksum moves nothing."""
         Path(places.workplace).mkdir()
         Path(places.workplace, "evil").write_text("evil")
@@ -113,7 +115,9 @@ class TestForged:
                 refused(places, tmp_path, "did not begin here")
                 Path(places.workplace, stage).unlink()
 
-    def test_journal_in_a_workplace_of_ours(self, places: Places, tmp_path: Path) -> None:
+    def test_journal_in_a_workplace_of_ours(
+        self, places: EnvironmentFolders, tmp_path: Path
+    ) -> None:
         """Another journal in the place of ours is none, though all around it is ours."""
         with pytest.raises(Killed):
             change(places, Killing(26))
@@ -126,7 +130,9 @@ class TestForged:
         assert tree(tmp_path) == before
 
     @pytest.mark.parametrize("kind", ["folder", "file", "nothing", "itself"])
-    def test_a_link(self, places: Places, victim: Path, tmp_path: Path, kind: str) -> None:
+    def test_a_link(
+        self, places: EnvironmentFolders, victim: Path, tmp_path: Path, kind: str
+    ) -> None:
         """A workplace that is a link is not followed, by recovery nor by the next change."""
         to = {
             "folder": victim,
@@ -139,13 +145,13 @@ class TestForged:
         with pytest.raises(NotRecoverable, match="a link is in the place"):
             recover(places, trusting=True)
 
-    def test_a_file(self, places: Places, tmp_path: Path) -> None:
+    def test_a_file(self, places: EnvironmentFolders, tmp_path: Path) -> None:
         """A file in its place is said to be one."""
         Path(places.workplace).write_text("")
         refused(places, tmp_path, "a file is in the place")
 
     @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
-    def test_writable(self, places: Places, tmp_path: Path, mode: int) -> None:
+    def test_writable(self, places: EnvironmentFolders, tmp_path: Path, mode: int) -> None:
         """What others can write is not followed, though the user made it."""
         with pytest.raises(Killed):
             change(places, Killing(26))
@@ -156,7 +162,7 @@ class TestForged:
     @pytest.mark.skipif(
         not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away"
     )
-    def test_of_another_user(self, places: Places, tmp_path: Path) -> None:
+    def test_of_another_user(self, places: EnvironmentFolders, tmp_path: Path) -> None:
         """What another user began is reported; whoever knows of it may let it be followed."""
         before = tree(tmp_path)
         with pytest.raises(Killed):
@@ -169,15 +175,15 @@ class TestForged:
             recover(places)
         done = recover(places, trusting=True)
         assert done is not None
-        assert done.outcome is Outcome.UNDONE
+        assert done.outcome is RecoveryOutcome.UNDONE
         assert tree(tmp_path) == before
 
-    def test_another_secret(self, places: Places, tmp_path: Path) -> None:
+    def test_another_secret(self, places: EnvironmentFolders, tmp_path: Path) -> None:
         """With another secret, as in another home, it is reported, and followed on consent."""
         before = tree(tmp_path / "env")
         with pytest.raises(Killed):
             change(places, Killing(26))
-        other = replace(places, seal=Seal(tmp_path / "state"))
+        other = replace(places, seal=Signer(tmp_path / "state"))
         found = tree(tmp_path / "env")
         with pytest.raises(NotRecoverable, match="did not begin here") as caught:
             recover(other)
@@ -191,13 +197,13 @@ class TestForged:
 class TestWithoutOwners:
     """Where all files belong to one user and everybody may write, as on FAT or a share."""
 
-    def test_a_change(self, places: Places, tmp_path: Path, owner: int) -> None:
+    def test_a_change(self, places: EnvironmentFolders, tmp_path: Path, owner: int) -> None:
         """A change is made there, and nothing is left of it."""
         change(places, WithoutOwners(owner))
         assert (tmp_path / "env" / LIBRARY / "only_new.py").exists()
         assert not Path(places.workplace).exists()
 
-    def test_recovery(self, places: Places, tmp_path: Path, owner: int) -> None:
+    def test_recovery(self, places: EnvironmentFolders, tmp_path: Path, owner: int) -> None:
         """One that was interrupted is undone by who has the secret, and by nobody else."""
         before = tree(tmp_path / "env")
         with pytest.raises(Killed):
@@ -205,7 +211,7 @@ class TestWithoutOwners:
         disk = WithoutOwners(owner)
         for mark in Path(places.workplace).glob(f"{MARK}*"):
             mark.rename(mark.with_name(mark_of(places, places.workplace, disk)))
-        other = replace(places, seal=Seal(tmp_path / "state"))
+        other = replace(places, seal=Signer(tmp_path / "state"))
         with pytest.raises(NotRecoverable):
             recover(other, disk)
         recover(places, disk)
@@ -215,7 +221,7 @@ class TestWithoutOwners:
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away"
 )
-def test_a_workplace_that_was_exchanged(places: Places) -> None:
+def test_a_workplace_that_was_exchanged(places: EnvironmentFolders) -> None:
     """What another user puts in the place of the one just made is refused all the same."""
     Path(places.workplace).mkdir()
     os.chown(places.workplace, 12345, 12345)
@@ -239,7 +245,7 @@ COPIES: dict[str, Callable[[Path, Path], object]] = {
 
 @pytest.mark.parametrize("way", COPIES)
 @pytest.mark.parametrize("after", [4, 12, 22, 26, 36])
-def test_copies(places: Places, tmp_path: Path, way: str, after: int) -> None:
+def test_copies(places: EnvironmentFolders, tmp_path: Path, way: str, after: int) -> None:
     """An interrupted change that was copied is none, however far it was; the original still is."""
     before = tree(tmp_path / "env")
     with suppress(Killed):
@@ -255,7 +261,7 @@ def test_copies(places: Places, tmp_path: Path, way: str, after: int) -> None:
     assert tree(tmp_path / "env") == before or "only_new.py" in str(tree(tmp_path / "env"))
 
 
-def test_git(places: Places, tmp_path: Path) -> None:
+def test_git(places: EnvironmentFolders, tmp_path: Path) -> None:
     """What came with a clone is never the journal of a change."""
     with pytest.raises(Killed):
         change(places, Killing(26))
@@ -278,7 +284,7 @@ def test_every_moment(tmp_path: Path) -> None:
         try:
             change(places, Killing(number))
         except Killed:
-            other = replace(places, seal=Seal(tmp_path / "state"))
+            other = replace(places, seal=Signer(tmp_path / "state"))
             if Path(places.workplace).exists() and list(Path(places.workplace).iterdir()):
                 with pytest.raises(NotRecoverable):
                     recover(other)
@@ -291,7 +297,7 @@ def test_every_moment(tmp_path: Path) -> None:
     assert refusals > 20
 
 
-def staged_change(places: Places, before: Callable[[str], None]) -> None:
+def staged_change(places: EnvironmentFolders, before: Callable[[str], None]) -> None:
     """Change the environment as an installation does, which writes through open folders too."""
     with Transaction(places, file_system=Changing(before)) as transaction:
         stage = transaction.stage("purelib")
@@ -404,12 +410,12 @@ class TestSeal:
     def test_kept(self, tmp_path: Path) -> None:
         """It is made once, for its user alone."""
         folder = tmp_path / "home" / "state"
-        one = Seal(folder).of("x", 1, b"y")
-        assert Seal(folder).of("x", 1, b"y") == one
-        assert Seal(folder).is_of(one, "x", 1, b"y")
-        assert not Seal(folder).is_of(one, "x1", b"y")
-        assert not Seal(folder).is_of("\udcff", "x")
-        assert Seal(tmp_path / "other").of("x", 1, b"y") != one
+        one = Signer(folder).of("x", 1, b"y")
+        assert Signer(folder).of("x", 1, b"y") == one
+        assert Signer(folder).is_of(one, "x", 1, b"y")
+        assert not Signer(folder).is_of(one, "x1", b"y")
+        assert not Signer(folder).is_of("\udcff", "x")
+        assert Signer(tmp_path / "other").of("x", 1, b"y") != one
         assert folder.stat().st_mode & 0o777 == 0o700
         assert [path.stat().st_mode & 0o777 for path in folder.iterdir()] == [0o600]
 
@@ -428,9 +434,9 @@ class TestSeal:
     )
     def test_not_relied_on(self, tmp_path: Path, spoil: Callable[[Path], object]) -> None:
         """One that others may know or have made does not count; a change goes on without."""
-        one = Seal(tmp_path / "state").of("x")
+        one = Signer(tmp_path / "state").of("x")
         spoil(tmp_path / "state")
-        seal = Seal(tmp_path / "state")
+        seal = Signer(tmp_path / "state")
         assert not seal.is_of(one, "x")
         assert seal.flaw
         places = replace(make(tmp_path / "env"), seal=seal)
@@ -440,7 +446,7 @@ class TestSeal:
     def test_none_can_be_kept(self, tmp_path: Path) -> None:
         """Without a place for it a change is made, and undone after an error."""
         (tmp_path / "file").write_text("")
-        for seal in (Seal(None), Seal(tmp_path / "file" / "state")):
+        for seal in (Signer(None), Signer(tmp_path / "file" / "state")):
             places = replace(make(tmp_path / "env"), seal=seal)
             before = tree(tmp_path / "env")
 
@@ -455,7 +461,7 @@ class TestSeal:
             shutil.rmtree(tmp_path / "env")
 
 
-def test_marks(places: Places) -> None:
+def test_marks(places: EnvironmentFolders) -> None:
     """The mark of one workplace is not that of another."""
     Path(places.workplace).mkdir(mode=0o700)
     with NATIVE.below(places.roots.values()) as disk:
@@ -467,7 +473,7 @@ def test_marks(places: Places) -> None:
         check_workplace(places, places.workplace, disk)
 
 
-def test_nothing_is_left(places: Places, tmp_path: Path) -> None:
+def test_nothing_is_left(places: EnvironmentFolders, tmp_path: Path) -> None:
     """After a change neither the lock nor a mark is there."""
     change(places)
     names = [path.name for path in tmp_path.rglob("*")]

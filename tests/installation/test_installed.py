@@ -10,7 +10,7 @@ import pytest
 
 from wheelfit.core.labels import Label
 from wheelfit.core.properties import EMPTY, PropertySet
-from wheelfit.installation.choice import Choice, Circumstances, format_choice, parse_choice
+from wheelfit.installation.choice import Circumstances, RecordedChoice, format_choice, parse_choice
 from wheelfit.installation.installed import Installed, scan
 from wheelfit.testing.wheels import release_document, single_label_document
 from wheelfit_runtime.errors import FileProblem
@@ -201,7 +201,7 @@ class TestChoice:
 
     def test_ours(self, tmp_path: Path) -> None:
         """Our record and variant.json together say label, properties and hashes."""
-        choice = Choice("demo-1.0-py3-none-any-v3.whl", V3, {"sha256": "00"})
+        choice = RecordedChoice("demo-1.0-py3-none-any-v3.whl", V3, {"sha256": "00"})
         dist_info(
             tmp_path,
             variant__json=json.dumps(DOCUMENT),
@@ -233,7 +233,7 @@ class TestChoice:
 
     def test_plain_with_document(self, tmp_path: Path) -> None:
         """F-10: a plain wheel that contains a variant.json is plain."""
-        choice = Choice("demo-1.0-py3-none-any.whl", None)
+        choice = RecordedChoice("demo-1.0-py3-none-any.whl", None)
         dist_info(
             tmp_path,
             variant__json=json.dumps(DOCUMENT),
@@ -249,7 +249,7 @@ class TestChoice:
 
     def test_round_trip(self) -> None:
         """Writing and reading are inverses."""
-        choice = Choice("demo-1.0-py3-none-any-v3.whl", V3, {"sha256": "ab"})
+        choice = RecordedChoice("demo-1.0-py3-none-any-v3.whl", V3, {"sha256": "ab"})
         assert parse_choice(format_choice(choice)) == choice
         forced = replace(
             choice, circumstances=Circumstances("cuda-12.8-sm90", ("A=1", "--label b=c"))
@@ -259,7 +259,7 @@ class TestChoice:
     def test_a_record_of_before(self) -> None:
         """A record that does not know of hosts and overrides is read as it was."""
         data = b'{"version": 1, "filename": "x.whl", "label": null, "hashes": {}}'
-        assert parse_choice(data) == Choice("x.whl", None)
+        assert parse_choice(data) == RecordedChoice("x.whl", None)
 
     @pytest.mark.parametrize(
         "data",

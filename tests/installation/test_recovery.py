@@ -26,8 +26,8 @@ from installation.scene import (
 )
 
 from wheelfit.errors import NotRecoverable
-from wheelfit.installation.journal import Stage, mark_of, stage_of
-from wheelfit.installation.recovery import Outcome, recover
+from wheelfit.installation.journal import JournalStage, mark_of, stage_of
+from wheelfit.installation.recovery import RecoveryOutcome, recover
 from wheelfit.installation.removal import files_in_record
 from wheelfit.testing.file_systems import Changing, Full, Killed, Killing, Layered, ReadOnly
 from wheelfit.wheels.file_system import FileSystem
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.integration
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from wheelfit.installation.environment_folders import Places
+    from wheelfit.installation.environment_folders import EnvironmentFolders
 
 
 class KillingLayers(Killing, Layered):
@@ -112,9 +112,9 @@ class TestKilled:
                 assert done.notes == ()
                 assert done.changes == (("install demo 2",) if stage else ())
                 # What was decided is kept.
-                if done.outcome is not Outcome.CLEARED:
-                    assert (found == after) == (stage is Stage.COMMITTED)
-        assert seen == set(Outcome)
+                if done.outcome is not RecoveryOutcome.CLEARED:
+                    assert (found == after) == (stage is JournalStage.COMMITTED)
+        assert seen == set(RecoveryOutcome)
 
     @pytest.mark.parametrize("kind", ["native", "layers"])
     def test_killed_again(
@@ -273,7 +273,7 @@ class TestOthers:
             records = {path.name for path in (root / LIBRARY).glob("demo-*")}
             assert records == {"demo-3.dist-info"}, number
             is_sound(root)
-            if done is not None and done.outcome is Outcome.UNDONE:
+            if done is not None and done.outcome is RecoveryOutcome.UNDONE:
                 assert any("demo" in note for note in done.notes)
 
     def test_the_same_version(self, tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ class TestOthers:
                 assert tree(root) == before
 
 
-def sealed(places: Places, document: dict[str, Any]) -> bytes:
+def sealed(places: EnvironmentFolders, document: dict[str, Any]) -> bytes:
     """Return a journal with a checksum that is right, signed by the user."""
     body = json.dumps(document).encode()
     digest, signature = hashlib.sha256(body).hexdigest(), places.seal.of("journal", body)
@@ -346,20 +346,20 @@ class TestJournal:
     """Journals that are not to be trusted."""
 
     @pytest.fixture
-    def places(self, tmp_path: Path) -> Places:
+    def places(self, tmp_path: Path) -> EnvironmentFolders:
         """Return an environment whose change was interrupted."""
         places = make(tmp_path / "env")
         with pytest.raises(Killed):
             change(places, Killing(30))
-        assert stage_of(places) is Stage.JOURNAL
+        assert stage_of(places) is JournalStage.JOURNAL
         return places
 
     @pytest.fixture
-    def journal(self, places: Places) -> Path:
+    def journal(self, places: EnvironmentFolders) -> Path:
         """Return its journal."""
         return Path(places.workplace, "journal")
 
-    def refused(self, places: Places, tmp_path: Path, match: str) -> None:
+    def refused(self, places: EnvironmentFolders, tmp_path: Path, match: str) -> None:
         """Check that nothing is touched."""
         found = tree(tmp_path)
         with pytest.raises(NotRecoverable, match=match) as caught:
@@ -367,19 +367,19 @@ class TestJournal:
         assert caught.value.exit_code == 6
         assert tree(tmp_path) == found
 
-    def test_torn(self, places: Places, journal: Path, tmp_path: Path) -> None:
+    def test_torn(self, places: EnvironmentFolders, journal: Path, tmp_path: Path) -> None:
         """Half a journal is none."""
         data = journal.read_bytes()
         for size in (0, 10, 100, len(data) - 1):
             journal.write_bytes(data[:size])
             self.refused(places, tmp_path, "damaged")
 
-    def test_edited(self, places: Places, journal: Path, tmp_path: Path) -> None:
+    def test_edited(self, places: EnvironmentFolders, journal: Path, tmp_path: Path) -> None:
         """A byte that was changed is noticed."""
         journal.write_bytes(journal.read_bytes().replace(b"demo", b"dema"))
         self.refused(places, tmp_path, "damaged")
 
-    def test_unreadable(self, places: Places, journal: Path, tmp_path: Path) -> None:
+    def test_unreadable(self, places: EnvironmentFolders, journal: Path, tmp_path: Path) -> None:
         """A folder in its place is refused."""
         journal.unlink()
         journal.mkdir()
@@ -404,7 +404,7 @@ class TestJournal:
         ],
     )
     def test_hostile(
-        self, place: str, aside: str, places: Places, journal: Path, tmp_path: Path
+        self, place: str, aside: str, places: EnvironmentFolders, journal: Path, tmp_path: Path
     ) -> None:
         """A journal that came with a folder cannot move what lies outside, be it by a link."""
         (tmp_path / "outside").write_text("mine")
@@ -436,7 +436,7 @@ class TestJournal:
         ids=str,
     )
     def test_other_documents(
-        self, change: dict[str, Any], places: Places, journal: Path, tmp_path: Path
+        self, change: dict[str, Any], places: EnvironmentFolders, journal: Path, tmp_path: Path
     ) -> None:
         """Another version, another layout, and nonsense are refused."""
         number = Path(places.workplace).stat().st_ino
@@ -450,7 +450,7 @@ class TestJournal:
         journal.write_bytes(sealed(places, {**document, **change}))
         self.refused(places, tmp_path, "a change")
 
-    def test_other_layout(self, places: Places, tmp_path: Path) -> None:
+    def test_other_layout(self, places: EnvironmentFolders, tmp_path: Path) -> None:
         """Opened in another way, an environment has its folders elsewhere: that is refused."""
         other = type(places)({**places.roots, "scripts": str(tmp_path / "bin")})
         self.refused(other, tmp_path, "other folders")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from installation.scene import by_folder
 
-from wheelfit.installation.steps import Kind, Listing, Step, plan_steps
+from wheelfit.installation.steps import FolderListing, Step, StepKind, plan_steps
 from wheelfit_runtime.errors import IntegrityError
 
 Folder = Mapping[str, Any]
@@ -28,7 +28,7 @@ def look_at(disk: Folder, mounts: Mapping[str, int] | None = None) -> Any:
         found = [root for root in mounts or {} if path == root or path.startswith(f"{root}/")]
         return (mounts or {})[max(found)] if found else 1
 
-    def look(folder: str) -> Listing | None:
+    def look(folder: str) -> FolderListing | None:
         here: Any = disk
         for name in folder.strip("/").split("/"):
             if not isinstance(here, dict) or name not in here:
@@ -37,7 +37,7 @@ def look_at(disk: Folder, mounts: Mapping[str, int] | None = None) -> Any:
         if not isinstance(here, dict):
             return None
         folders = {name for name, inside in here.items() if isinstance(inside, dict)}
-        return Listing(
+        return FolderListing(
             device(folder),
             folders,
             {name: 0 for name in here if name not in folders},
@@ -171,16 +171,16 @@ def moved(files: dict[str, str], step: Step) -> None:
         return {target + name[len(source) :]: files.pop(name) for name in inside}
 
     match step.kind:
-        case Kind.PUT:
+        case StepKind.PUT:
             coming = rename(step.aside, step.place)
             assert not rename(step.place, "")
             files |= coming
-        case Kind.TAKE:
+        case StepKind.TAKE:
             files |= rename(step.place, step.aside)
-        case Kind.SWAP:
+        case StepKind.SWAP:
             coming, going = rename(step.aside, step.place), rename(step.place, step.aside)
             files |= {**coming, **going}
-        case Kind.DROP:
+        case StepKind.DROP:
             assert not rename(step.place, "")
 
 

@@ -35,7 +35,7 @@ from wheelfit_runtime.errors import EnvironmentUnavailable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.installation.environment_folders import Places
+    from wheelfit.installation.environment_folders import EnvironmentFolders
 
 
 class _Unwaiting(Changing):
@@ -51,13 +51,13 @@ class _Unwaiting(Changing):
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
+def places(tmp_path: Path) -> EnvironmentFolders:
     """Return a small environment."""
     return make(tmp_path / "env")
 
 
 @pytest.fixture
-def root(tmp_path: Path, places: Places) -> Path:  # noqa: ARG001
+def root(tmp_path: Path, places: EnvironmentFolders) -> Path:  # noqa: ARG001
     """Return its folder."""
     return tmp_path / "env"
 
@@ -80,7 +80,7 @@ class Recorder(Changing):
 class TestSwitch:
     """What a transaction leaves behind."""
 
-    def test_success(self, places: Places, root: Path) -> None:
+    def test_success(self, places: EnvironmentFolders, root: Path) -> None:
         """In the end there is the new, what others have, and nothing else."""
         change(places)
         found = files(root)
@@ -88,7 +88,7 @@ class TestSwitch:
         assert not any("old" in name or WORKPLACE in name for name in tree(root))
         assert f"{LIBRARY}/demo/more/here.py" in found
 
-    def test_few_renames(self, places: Places, root: Path) -> None:
+    def test_few_renames(self, places: EnvironmentFolders, root: Path) -> None:
         """However many files a folder has, it moves as one."""
         for number in range(100):
             (root / LIBRARY / "only_old" / "deep" / f"{number}.py").write_text("old")
@@ -101,7 +101,7 @@ class TestSwitch:
         assert len(moves) == 6  # three folders, a record's with them, and single files
         assert not (root / LIBRARY / "only_old").exists()
 
-    def test_no_hole(self, places: Places, root: Path) -> None:
+    def test_no_hole(self, places: EnvironmentFolders, root: Path) -> None:
         """Whenever somebody looks, what both versions have is there, as a whole."""
         seen = set()
 
@@ -151,7 +151,7 @@ class TestSwitch:
         assert outcomes == sorted(outcomes)  # first always the old, then always the new
         assert len(set(outcomes)) == 2
 
-    def test_nothing_came(self, places: Places, root: Path) -> None:
+    def test_nothing_came(self, places: EnvironmentFolders, root: Path) -> None:
         """What was staged and not switched is gone."""
         before = tree(root)
         with Transaction(places) as transaction:
@@ -187,7 +187,7 @@ class TestSwitch:
             transaction.switch({})
         assert {path.name for path in (tmp_path / "include" / "site").iterdir()} == {"x.h", "y.h"}
 
-    def test_nothing_is_overwritten(self, places: Places, root: Path) -> None:
+    def test_nothing_is_overwritten(self, places: EnvironmentFolders, root: Path) -> None:
         """A file that appeared in the meantime is not overwritten; all is as before."""
         (root / LIBRARY / "only_new.py").write_text("somebody's")
         before = tree(root)
@@ -196,7 +196,7 @@ class TestSwitch:
         assert caught.value.where == str(root / LIBRARY / "only_new.py")
         assert tree(root) == before
 
-    def test_replace(self, places: Places, root: Path) -> None:
+    def test_replace(self, places: EnvironmentFolders, root: Path) -> None:
         """With leave to replace it is."""
         (root / LIBRARY / "single.py").write_text("somebody's")
         with Transaction(places) as transaction:
@@ -204,7 +204,7 @@ class TestSwitch:
             transaction.switch({}, replace=True)
         assert (root / LIBRARY / "single.py").read_text() == "new"
 
-    def test_folder_for_file(self, places: Places, root: Path) -> None:
+    def test_folder_for_file(self, places: EnvironmentFolders, root: Path) -> None:
         """A module may become a package and the other way round."""
         old = root / LIBRARY / "was_module"
         old.write_text("old")
@@ -217,7 +217,9 @@ class TestSwitch:
         assert (old / "x.py").read_text() == "new"
         assert (root / LIBRARY / "only_old").read_text() == "new"
 
-    def test_links_are_not_followed(self, places: Places, root: Path, tmp_path: Path) -> None:
+    def test_links_are_not_followed(
+        self, places: EnvironmentFolders, root: Path, tmp_path: Path
+    ) -> None:
         """A link that goes is removed, not what it leads to."""
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "x").write_text("mine")
@@ -227,7 +229,7 @@ class TestSwitch:
         assert not (root / LIBRARY / "linked").is_symlink()
         assert (tmp_path / "mine" / "x").read_text() == "mine"
 
-    def test_empty_folders_of_others(self, places: Places, root: Path) -> None:
+    def test_empty_folders_of_others(self, places: EnvironmentFolders, root: Path) -> None:
         """A folder somebody made stays, and the one around it; empty caches go."""
         (root / LIBRARY / "only_old" / "notes").mkdir()
         (root / LIBRARY / "demo" / "sub" / "__pycache__").mkdir()
@@ -236,7 +238,7 @@ class TestSwitch:
         assert not (root / LIBRARY / "only_old" / "deep").exists()
         assert not (root / LIBRARY / "demo" / "sub").exists()
 
-    def test_interrupted_before(self, places: Places) -> None:
+    def test_interrupted_before(self, places: EnvironmentFolders) -> None:
         """Nothing is begun on top of a change that is not finished."""
         Path(places.workplace).mkdir()
         Path(places.workplace, "journal").touch()
@@ -244,7 +246,7 @@ class TestSwitch:
             change(places)
         assert "wheelfit recover" in str(caught.value.hint)
 
-    def test_without_locks(self, places: Places) -> None:
+    def test_without_locks(self, places: EnvironmentFolders) -> None:
         """Where there are no locks, the folder of a change is one."""
         with (
             Transaction(places, patience=0.0),
@@ -261,18 +263,22 @@ class TestFileSystems:
 
     @pytest.mark.parametrize("kind", [WithoutExchange, LikeWindows])
     def test_no_exchange(
-        self, kind: type[FileSystem], places: Places, root: Path, expected: dict[str, str]
+        self,
+        kind: type[FileSystem],
+        places: EnvironmentFolders,
+        root: Path,
+        expected: dict[str, str],
     ) -> None:
         """Where names cannot be exchanged, the old one goes and the new one comes."""
         change(places, kind())
         assert tree(root) == expected
 
-    def test_layers(self, places: Places, root: Path, expected: dict[str, str]) -> None:
+    def test_layers(self, places: EnvironmentFolders, root: Path, expected: dict[str, str]) -> None:
         """In a container folders of the image cannot be renamed; then files are, one by one."""
         change(places, Layered(str(root / LIBRARY)))
         assert tree(root) == expected
 
-    def test_open_files(self, places: Places, root: Path) -> None:
+    def test_open_files(self, places: EnvironmentFolders, root: Path) -> None:
         """A file that another program holds makes the change impossible, not half of it."""
         before = tree(root)
         held = str(root / LIBRARY / "demo" / "sub" / "gone.py")
@@ -280,7 +286,9 @@ class TestFileSystems:
             change(places, LikeWindows({held}))
         assert tree(root) == before
 
-    def test_open_after_all(self, places: Places, root: Path, expected: dict[str, str]) -> None:
+    def test_open_after_all(
+        self, places: EnvironmentFolders, root: Path, expected: dict[str, str]
+    ) -> None:
         """What was moved and cannot be deleted yet is left for the next command, with a note."""
         held: set[str] = set()
 
@@ -328,7 +336,7 @@ class TestFileSystems:
         assert not (tmp_path / LIBRARY / "Shared2" / "x.py").exists()
 
     @pytest.mark.parametrize("kind", [ReadOnly, Full])
-    def test_no_room(self, kind: type[ReadOnly], places: Places, root: Path) -> None:
+    def test_no_room(self, kind: type[ReadOnly], places: EnvironmentFolders, root: Path) -> None:
         """A disk that becomes full or read-only leaves what was there."""
         before = tree(root)
         for after in range(8):
@@ -367,7 +375,9 @@ class TestFileSystems:
                 break
         assert ended == sorted(ended, reverse=True)
 
-    def test_commit_in_doubt(self, places: Places, root: Path, expected: dict[str, str]) -> None:
+    def test_commit_in_doubt(
+        self, places: EnvironmentFolders, root: Path, expected: dict[str, str]
+    ) -> None:
         """A commit that can neither be waited for nor taken back is told as what it is."""
         broken: list[str] = []
 
@@ -399,7 +409,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
 class TestAcross:
     """More than one file system."""
 
-    def through_link(self, places: Places, content: str = "new") -> None:
+    def through_link(self, places: EnvironmentFolders, content: str = "new") -> None:
         """Change what lies behind a link."""
         theirs = f"{places.library}/linked/old"
         with Transaction(places) as transaction:
@@ -409,7 +419,7 @@ class TestAcross:
             (stage / "new").write_text("new")
             transaction.switch(by_folder(theirs))
 
-    def test_link(self, places: Places, small: Path) -> None:
+    def test_link(self, places: EnvironmentFolders, small: Path) -> None:
         """A link inside the environment may lead to another file system."""
         (small / "old").write_text("old")
         (small / "theirs").write_text("theirs")
@@ -418,7 +428,7 @@ class TestAcross:
         assert tree(small) == {"new": "new", "deep": "folder", "deep/x": "new", "theirs": "theirs"}
         assert not os.path.lexists(places.workplace)
 
-    def test_full(self, places: Places, root: Path, small: Path) -> None:
+    def test_full(self, places: EnvironmentFolders, root: Path, small: Path) -> None:
         """No space there: everything comes back."""
         (small / "old").write_text("old")
         Path(places.library, "linked").symlink_to(small)

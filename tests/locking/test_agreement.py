@@ -18,7 +18,7 @@ from wheelfit.locking.document import Lock
 from wheelfit.locking.selection import LockCandidates, LockSelection
 from wheelfit.locking.writing import new_lock
 from wheelfit.resolution.candidates import ChoicePolicy
-from wheelfit.resolution.request import Present
+from wheelfit.resolution.request import InstalledBuild
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit.testing.wheels import release_document, single_label_document
@@ -51,18 +51,20 @@ def lock(**packages: str) -> Lock:
     return new_lock(tables, roots=list(packages), where="pylock.toml")
 
 
-def installed(name: str, label: str) -> Present:
+def installed(name: str, label: str) -> InstalledBuild:
     """Return an installed build for a CUDA version."""
     core = CoreMetadata(canonicalize_name(name), Version("1"))
     data = json.dumps(single_label_document(document(label), label)).encode()
     read = read_wheel_document(data, parse_label(label), where=name)
     properties = read.variants[parse_label(label)]
-    return Present(core.name, core.version, lambda: core, parse_label(label), properties, read)
+    return InstalledBuild(
+        core.name, core.version, lambda: core, parse_label(label), properties, read
+    )
 
 
 def choose(
     lock: Lock,
-    *there: Present,
+    *there: InstalledBuild,
     machine: FixedDetector = GPU,
     policy: ChoicePolicy = ChoicePolicy(),
 ) -> LockSelection:

@@ -14,7 +14,7 @@ from packaging.pylock import Pylock, PylockValidationError
 
 from wheelfit.core.metadata import read_document
 from wheelfit.core.properties import EMPTY
-from wheelfit.core.strict_toml import Limits
+from wheelfit.core.strict_toml import TomlLimits
 from wheelfit.locking.document import Lock, is_lock_name, lock_name, read_lock, write_lock
 from wheelfit_runtime.errors import InvalidLock, UserError
 
@@ -387,10 +387,10 @@ class TestHostile:
     def test_limits_are_the_callers(self) -> None:
         """Size and number of entries are limited before anything is parsed (F-30)."""
         data = write_lock(lock_world())
-        for limits in (Limits(size=len(data) - 1), Limits(entries=20), Limits(depth=4)):
+        for limits in (TomlLimits(size=len(data) - 1), TomlLimits(entries=20), TomlLimits(depth=4)):
             with pytest.raises(InvalidLock, match=r"limit|more than"):
                 read_lock(data, where="pylock.toml", limits=limits)
-        assert read_lock(data, where="pylock.toml", limits=Limits(size=len(data))).packages
+        assert read_lock(data, where="pylock.toml", limits=TomlLimits(size=len(data))).packages
 
     def test_brackets_in_strings_do_not_count(self) -> None:
         """Texts and comments may hold anything."""

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.core.provider_lookup import Detector
 from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.locking.environments import LockEnvironment, environments_for
-from wheelfit.locking.locking import Locked, lock_everywhere
+from wheelfit.locking.locking import LockResult, lock_everywhere
 from wheelfit.locking.request import LockNeeds, Root
 from wheelfit.locking.selection import LockCandidates
 from wheelfit.locking.solving import Solver
@@ -61,14 +61,14 @@ class Universe:
         roots += [Root(self._asked(), group=canonicalize_name("dev"))]
         self.roots = tuple(roots)
 
-    def lock(self) -> Locked:
+    def lock(self) -> LockResult:
         """Lock for all environments."""
         request = LockNeeds(roots=self.roots, extras=tuple(map(canonicalize_name, EXTRAS)))
         return lock_everywhere(Solver(request, self._shelf, threads=0), ENVIRONMENTS)
 
     def wrong(
         self,
-        locked: Locked,
+        locked: LockResult,
         environment: LockEnvironment,
         machine: Detector,
         extras: tuple[str, ...],

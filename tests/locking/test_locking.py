@@ -16,12 +16,12 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import NoConsistentSet
 from wheelfit.locking.document import Lock, read_lock, write_lock
 from wheelfit.locking.environments import LockEnvironment, environments_for
-from wheelfit.locking.locking import Locked, lock_everywhere
+from wheelfit.locking.locking import LockResult, lock_everywhere
 from wheelfit.locking.request import LockNeeds, Root
 from wheelfit.locking.selection import LockCandidates
 from wheelfit.locking.solving import Solver
 from wheelfit.resolution.candidates import ChoicePolicy
-from wheelfit.resolution.request import Asked
+from wheelfit.resolution.request import RequestedRequirement
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
 from wheelfit_runtime.errors import NoFit
@@ -51,7 +51,7 @@ def lock(
     policy: ChoicePolicy = ChoicePolicy(),
     request: LockNeeds | None = None,
     **options: Any,
-) -> Locked:
+) -> LockResult:
     """Lock requirements for every machine of some environments."""
     asked = [one if isinstance(one, Root) else roots(one)[0] for one in texts]
     request = request or LockNeeds(roots=tuple(asked))
@@ -63,16 +63,16 @@ def lock(
     return locked
 
 
-def entries(locked: Locked | Lock) -> dict[str, str | None]:
+def entries(locked: LockResult | Lock) -> dict[str, str | None]:
     """Return the marker of each entry by ``name version``."""
-    packages = locked.lock.packages if isinstance(locked, Locked) else locked.packages
+    packages = locked.lock.packages if isinstance(locked, LockResult) else locked.packages
     return {
         f"{one.name} {one.version}": None if one.marker is None else str(one.marker)
         for one in packages
     }
 
 
-def labels(locked: Locked, name: str) -> set[str | None]:
+def labels(locked: LockResult, name: str) -> set[str | None]:
     """Return the labels that are listed of a project."""
     return {
         wheel.filename.label
@@ -83,7 +83,7 @@ def labels(locked: Locked, name: str) -> set[str | None]:
 
 
 def chosen(
-    locked: Locked,
+    locked: LockResult,
     environment: LockEnvironment,
     machine: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
     **asked: Any,
@@ -289,8 +289,8 @@ class TestVersions:
         shelf.add("app 1", requires=["lib>=2", "big", "small"])
         shelf.add("lib 1", "lib 2", "big 1", "small 1", "small 2")
 
-        def asked(text: str) -> tuple[Asked, ...]:
-            return (Asked(parse_requirement(text, allow_variant_markers=False)),)
+        def asked(text: str) -> tuple[RequestedRequirement, ...]:
+            return (RequestedRequirement(parse_requirement(text, allow_variant_markers=False)),)
 
         request = LockNeeds(
             roots=roots("app"),
@@ -308,7 +308,7 @@ class TestVersions:
         never = parse_requirement("lib; sys_platform == 'never'", allow_variant_markers=False)
         request = LockNeeds(
             roots=roots("app", "lib", "more"),
-            overrides=(Asked(never),),
+            overrides=(RequestedRequirement(never),),
             excluded=frozenset(["more"]),  # type: ignore[list-item]
         )
         locked = lock(shelf, request=request)

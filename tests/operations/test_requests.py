@@ -14,7 +14,7 @@ import wheelfit.operations
 from wheelfit import CheckRequest, Context, InstallRequest, ResolveRequest, check
 from wheelfit.errors import UsageError
 from wheelfit.operations.number_ranges import NOT_NEGATIVE, POSITIVE, RANGES
-from wheelfit.operations.requests import Checked
+from wheelfit.operations.requests import ValidatedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,11 @@ def test_every_request_is_checked() -> None:
         name = f"{wheelfit.operations.__name__}.{module.name}"
         for key, kind in vars(import_module(name)).items():
             is_own = isinstance(kind, type) and kind.__module__ == name
-            if is_own and key.endswith(("Request", "Options")) and not issubclass(kind, Checked):
+            if (
+                is_own
+                and key.endswith(("Request", "Options"))
+                and not issubclass(kind, ValidatedRequest)
+            ):
                 found.add(key)
     assert found == BARE
 
@@ -84,7 +88,7 @@ def test_every_number_has_a_range() -> None:
         import_module(module.name)
     numbers = {
         field.name
-        for kind in _below(Checked)
+        for kind in _below(ValidatedRequest)
         if is_dataclass(kind)
         for field in fields(kind)
         if re.match("(int|float)\\b", str(field.type))

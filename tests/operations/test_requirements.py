@@ -9,7 +9,7 @@ import pytest
 
 from wheelfit.errors import InvalidRequirement, UsageError
 from wheelfit.operations.requests import RequirementOptions
-from wheelfit.operations.requirements import Wanted, read_wanted
+from wheelfit.operations.requirements import RequestedRequirements, read_wanted
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import FileProblem, UserError, WheelfitError
 
@@ -19,7 +19,7 @@ def wanted(
     files: Sequence[Path | str] = (),
     limits: Sequence[Path] = (),
     environ: dict[str, str] | None = None,
-) -> Wanted:
+) -> RequestedRequirements:
     """Read the requirements of a request.
 
     :param words: requirements, wheels and URLs.

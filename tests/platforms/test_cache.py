@@ -17,7 +17,7 @@ from wheelfit.testing.drivers import compile_fake_driver, find_compiler
 from wheelfit_runtime.platforms.cache import RememberingProcesses, circumstances
 from wheelfit_runtime.platforms.child_processes import Answer, Ending, Question
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,19 +39,19 @@ class _Counting:
 
 
 @dataclass(frozen=True)
-class _Elsewhere(Surroundings):
+class _Elsewhere(SystemView):
     """Look like this machine, with some files and folders that say something else."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     folders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def read_text(self, name: str) -> str | None:
-        return self.texts[name] if name in self.texts else Surroundings.read_text(self, name)
+        return self.texts[name] if name in self.texts else SystemView.read_text(self, name)
 
     def children(self, folder: str) -> tuple[str, ...]:
         if folder in self.folders:
             return self.folders[folder]
-        return Surroundings.children(self, folder)
+        return SystemView.children(self, folder)
 
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
@@ -64,7 +64,7 @@ def _question(*arguments: str, **environ: str) -> Question:
 
 def _asked(
     folder: Path,
-    seen: Surroundings = _HERE,
+    seen: SystemView = _HERE,
     question: Question | None = None,
     processes: _Counting | None = None,
 ) -> int:
@@ -125,7 +125,7 @@ def test_who_does_not_recall_still_remembers_for_others(tmp_path: Path) -> None:
     ids=["no boot id", "captured machine"],
 )
 def test_where_nothing_tells_of_a_restart_nothing_is_remembered(
-    seen: Surroundings, tmp_path: Path
+    seen: SystemView, tmp_path: Path
 ) -> None:
     """P-22: without a boot id, and for a machine that is not this one, all is asked."""
     assert (_asked(tmp_path, seen), _asked(tmp_path, seen)) == (1, 1)
@@ -143,7 +143,7 @@ def test_nowhere_is_a_place_too() -> None:
 def test_nothing_is_remembered_of_processors(tmp_path: Path) -> None:
     """P-22: two machines that share a folder never get each other's level or flags."""
     processes = RememberingProcesses(_Counting(), lambda: str(tmp_path), _HERE)
-    machine = Machine(Surroundings(processes=processes))
+    machine = Machine(SystemView(processes=processes))
     for namespace in ("x86_64", "aarch64"):
         assert machine.detect(namespace) is not None
     assert not list(tmp_path.iterdir())
@@ -269,7 +269,7 @@ def test_two_machines_share_a_folder_and_no_answer(tmp_path: Path) -> None:
 def test_this_machine_tells_when_it_was_started() -> None:
     """P-22: the boot id of a real kernel is read, and so part of every question."""
     boot = Path(_BOOT).read_text().strip()
-    assert f"boot {boot}" in list(circumstances(_question(), Surroundings(environ={})))
+    assert f"boot {boot}" in list(circumstances(_question(), SystemView(environ={})))
 
 
 # --- entries --------------------------------------------------------------------------------------
@@ -393,9 +393,9 @@ from dataclasses import replace
 from wheelfit_runtime.platforms.cache import RememberingProcesses
 from wheelfit_runtime.platforms.child_processes import RealProcesses
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
-class Booted(Surroundings):  # also where the kernel does not tell of its boot
+class Booted(SystemView):  # also where the kernel does not tell of its boot
     def read_text(self, name):
         return "one" if name.endswith("boot_id") else super().read_text(name)
 

@@ -12,7 +12,7 @@ import pytest
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Status
 from wheelfit_runtime.platforms.providers import every, namespaces
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 PROVIDERS = {family.plugin_api for family in every()}
 
@@ -60,8 +60,8 @@ def test_a_machine_without_accelerator_loads_nothing_for_child_processes(
 ) -> None:
     """P-96: where files tell of no accelerator, looking for one costs a few look-ups."""
     loaded = _modules_after(
-        "from wheelfit_runtime.platforms.discovery import Machine, Surroundings\n"
-        f"Machine(Surroundings({str(tmp_path)!r}, {{}}, system='Linux')).detect({namespace!r})"
+        "from wheelfit_runtime.platforms.discovery import Machine, SystemView\n"
+        f"Machine(SystemView({str(tmp_path)!r}, {{}}, system='Linux')).detect({namespace!r})"
     )
     assert f"wheelfit_runtime.platforms.providers.{namespace}.provider" in loaded
     assert not loaded & {"ctypes", "subprocess", "json", "pathlib"}
@@ -70,8 +70,8 @@ def test_a_machine_without_accelerator_loads_nothing_for_child_processes(
 def test_where_nothing_is_overridden_no_provider_is_imported_to_say_so() -> None:
     """P-73: the names of the variables alone tell that there is none."""
     loaded = _modules_after(
-        "from wheelfit_runtime.platforms.discovery import Machine, Surroundings\n"
-        "Machine(Surroundings(environ={})).overrides_in_effect()"
+        "from wheelfit_runtime.platforms.discovery import Machine, SystemView\n"
+        "Machine(SystemView(environ={})).overrides_in_effect()"
     )
     assert not loaded & PROVIDERS
 
@@ -93,7 +93,7 @@ def test_where_nothing_is_overridden_no_provider_is_imported_to_say_so() -> None
 )
 def test_every_variable_in_effect_is_told(variable: str, value: str) -> None:
     """P-73: the pattern of names knows each variable that a provider honours."""
-    machine = Machine(Surroundings(environ={variable: value}, architecture="x86_64"))
+    machine = Machine(SystemView(environ={variable: value}, architecture="x86_64"))
     assert machine.overrides_in_effect() == (f"{variable}={value}",)
 
 
@@ -109,8 +109,8 @@ def test_what_files_decide_loads_nothing_for_child_processes(name: str, namespac
     """P-22, P-133, P-151: laptops with nothing installed for their GPU pay for no child."""
     root = Path(__file__).parents[1] / "machines" / name / "root"
     loaded = _modules_after(
-        "from wheelfit_runtime.platforms.discovery import Machine, Surroundings\n"
-        f"machine = Machine(Surroundings({str(root)!r}, {{}}, system='Linux'))\n"
+        "from wheelfit_runtime.platforms.discovery import Machine, SystemView\n"
+        f"machine = Machine(SystemView({str(root)!r}, {{}}, system='Linux'))\n"
         f"found = machine.detect({namespace!r})\n"
         "assert len(found.evidence) > 1"
     )
@@ -125,7 +125,7 @@ def test_an_unknown_namespace_has_no_answer() -> None:
 
 def test_a_machine_is_looked_at_once(tmp_path: Path) -> None:
     """P-22: the second question gets the first answer, from whichever thread it comes."""
-    machine = Machine(Surroundings(tmp_path, {}, system="Linux", architecture="x86_64"))
+    machine = Machine(SystemView(tmp_path, {}, system="Linux", architecture="x86_64"))
     answers = []
     threads = [
         threading.Thread(target=lambda: answers.append(machine.detect("x86_64"))) for _ in range(4)
@@ -141,7 +141,7 @@ def test_a_machine_is_looked_at_once(tmp_path: Path) -> None:
 def test_a_provider_that_fails_makes_only_its_namespace_unsupported(namespace: str) -> None:
     """P-17: a failure is an answer, with the reason in it."""
     machine = Machine(
-        Surroundings(root="no such\0folder", environ={}, system="Linux", architecture=namespace)
+        SystemView(root="no such\0folder", environ={}, system="Linux", architecture=namespace)
     )
     detection = machine.detect(namespace)
     assert detection is not None
@@ -151,7 +151,7 @@ def test_a_provider_that_fails_makes_only_its_namespace_unsupported(namespace: s
 
 def test_a_captured_machine_does_not_see_this_one(tmp_path: Path) -> None:
     """P-70: below an empty root nothing is found, whatever this machine has."""
-    machine = Machine(Surroundings(tmp_path, {}, system="Linux", architecture="x86_64"))
+    machine = Machine(SystemView(tmp_path, {}, system="Linux", architecture="x86_64"))
     processor, gpu = machine.detect("x86_64"), machine.detect("nvidia")
     assert processor is not None
     assert gpu is not None
@@ -161,7 +161,7 @@ def test_a_captured_machine_does_not_see_this_one(tmp_path: Path) -> None:
 
 def test_a_foreign_architecture_supports_nothing_of_ours(tmp_path: Path) -> None:
     """P-104: neither processor provider answers for another architecture."""
-    machine = Machine(Surroundings(tmp_path, {}, system="Linux", architecture="riscv64"))
+    machine = Machine(SystemView(tmp_path, {}, system="Linux", architecture="riscv64"))
     for namespace in ("x86_64", "aarch64"):
         detection = machine.detect(namespace)
         assert detection is not None

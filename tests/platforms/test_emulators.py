@@ -12,15 +12,15 @@ import pytest
 
 import wheelfit_runtime
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 LEVELS = ("v1", "v2", "v3", "v4")
 
 ASK = f"""
 import sys
 sys.path.insert(0, {str(Path(wheelfit_runtime.__file__).parents[1])!r})
-from wheelfit_runtime.platforms.discovery import Machine, Surroundings
-detection = Machine(Surroundings(environ={{}})).detect("x86_64")
+from wheelfit_runtime.platforms.discovery import Machine, SystemView
+detection = Machine(SystemView(environ={{}})).detect("x86_64")
 print(detection.features[0].values[0], *detection.warnings)
 """
 
@@ -31,7 +31,7 @@ def emulator() -> str:
     program = shutil.which("qemu-x86_64") or shutil.which("qemu-x86_64-static")
     if program is None or sys.platform != "linux":
         pytest.skip("needs qemu-x86_64 (Debian: qemu-user)")
-    detection = Machine(Surroundings(environ={})).detect("x86_64")
+    detection = Machine(SystemView(environ={})).detect("x86_64")
     if detection is None or not detection.features:
         pytest.skip("needs an x86-64 interpreter to emulate")
     told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
@@ -47,7 +47,7 @@ def emulator() -> str:
 )
 def test_the_emulated_processor_counts(emulator: str, model: str, level: str) -> None:
     """P-104, P-105: the file shows the host, the instruction tells of the emulated processor."""
-    host = Machine(Surroundings(environ={})).detect("x86_64")
+    host = Machine(SystemView(environ={})).detect("x86_64")
     assert host is not None
     done = subprocess.run(
         [emulator, "-cpu", model, sys.executable, "-I", "-c", ASK],

@@ -10,14 +10,14 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 from wheelfit_runtime.platforms.override_names import names_in, strays_in
 from wheelfit_runtime.platforms.providers import namespaces
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def _detect(namespace: str, root: Path, environ: dict[str, str]) -> Detection:
-    machine = Machine(Surroundings(root, environ, system="Linux", architecture="x86_64"))
+    machine = Machine(SystemView(root, environ, system="Linux", architecture="x86_64"))
     detection = machine.detect(namespace)
     assert detection is not None
     return detection
@@ -90,7 +90,7 @@ def test_overrides_in_effect_are_listed() -> None:
         "NV_VARIANT_PROVIDER_FORCE_SM_ARCH": "",
         "PATH": "/usr/bin",
     }
-    assert Machine(Surroundings(environ=environ)).overrides_in_effect() == (
+    assert Machine(SystemView(environ=environ)).overrides_in_effect() == (
         "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION=12.8",
         "WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH=90_real,90_virtual",
         "WHEELFIT_OVERRIDE_X86_64_LEVEL=v2",

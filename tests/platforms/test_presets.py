@@ -32,7 +32,7 @@ from wheelfit_runtime.platforms.providers.tpu import provider as tpu
 from wheelfit_runtime.platforms.providers.tpu.files import TpuChip, TpuFiles
 from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.recording import open_recorded
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 MACHINES = Path(__file__).parents[1] / "machines"
 
@@ -245,7 +245,7 @@ class TestEveryPreset:
 
     def test_nothing_lies_below_the_root_that_is_used(self) -> None:
         """What is looked at for a preset is not there on any machine."""
-        surroundings = Machine(Surroundings(os.devnull)).surroundings
+        surroundings = Machine(SystemView(os.devnull)).surroundings
         assert not surroundings.exists("/proc/cpuinfo")
         assert surroundings.children("/") == ()
         assert surroundings.read_bytes("/etc/hostname") is None

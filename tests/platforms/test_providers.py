@@ -17,7 +17,7 @@ import pytest
 import wheelfit
 import wheelfit_runtime
 from wheelfit_runtime.platforms import providers
-from wheelfit_runtime.platforms.hardware_family import Family
+from wheelfit_runtime.platforms.hardware_family import HardwareFamily
 
 PACKAGE = Path(wheelfit_runtime.__file__).parent
 WHOLE = Path(wheelfit.__file__).parent
@@ -76,15 +76,15 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.presets import compose, preset_lines
 from wheelfit_runtime.platforms.recording import _DEVICE
 from wheelfit_runtime.platforms.scrubbing import concerns_detection
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 from wheelfit.server.site.machines import group_of
 
 root, variables = sys.argv[1], json.loads(sys.argv[2])
 kind = Feature("abacus", "kind")
 linux = {"system": "Linux", "architecture": "x86_64"}
-machine = Machine(Surroundings(root, variables, **linux))
-nowhere = Machine(Surroundings("/nonexistent", {}, **linux))
-said = Machine(Surroundings(root, {"WHEELFIT_OVERRIDE_ABACUS_KIND": "suanpan"}))
+machine = Machine(SystemView(root, variables, **linux))
+nowhere = Machine(SystemView("/nonexistent", {}, **linux))
+said = Machine(SystemView(root, {"WHEELFIT_OVERRIDE_ABACUS_KIND": "suanpan"}))
 found, nothing = machine.detect("abacus"), nowhere.detect("abacus")
 preset = compose(["abacus-suanpan"]).detections()
 library, driver = identify("libbeads.so.3"), identify("libabacus_driver.so.1")
@@ -246,7 +246,7 @@ EVERY = pytest.mark.parametrize("family", providers.every(), ids=providers.names
 
 
 @EVERY
-def test_a_family_has_all_its_modules(family: Family) -> None:
+def test_a_family_has_all_its_modules(family: HardwareFamily) -> None:
     """What others ask for is there, in the form that they expect."""
     folder = PACKAGE / "platforms" / "providers" / family.namespace
     names = {path.stem for path in folder.glob("*.py")}

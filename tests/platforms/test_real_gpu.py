@@ -13,7 +13,7 @@ from wheelfit_runtime.platforms.cache import RememberingProcesses
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.recording import open_recorded, record
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,7 +103,7 @@ def test_a_real_answer_is_remembered(tmp_path: Path) -> None:
     asked = RememberingProcesses(seen.processes, lambda: folder, seen)
     recalled = RememberingProcesses(_Refusing(), lambda: folder, seen)
     answers = [
-        _detected(Machine(Surroundings(processes=processes))).features
+        _detected(Machine(SystemView(processes=processes))).features
         for processes in (asked, recalled)
     ]
     assert answers[0] == answers[1] == _detected(first).features

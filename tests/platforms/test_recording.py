@@ -19,7 +19,7 @@ from wheelfit_runtime.platforms.recording import (
     open_recorded,
     record,
 )
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 MACHINES = Path(__file__).parents[1] / "machines"
 
@@ -58,7 +58,7 @@ def test_recording_passes_questions_on() -> None:
 def test_a_record_of_this_machine_answers_as_this_machine_does(tmp_path: Path) -> None:
     """P-75: what probes read is enough to replay the decision elsewhere."""
     here = Machine(
-        Surroundings(environ={"WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH": "75_real", "HOME": "/secret"})
+        SystemView(environ={"WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH": "75_real", "HOME": "/secret"})
     )
     assert record(tmp_path / "machine", here) == ()
     replayed = open_recorded(tmp_path / "machine")
@@ -79,7 +79,7 @@ def test_a_record_of_a_machine_with_gpus_says_what_the_driver_said(
     shown = fake_driver.environ(devices=["7.5 Tesla T4", "9.0 NVIDIA H100"], cuda="12.4")
     root = MACHINES / "linux-x86-two-unlike-gpus" / "root"
     original = Machine(
-        Surroundings(root, shown, system="Linux", library_folders=(fake_driver.folder,))
+        SystemView(root, shown, system="Linux", library_folders=(fake_driver.folder,))
     )
     assert record(tmp_path / "machine", original) == ()
     replayed = open_recorded(tmp_path / "machine")
@@ -184,7 +184,7 @@ def test_nothing_in_a_record_identifies_machine_or_user(tmp_path: Path) -> None:
     )
     processes = RecordedProcesses({"nvidia libraries": answer})
     machine = Machine(
-        Surroundings(
+        SystemView(
             root,
             environ,
             system="Linux",
@@ -219,7 +219,7 @@ def test_a_user_with_a_common_name_does_not_spoil_the_record(user: str, tmp_path
     library.parent.mkdir(parents=True)
     library.write_text("")
     environ["LD_LIBRARY_PATH"] = f"/home/{user}"
-    machine = Machine(Surroundings(root, environ, system="Linux", architecture="x86_64"))
+    machine = Machine(SystemView(root, environ, system="Linux", architecture="x86_64"))
     assert record(tmp_path / "record", machine) == ()
     kept = tmp_path / "record/root"
     assert (kept / "sys/module/nvidia/version").is_file()
@@ -230,7 +230,7 @@ def test_a_user_with_a_common_name_does_not_spoil_the_record(user: str, tmp_path
 def test_only_variables_that_concern_detection_are_recorded(tmp_path: Path) -> None:
     """P-75: an allow-list; folders in which nothing was found are no concern of detection."""
     root = tmp_path / "root"
-    machine = Machine(Surroundings(root, _planted(root), system="Linux", architecture="x86_64"))
+    machine = Machine(SystemView(root, _planted(root), system="Linux", architecture="x86_64"))
     record(tmp_path / "record", machine)
     environ = json.loads((tmp_path / "record/environ.json").read_text())
     assert environ == {
@@ -244,7 +244,7 @@ def test_only_variables_that_concern_detection_are_recorded(tmp_path: Path) -> N
 
 
 def _bare(tmp_path: Path) -> Machine:
-    return Machine(Surroundings(tmp_path / "bare", {}, system="Linux", architecture="riscv64"))
+    return Machine(SystemView(tmp_path / "bare", {}, system="Linux", architecture="riscv64"))
 
 
 def test_an_earlier_record_is_replaced(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wheelfit_runtime.platforms.scrubbing import Scrubber, concerns_detection
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def test_blanks_without_end_cost_no_time() -> None:
 def test_names_of_host_and_user_are_replaced_wherever_they_stand() -> None:
     """P-75: whole words, the long ones first; common names identify nobody."""
     environ = {"HOME": "/home/jane", "USER": "jane", "HOSTNAME": "atlas.example.org"}
-    scrubber = Scrubber.of(Surroundings("/nowhere", environ))
+    scrubber = Scrubber.of(SystemView("/nowhere", environ))
     assert scrubber.text("/home/jane/lib of jane@atlas") == "/home/user/lib of user@host"
     assert scrubber.text("atlas.example.org janes") == "host janes"
-    assert Scrubber.of(Surroundings("/nowhere", {"USER": "root", "HOME": "/root"})).names == ()
+    assert Scrubber.of(SystemView("/nowhere", {"USER": "root", "HOME": "/root"})).names == ()
 
 
 def test_bytes_that_are_no_text_keep_their_values() -> None:

@@ -16,7 +16,7 @@ import pytest
 from projects.writing import write_archive
 
 from wheelfit.errors import InvalidSource
-from wheelfit.projects.archives import Limits, unpack_archive
+from wheelfit.projects.archives import ArchiveLimits, unpack_archive
 from wheelfit_runtime.errors import FileProblem
 
 Files = Mapping[str, bytes | str | tarfile.TarInfo]
@@ -27,7 +27,7 @@ PROJECT: Files = {
 }
 
 
-def unpacked(path: Path, name: str | None = None, limits: Limits = Limits()) -> Path:
+def unpacked(path: Path, name: str | None = None, limits: ArchiveLimits = ArchiveLimits()) -> Path:
     """Unpack beside the archive."""
     folder = path.with_name(f"unpacked-{path.name}")
     folder.mkdir()
@@ -263,7 +263,7 @@ class TestHostile:
         """A small file that stands for a large one is given up before it fills the disk."""
         path = write_archive(tmp_path / "demo-1.0.tar.gz", {"demo-1.0/zeros": bytes(4 << 20)})
         with pytest.raises(InvalidSource, match="more than 1048576 bytes"):
-            unpacked(path, limits=Limits(size=1 << 20, members=10))
+            unpacked(path, limits=ArchiveLimits(size=1 << 20, members=10))
         tar = tmp_path / "demo-2.0.tar.gz"
         write_archive(tar, {f"demo-1.0/{number}": "" for number in range(20)})
         packed = tmp_path / "demo-2.0.zip"
@@ -272,7 +272,7 @@ class TestHostile:
                 archive.writestr(f"demo-1.0/{number}", "")
         for path in (tar, packed):
             with pytest.raises(InvalidSource, match="more than 10 members"):
-                unpacked(path, limits=Limits(members=10))
+                unpacked(path, limits=ArchiveLimits(members=10))
 
     def test_second_names(self, tmp_path: Path) -> None:
         """A file with many names is so many files."""
@@ -282,9 +282,9 @@ class TestHostile:
             files[name] = link(name, "demo-1.0/zeros", tarfile.LNKTYPE)
         path = write_archive(tmp_path / "demo-1.0.tar.gz", files)
         with pytest.raises(InvalidSource, match="more than 5242880 bytes"):
-            unpacked(path, limits=Limits(size=5 << 20))
+            unpacked(path, limits=ArchiveLimits(size=5 << 20))
         path = path.rename(tmp_path / "demo-2.0.tar.gz")
-        assert (unpacked(path, limits=Limits(size=6 << 20)) / "4").stat().st_size == 1 << 20
+        assert (unpacked(path, limits=ArchiveLimits(size=6 << 20)) / "4").stat().st_size == 1 << 20
 
     def test_large_headers(self, tmp_path: Path) -> None:
         """A name as long as the memory is large is never read into it."""

@@ -15,12 +15,12 @@ from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.providers.amd import kfd, rocm_release, rocm_tools
 from wheelfit_runtime.platforms.providers.amd import provider as amd
 from wheelfit_runtime.platforms.providers.amd.kfd import AmdDriver, AmdGpu, KfdFiles
-from wheelfit_runtime.platforms.providers.amd.rocm_tools import Told
+from wheelfit_runtime.platforms.providers.amd.rocm_tools import ToolAnswer
 from wheelfit_runtime.platforms.providers.ascend import cann, npu_smi
 from wheelfit_runtime.platforms.providers.ascend import files as ascend_files
 from wheelfit_runtime.platforms.providers.ascend import provider as ascend
 from wheelfit_runtime.platforms.providers.ascend.files import AscendCard, AscendDriver, AscendSigns
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 # Words of the real texts, so that drawn ones come near to being understood.
 WORDS = st.sampled_from(
@@ -89,7 +89,7 @@ def test_any_tree_of_the_kernel_is_understood(files: KfdFiles, release: str) -> 
 @given(st.sampled_from(["rocm_agent_enumerator -name", "rocminfo", "clinfo"]), ANSWERS)
 def test_any_answer_of_amd_s_tools_is_understood(name: str, answer: Answer) -> None:
     """P-74, P-125: whatever they print, names are names of GPUs."""
-    gpus = rocm_tools.parse(Told(name, answer))
+    gpus = rocm_tools.parse(ToolAnswer(name, answer))
     assert all(amd.accepts("gfx_arch", gpu.name) for gpu in gpus)
     check(amd.supported(AmdDriver(gpus)))
 
@@ -163,7 +163,7 @@ def test_any_machine_has_an_answer(nodes: dict[str, str], text: str, answer: Ans
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_bytes(text.encode("utf-8", "surrogatepass"))
         machine = Machine(
-            Surroundings(root, {"PATH": "/usr/bin"}, system="Linux", processes=Processes())
+            SystemView(root, {"PATH": "/usr/bin"}, system="Linux", processes=Processes())
         )
         for namespace in ("amd", "ascend"):
             detection = machine.detect(namespace)

@@ -23,7 +23,7 @@ from wheelfit.core.providers import (
     BrokenProvider,
     BuiltinProvider,
 )
-from wheelfit.core.strict_json import Limits, check_limits, load
+from wheelfit.core.strict_json import JsonLimits, check_limits, load
 from wheelfit.core.variant_json_layouts.schema import PEP_825, PEP_850
 from wheelfit.errors import InconsistentDocuments
 from wheelfit_runtime.errors import InvalidDocument
@@ -138,7 +138,7 @@ def has_duplicates(text: str) -> bool:
 
 
 TEXTS = st.text('[]{},:"\\ \n1ae.-tu', max_size=30)
-WIDE = Limits(depth=100)
+WIDE = JsonLimits(depth=100)
 
 
 @settings(max_examples=500)
@@ -173,10 +173,10 @@ def test_limits_are_exact(document: dict[str, Any], indent: int | None) -> None:
     """F-30: depth and values are counted exactly, in bytes and in plain data."""
     depth, values = measure(document)
     data = json.dumps(document, indent=indent, ensure_ascii=False).encode()
-    exact = Limits(depth=depth, values=values)
+    exact = JsonLimits(depth=depth, values=values)
     assert load(data, exact) == document
     check_limits(document, exact)
-    tight = [Limits(depth=depth - 1)] + ([Limits(values=values - 1)] if values else [])
+    tight = [JsonLimits(depth=depth - 1)] + ([JsonLimits(values=values - 1)] if values else [])
     for limits in tight:
         with pytest.raises(InvalidDocument):
             load(data, limits)

@@ -20,7 +20,7 @@ from wheelfit_runtime.platforms.providers.x86_64 import cpuid
 from wheelfit_runtime.platforms.providers.x86_64 import macos as x86_macos
 from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.providers.x86_64 import tables as x86_tables
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 NOWHERE = Path(__file__).parent / "no such machine"
 
@@ -114,7 +114,7 @@ def test_something_is_always_supported(
 ) -> None:
     """P-74, P-104: whatever is answered, the lowest level is there and nothing fails."""
     machine = Machine(
-        Surroundings(
+        SystemView(
             NOWHERE,
             {},
             system=system,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wheelfit.wheels.bytes_source import Memory
-from wheelfit.wheels.delta import Plan, Rebuilt, make_plan, read_directory
+from wheelfit.wheels.delta import RebuildPlan, Rebuilt, make_plan, read_directory
 from wheelfit_runtime.errors import InvalidWheel
 
 NAMES = [f"{folder}/{name}" for folder in ("some", "some-1.0.dist-info") for name in "abcdé"]
@@ -100,7 +100,7 @@ def pairs(draw: st.DrawFn) -> tuple[bytes, bytes]:
     return archive_of(one, streamed=streamed), archive_of(other, streamed=streamed)
 
 
-def rebuilt(wanted: bytes, other: bytes, *, near: int, tail: int) -> tuple[Plan, Rebuilt]:
+def rebuilt(wanted: bytes, other: bytes, *, near: int, tail: int) -> tuple[RebuildPlan, Rebuilt]:
     """Put an archive together, of which only the end and what the plan calls missing is given."""
     directory = read_directory(Memory(wanted), where="wanted")
     start = max(0, directory.end.offset - tail)

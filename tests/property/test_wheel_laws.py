@@ -16,7 +16,7 @@ from wheelfit.testing.wheels import add_member, build_wheel
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.paths import collision_faults, path_fault
 from wheelfit.wheels.record import RecordRow, format_record, parse_record
-from wheelfit.wheels.remote import Extent, Part, Range, Suffix, read_members
+from wheelfit.wheels.remote import Extent, Range, RemotePart, Suffix, read_members
 from wheelfit.wheels.rewrite import rewrite
 
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"))
@@ -57,11 +57,11 @@ def test_remote_reading_finds_files_anywhere(
     data = file.getvalue()
     requests = []
 
-    def fetch(asked: Range) -> Part:
+    def fetch(asked: Range) -> RemotePart:
         requests.append(asked)
         start = max(0, len(data) - asked.length) if isinstance(asked, Suffix) else asked.start
         stop = len(data) if isinstance(asked, Suffix) else min(asked.stop, len(data))
-        return Part(Extent(start, stop, len(data)), data[start:stop])
+        return RemotePart(Extent(start, stop, len(data)), data[start:stop])
 
     assert read_members(fetch, expected, filename=WHEEL, where="some.whl") == expected
     # Only a header that is longer than anyone expects costs another one each.

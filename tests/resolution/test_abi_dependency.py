@@ -18,7 +18,7 @@ from wheelfit.core.ordering import Preferences, parse_preference
 from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.errors import NoSolution
 from wheelfit.resolution.candidates import ChoicePolicy
-from wheelfit.resolution.request import Present, given_wheel
+from wheelfit.resolution.request import InstalledBuild, given_wheel
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import release_document, single_label_document
 from wheelfit.testing.worlds import World
@@ -54,16 +54,18 @@ def add(
 
 def installed(
     text: str, label: str | None = None, built_for: Features | None = None, *requires: str
-) -> Present:
+) -> InstalledBuild:
     """Return an installed distribution, maybe of a label."""
     name, version = text.split()
     core = CoreMetadata(canonicalize_name(name), Version(version), requires_texts=requires)
     if label is None:
-        return Present(core.name, core.version, lambda: core)
+        return InstalledBuild(core.name, core.version, lambda: core)
     data = single_label_document(document({label: built_for or {}}), label)
     read = read_wheel_document(json.dumps(data).encode(), parse_label(label), where=text)
     properties = read.variants[parse_label(label)]
-    return Present(core.name, core.version, lambda: core, parse_label(label), properties, read)
+    return InstalledBuild(
+        core.name, core.version, lambda: core, parse_label(label), properties, read
+    )
 
 
 BOTH = {"pyt28": {"torch": ["2.8"]}, "pyt29": {"torch": ["2.9"]}}

@@ -9,7 +9,7 @@ from packaging.version import Version
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.shared_requirements import AGREEMENTS
 from wheelfit.resolution.choice_warnings import about_mixture
-from wheelfit.resolution.joint_choice import Chosen, Held, held_by
+from wheelfit.resolution.joint_choice import AgreementOutcome, ChosenBuild, held_by
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import release_document
 from wheelfit.testing.worlds import NVIDIA, World
@@ -27,10 +27,10 @@ def cuda(*versions: str) -> PropertySet:
     )
 
 
-def held(**builds: PropertySet) -> tuple[Held, ...]:
+def held(**builds: PropertySet) -> tuple[AgreementOutcome, ...]:
     """Return on what some builds agree."""
     chosen = (
-        Chosen(canonicalize_name(name), Version("1"), None, properties)
+        ChosenBuild(canonicalize_name(name), Version("1"), None, properties)
         for name, properties in builds.items()
     )
     return tuple(held_by(chosen, AGREEMENTS))

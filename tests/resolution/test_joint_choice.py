@@ -19,8 +19,8 @@ from wheelfit.core.properties import parse_feature
 from wheelfit.core.shared_requirements import AGREEMENTS, Agreed, Agreement
 from wheelfit.errors import NoConsistentSet
 from wheelfit.resolution.candidates import ChoicePolicy
-from wheelfit.resolution.joint_choice import Attempt, Chosen, Settled, settle
-from wheelfit.resolution.request import Present, Request
+from wheelfit.resolution.joint_choice import AgreedBuilds, Attempt, ChosenBuild, settle
+from wheelfit.resolution.request import InstalledBuild, ResolutionRequest
 from wheelfit.resolution.resolver import resolve
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.wheels import release_document, single_label_document
@@ -64,16 +64,18 @@ def add(
     world.repository.add_file(f"{name}-{version}-variants.json", document(labels))
 
 
-def installed(text: str, label: str | None = None, cuda: str = "12.0") -> Present:
+def installed(text: str, label: str | None = None, cuda: str = "12.0") -> InstalledBuild:
     """Return an installed distribution, maybe of a build for a CUDA version."""
     name, version = text.split()
     core = CoreMetadata(canonicalize_name(name), Version(version))
     if label is None:
-        return Present(core.name, core.version, lambda: core)
+        return InstalledBuild(core.name, core.version, lambda: core)
     data = json.dumps(single_label_document(document({label: cuda}), label)).encode()
     read = read_wheel_document(data, parse_label(label), where=text)
     properties = read.variants[parse_label(label)]
-    return Present(core.name, core.version, lambda: core, parse_label(label), properties, read)
+    return InstalledBuild(
+        core.name, core.version, lambda: core, parse_label(label), properties, read
+    )
 
 
 BOTH = {"cu12": "12.8", "cu13": "13.0"}
@@ -118,7 +120,7 @@ class TestWithinOneVersion:
         assert {pin.label for pin in resolution.pins} == {"cu13"}
         assert [(one.values, one.forced.because) for one in resolution.held] == [(("13",), ())]
         chosen = {
-            pin.name: Chosen(pin.name, pin.version, pin.label, pin.properties)
+            pin.name: ChosenBuild(pin.name, pin.version, pin.label, pin.properties)
             for pin in resolution.pins
         }
 
@@ -128,7 +130,7 @@ class TestWithinOneVersion:
             asked.append(agreed)
             return Attempt(agreed, chosen, tuple, "the set")
 
-        assert settle(choose, AGREEMENTS, AGREEMENTS) == Settled("the set", resolution.held)
+        assert settle(choose, AGREEMENTS, AGREEMENTS) == AgreedBuilds("the set", resolution.held)
         assert asked == [()]
 
     def test_no_history_is_looked_at(self, world: World) -> None:
@@ -338,7 +340,7 @@ class TestInstalled:
         """Of what may be upgraded another version can be taken."""
         add(world, "other 2", {"cu12": "12.0"})
         there = installed("other 1", "cu13", "13.0")
-        request = Request(
+        request = ResolutionRequest(
             asked("flash"),
             installed={there.name: there},
             upgrade_only=frozenset([canonicalize_name("other")]),

@@ -20,7 +20,7 @@ from wheelfit.core.properties import parse_feature
 from wheelfit.core.shared_requirements import Agreement
 from wheelfit.errors import NoConsistentSet
 from wheelfit.resolution.candidates import ChoicePolicy
-from wheelfit.resolution.request import Present
+from wheelfit.resolution.request import InstalledBuild
 from wheelfit.resolution.resolution import Resolution
 from wheelfit.testing.wheels import release_document, single_label_document
 from wheelfit.testing.worlds import World
@@ -88,7 +88,7 @@ class Problem:
         }
         return release_document(variants, providers={"acme": ACME})
 
-    def installed(self) -> list[Present]:
+    def installed(self) -> list[InstalledBuild]:
         """Return what is there."""
         if self.beside is None:
             return []
@@ -99,7 +99,7 @@ class Problem:
         data = json.dumps(single_label_document(self.document(release), text)).encode()
         document = read_wheel_document(data, label, where=release)
         return [
-            Present(
+            InstalledBuild(
                 core.name, core.version, lambda: core, label, document.variants[label], document
             )
         ]

@@ -19,7 +19,7 @@ from wheelfit.core.properties import Property, PropertySet
 from wheelfit.errors import NoSolution, SourceOff
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.listing import sort_page
-from wheelfit.resolution.request import Present, Request, given_wheel
+from wheelfit.resolution.request import InstalledBuild, ResolutionRequest, given_wheel
 from wheelfit.resolution.resolution import Edge
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.page import ProjectPage, Status
@@ -473,7 +473,7 @@ class TestWhatIsAsked:
         hashes = {canonicalize_name("tool"): frozenset([("sha256", "11")])}
         world.policy = ChoicePolicy(hashes=hashes)
         with pytest.raises(UserError, match="numbers has none"):
-            resolve(Request(asked("numbers"), require_hashes=True), world.candidates())
+            resolve(ResolutionRequest(asked("numbers"), require_hashes=True), world.candidates())
 
 
 class TestGivenWheels:
@@ -572,11 +572,11 @@ class TestGivenWheels:
         assert "secret" not in (caught.value.note or "")
 
 
-def present(text: str, requires: Sequence[str] = (), **more: Any) -> Present:
+def present(text: str, requires: Sequence[str] = (), **more: Any) -> InstalledBuild:
     """Return an installed distribution."""
     name, version = text.split()
     core = CoreMetadata(canonicalize_name(name), Version(version), requires_texts=tuple(requires))
-    return Present(core.name, core.version, lambda: core, **more)
+    return InstalledBuild(core.name, core.version, lambda: core, **more)
 
 
 class TestInstalled:
@@ -680,7 +680,7 @@ class TestInstalled:
         def fail() -> CoreMetadata:
             raise WheelfitError("the metadata is missing")
 
-        broken = Present(canonicalize_name("numbers"), Version("0.5"), fail)
+        broken = InstalledBuild(canonicalize_name("numbers"), Version("0.5"), fail)
         resolution = world.resolve("numbers", installed=[broken])
         assert [str(pin) for pin in resolution.pins] == ["numbers 1"]
         assert "the metadata is missing" in resolution.notes[0]

@@ -17,7 +17,7 @@ from wheelfit_runtime.loader.declaration_files import FOLDER, linked_folders, pl
 from wheelfit_runtime.loader.declarations import (
     Feature,
     Implementation,
-    Known,
+    KnownImplementation,
     Property,
     as_table,
     scan,
@@ -83,7 +83,7 @@ def test_a_group(tmp_path: Path) -> None:
     """A group says which implementations exist."""
     known = {"implementation": "avx2", "install": "spam-avx2"}
     declare(tmp_path, "spam.json", {"schema": 1, "group": "spam", "known": [known]})
-    assert scan([str(tmp_path)]).known == {"spam": (Known("avx2", "spam-avx2"),)}
+    assert scan([str(tmp_path)]).known == {"spam": (KnownImplementation("avx2", "spam-avx2"),)}
 
 
 def test_the_first_on_the_path_counts(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from wheelfit_runtime.errors import NoFit, NoImplementation
 from wheelfit_runtime.loader.declaration_files import FOLDER
 from wheelfit_runtime.loader.evidence import Sources
 from wheelfit_runtime.loader.loading import Loader
-from wheelfit_runtime.loader.planning import Held
+from wheelfit_runtime.loader.planning import LoadedValue
 from wheelfit_runtime.loader.process import Process
 from wheelfit_runtime.loader.quick_choice import variable_of
 from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
@@ -32,7 +32,7 @@ class World:
         self.environ: dict[str, str] = {}
         self.driver: tuple[str, ...] = DRIVER
         self.without_driver = Status.NOTHING
-        self.held: list[Held] = []
+        self.held: list[LoadedValue] = []
         self.broken: dict[str, Exception] = {}
         self.imported: list[str] = []
         self.looked: list[tuple[tuple[str, ...], bool]] = []
@@ -191,7 +191,7 @@ class TestChoice:
 
     def test_what_the_process_has(self, spam: World) -> None:
         """A GPU that another package keeps from being used, by what it has loaded, is told of."""
-        spam.held.append(Held("cuda", "13", "libcudart.so.13 is loaded"))
+        spam.held.append(LoadedValue("cuda", "13", "libcudart.so.13 is loaded"))
         assert spam.chosen() == "spam_avx2"
         (words,) = spam.warnings
         assert "this process has CUDA 13: libcudart.so.13 is loaded" in words
@@ -349,14 +349,14 @@ class TestOneProcess:
 
     def test_loaded_by_somebody(self, spam: World) -> None:
         """CUDA 13 that somebody loaded leaves no CUDA 12 to spam."""
-        spam.held = [Held("cuda", "13", "/x/libcudart.so.13 is loaded")]
+        spam.held = [LoadedValue("cuda", "13", "/x/libcudart.so.13 is loaded")]
         assert spam.chosen() == "spam_avx2"
         assert "this process has CUDA 13: /x/libcudart.so.13 is loaded" in spam.warnings[0]
 
     @pytest.mark.parametrize("value", ["cuda", "all", "mpi, cuda"])
     def test_mixing_on_demand(self, spam: World, value: str) -> None:
         """Who knows that two majors go together may say so."""
-        spam.held = [Held("cuda", "13", "/x/libcudart.so.13 is loaded")]
+        spam.held = [LoadedValue("cuda", "13", "/x/libcudart.so.13 is loaded")]
         spam.environ["WHEELFIT_MIX"] = value
         assert spam.chosen() == "spam_cu12"
 

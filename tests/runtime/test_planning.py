@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wheelfit_runtime.loader.declarations import Feature, Implementation, Property
-from wheelfit_runtime.loader.planning import Held, Judged, judge, plan
+from wheelfit_runtime.loader.planning import Judgement, LoadedValue, judge, plan
 from wheelfit_runtime.platforms.features import Detection, DeviceValues, FeatureConfig, Status
 
 
@@ -65,7 +65,7 @@ def cuda(title: str, version: str) -> Implementation:
 def chosen(
     detections: Mapping[str, Detection],
     *implementations: Implementation,
-    held: Sequence[Held] = (),
+    held: Sequence[LoadedValue] = (),
     asked: str = "",
 ) -> dict[str, str]:
     """Return the names of what is chosen by group."""
@@ -182,7 +182,7 @@ class TestReasons:
 
     def test_what_is_loaded_counts(self) -> None:
         """What the process has of another major stands against it, and says who brought it."""
-        held = [Held("cuda", "13", "/x/libcudart.so.13 is loaded")]
+        held = [LoadedValue("cuda", "13", "/x/libcudart.so.13 is loaded")]
         assert judge(SPAM[0], DRIVER_12, held).reasons == (
             "is for CUDA 12, but this process has CUDA 13: /x/libcudart.so.13 is loaded",
         )
@@ -190,7 +190,7 @@ class TestReasons:
 
     def test_what_is_mixed_already(self) -> None:
         """A process with two majors takes either."""
-        held = [Held("cuda", "13", "torch"), Held("cuda", "12", "cupy")]
+        held = [LoadedValue("cuda", "13", "torch"), LoadedValue("cuda", "12", "cupy")]
         assert judge(SPAM[0], DRIVER_12, held).fits
         assert not judge(SPAM[1], DRIVER_12, held).fits
 
@@ -284,7 +284,7 @@ class TestAllGroups:
         """What others want in great numbers does not push out what is imported now."""
         wire = [Feature(name, "wire") for name in names]
 
-        def one(group: str, value: int) -> Judged:
+        def one(group: str, value: int) -> Judgement:
             asked = [f"{feature} :: {value}" for feature in wire]
             return judge(implementation(f"{group}-i{value}", *asked), {}, (), wire)
 
@@ -304,7 +304,7 @@ class TestAllGroups:
 
 
 @st.composite
-def _offers(draw: st.DrawFn) -> list[Judged]:
+def _offers(draw: st.DrawFn) -> list[Judgement]:
     found = []
     for group in "abc"[: draw(st.integers(1, 3))]:
         for number in range(draw(st.integers(1, 3))):
@@ -313,13 +313,13 @@ def _offers(draw: st.DrawFn) -> list[Judged]:
                 for dimension in draw(st.sets(st.sampled_from(["cuda", "mpi"])))
             }
             one = implementation(f"{group}-{number}")
-            found.append(Judged(one, (), (0, (9,), one.name), claims))
+            found.append(Judgement(one, (), (0, (9,), one.name), claims))
     return found
 
 
 @pytest.mark.integration
 @given(_offers(), st.sampled_from("abd"), st.randoms())
-def test_no_plan_is_better(offers: list[Judged], asked: str, chance: Random) -> None:
+def test_no_plan_is_better(offers: list[Judgement], asked: str, chance: Random) -> None:
     """As a search of all sets of implementations; the order of files does not matter."""
     made = plan(offers, asked=asked)
     turned = list(offers)
@@ -328,12 +328,12 @@ def test_no_plan_is_better(offers: list[Judged], asked: str, chance: Random) -> 
     for one in made.chosen.values():
         assert all(made.agreed[dimension] in values for dimension, values in one.claims.items())
 
-    def score(taken: Sequence[Judged]) -> tuple[bool, int, int]:
+    def score(taken: Sequence[Judgement]) -> tuple[bool, int, int]:
         groups = {one.implementation.group for one in taken}
         steps = sum(int(one.implementation.name) for one in taken)
         return asked not in groups, -len(taken), steps
 
-    def goes_together(taken: Sequence[Judged]) -> bool:
+    def goes_together(taken: Sequence[Judgement]) -> bool:
         sets = [[set(c.claims[d]) for c in taken if d in c.claims] for d in ("cuda", "mpi")]
         return all(not each or set.intersection(*each) for each in sets)
 

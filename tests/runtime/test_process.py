@@ -15,7 +15,7 @@ from wheelfit.testing.drivers import FakeDriver, add_nvidia_gpu
 from wheelfit_runtime.loader.process import held_by, look, visible, without_initialising
 from wheelfit_runtime.platforms.probes.mapped_libraries import MappedFile
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaGpu
-from wheelfit_runtime.platforms.system_view import Surroundings, architecture_of_this_process
+from wheelfit_runtime.platforms.system_view import SystemView, architecture_of_this_process
 
 H100 = NvidiaGpu(0, "H100", Capability(9, 0), "GPU-aaaa")
 H100_TOO = NvidiaGpu(1, "H100", Capability(9, 0), "GPU-abbb")
@@ -23,9 +23,9 @@ T4 = NvidiaGpu(2, "T4", Capability(7, 5), "GPU-cccc")
 
 _ASK = """
 import json, os, sys
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 from wheelfit_runtime.loader.process import without_initialising
-found = without_initialising(Surroundings(root=sys.argv[1]), devices=bool(sys.argv[2:]))
+found = without_initialising(SystemView(root=sys.argv[1]), devices=bool(sys.argv[2:]))
 ready, go = os.pipe()
 child = os.fork()
 if not child:
@@ -120,13 +120,13 @@ class TestDriver:
         """P-99: a container that was not given the libraries."""
         (tmp_path / "dev").mkdir()
         (tmp_path / "dev/nvidiactl").touch()
-        found = without_initialising(Surroundings(root=str(tmp_path), environ={}))
+        found = without_initialising(SystemView(root=str(tmp_path), environ={}))
         assert "NVIDIA Container Toolkit" in found.problem
 
 
 def test_no_sign(tmp_path: Path) -> None:
     """Where nothing tells of NVIDIA, nothing is asked."""
-    found = look(["nvidia", "acme"], Surroundings(root=str(tmp_path), environ={}, system="Linux"))
+    found = look(["nvidia", "acme"], SystemView(root=str(tmp_path), environ={}, system="Linux"))
     assert set(found.detections) == {"nvidia"}
     assert found.detections["nvidia"].warnings == (
         "there is no sign of an NVIDIA GPU or driver here",
@@ -139,7 +139,7 @@ def test_overrides_replace_looking(tmp_path: Path) -> None:
         "WHEELFIT_OVERRIDE_NVIDIA_CUDA_VERSION_LOWER_BOUND": "12.4,12.0",
         "WHEELFIT_OVERRIDE_X86_64_LEVEL": "v2,v1",
     }
-    found = look(["nvidia", "x86_64"], Surroundings(root=str(tmp_path), environ=environ))
+    found = look(["nvidia", "x86_64"], SystemView(root=str(tmp_path), environ=environ))
     features = {
         (name, feature.name): feature.values
         for name, detection in found.detections.items()
@@ -199,11 +199,11 @@ _FROZEN = """
 import json, os, sys
 sys.frozen = True
 sys.executable = sys.argv[2]
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 from wheelfit_runtime.loader.process import surroundings_of, without_initialising
 here = surroundings_of(os.environ)
 assert here.interpreter is None
-found = without_initialising(Surroundings(root=sys.argv[1]), devices=True)
+found = without_initialising(SystemView(root=sys.argv[1]), devices=True)
 print(json.dumps([os.getpid(), found.cuda_version, len(found.gpus), found.problem]))
 """
 
@@ -239,7 +239,7 @@ def test_a_frozen_application(tmp_path: Path, fake_driver: FakeDriver) -> None:
 
 _JUDGE = """
 import json, sys
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 from wheelfit_runtime.loader.declarations import Feature, Implementation, Property
 from wheelfit_runtime.loader.planning import judge
 from wheelfit_runtime.loader.process import look
@@ -250,7 +250,7 @@ def needs(name, bound):
 
 answer = []
 for devices, environ in json.loads(sys.argv[2]):
-    here = Surroundings(root=sys.argv[1], environ=environ)
+    here = SystemView(root=sys.argv[1], environ=environ)
     found = look(["nvidia"], here, devices=devices).detections
     both = [judge(needs(*one), found).reasons for one in (("cu13", "13.0"), ("cu12", "12.0"))]
     answer.append(both)

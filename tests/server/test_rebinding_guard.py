@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from wheelfit.server.messages import Request
-from wheelfit.server.rebinding_guard import Names, host_name, is_near, is_of_foreign_page
+from wheelfit.server.rebinding_guard import HostNames, host_name, is_near, is_of_foreign_page
 
 NEAR = "http://127.0.0.1:8942"
 PUBLIC = "https://wheels.example.org"
@@ -58,7 +58,7 @@ def test_pages_of_others(
 
 def test_names_are_remembered_as_they_are() -> None:
     """A name is known in any case, with and without port, dot and brackets; others are not."""
-    names = Names(["Wheels.Example.org", "[2001:db8::1]", "2001:db8::2"])
+    names = HostNames(["Wheels.Example.org", "[2001:db8::1]", "2001:db8::2"])
     for host, known in (
         ("wheels.example.ORG:443", True),
         ("wheels.example.org.", True),
@@ -111,7 +111,7 @@ def test_hosts_that_may_be_named(text: str) -> None:
     """Names and addresses, with or without brackets, and requests for them are answered."""
     name = text if text.startswith("[") or ":" not in text else f"[{text}]"
     request = Request("GET", "/", headers={"host": f"{name.lower()}:8942"})
-    assert Names([host_name(text)]).refusal(request) is None
+    assert HostNames([host_name(text)]).refusal(request) is None
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from io import RawIOBase
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
-from wheelfit.core.bridges import Family, Member
+from wheelfit.core.bridges import BridgeFamily, FamilyMember
 from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.filename import WheelFilename, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
@@ -51,7 +51,7 @@ _MAJOR = re.compile(
 class Report:
     """Say what was found of a family."""
 
-    family: Family
+    family: BridgeFamily
     newest: dict[NormalizedName, Version] = field(default_factory=dict)
     """Of each member the newest final release."""
     uploaded: dict[NormalizedName, datetime | None] = field(default_factory=dict)
@@ -72,7 +72,7 @@ def open_registry() -> MemoizedRepository:
     return open_sources(settings, cache_folder=None, environ=os.environ)
 
 
-def examine(family: Family, sources: Repository) -> Report:
+def examine(family: BridgeFamily, sources: Repository) -> Report:
     """Find everything in which a family is not as its file says.
 
     :param family: of names, not of indexes.
@@ -140,7 +140,7 @@ def _typical(wheels: Sequence[tuple[WheelFilename, File]]) -> tuple[WheelFilenam
     return max(wheels, key=rank)
 
 
-def _contradictions(member: Member, core: CoreMetadata) -> Iterator[str]:
+def _contradictions(member: FamilyMember, core: CoreMetadata) -> Iterator[str]:
     """Yield what a member needs that its rule does not go with."""
     bounds = member.when.values("nvidia", "cuda_version_lower_bound")
     needed = {
@@ -209,7 +209,7 @@ def _files(file: File) -> set[str]:
 
 
 def examine_all(
-    families: Sequence[Family], sources: Repository, told: Callable[[Report], None]
+    families: Sequence[BridgeFamily], sources: Repository, told: Callable[[Report], None]
 ) -> list[Report]:
     """Examine families, several at a time.
 

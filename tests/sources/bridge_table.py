@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from wheelfit.core.bridges import Family, Member
+from wheelfit.core.bridges import BridgeFamily, FamilyMember
 from wheelfit.sources.bridges.catalogue import shipped, shipped_names
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "bridges.md"
@@ -32,7 +32,7 @@ def _lines() -> Iterator[str]:
         yield f"| {name} | {members} | [{family.checked}]({family.source}) |"
 
 
-def _member(family: Family, member: Member) -> str:
+def _member(family: BridgeFamily, member: FamilyMember) -> str:
     where = f"index `{member.index}`" if family.is_of_indexes else f"`{member.distribution}`"
     releases = f" {member.versions}" if str(member.versions) else ""
     conditions = ", ".join(

@@ -11,7 +11,7 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.sources.bridges.catalogue import Shelf
+from wheelfit.sources.bridges.catalogue import BridgeCatalogue
 from wheelfit.sources.bridges.repository import BridgedRepository
 from wheelfit.sources.merged import Pool
 from wheelfit.sources.page import File, ProjectPage
@@ -38,7 +38,7 @@ def repository() -> FakeRepository:
 
 def bridged(repository: FakeRepository, *families: str) -> BridgedRepository:
     """Return the repository with some families."""
-    return BridgedRepository(repository, Shelf(families))
+    return BridgedRepository(repository, BridgeCatalogue(families))
 
 
 def page(repository: BridgedRepository, name: str) -> ProjectPage:
@@ -98,7 +98,9 @@ class TestPages:
         assert names(found) == ["xgboost-3.4.1-py3-none-manylinux_2_28_x86_64.whl"]
         assert repository.asked == ["project xgboost"]
         assert (
-            BridgedRepository(repository, Shelf(defaults=False)).project(canonicalize_name("nix"))
+            BridgedRepository(repository, BridgeCatalogue(defaults=False)).project(
+                canonicalize_name("nix")
+            )
             is None
         )
 
@@ -118,7 +120,7 @@ class TestPages:
         own = FakeRepository(name="company", base="https://company.invalid/")
         own.add_wheel("onnxruntime-9-py3-none-any.whl")
         repository.add_wheel("onnxruntime_gpu-1.31.1-cp313-cp313-manylinux_2_28_x86_64.whl")
-        found = page(BridgedRepository(Pool([own, repository]), Shelf()), "onnxruntime")
+        found = page(BridgedRepository(Pool([own, repository]), BridgeCatalogue()), "onnxruntime")
         assert names(found) == ["onnxruntime-9-py3-none-any.whl"]
         assert found.bridge is None
 
@@ -203,22 +205,22 @@ class TestShelf:
     def test_that_is_none(self, text: str) -> None:
         """What is no family, or has no indexes, is refused."""
         with pytest.raises(UserError):
-            Shelf([text])
+            BridgeCatalogue([text])
 
     def test_spelling(self) -> None:
         """A name may be spelled in any way."""
-        family = Shelf(["RAPIDS_SingleCell"]).of(canonicalize_name("rapids-singlecell"))
+        family = BridgeCatalogue(["RAPIDS_SingleCell"]).of(canonicalize_name("rapids-singlecell"))
         assert family is not None
 
     def test_projects_of_indexes(self) -> None:
         """A family of indexes stands for all of its projects."""
-        shelf = Shelf(["pytorch@https://mirror.example/whl/"])
+        shelf = BridgeCatalogue(["pytorch@https://mirror.example/whl/"])
         assert shelf.of(canonicalize_name("torchvision")) is not None
         assert shelf.of(canonicalize_name("pytorch")) is None
         assert shelf.bases == {"pytorch": "https://mirror.example/whl"}
 
     def test_all_known(self) -> None:
         """``all-known`` are the families of names."""
-        shelf = Shelf(["all-known"])
+        shelf = BridgeCatalogue(["all-known"])
         assert shelf.of(canonicalize_name("cudf")) is not None
         assert shelf.of(canonicalize_name("torch")) is None

@@ -16,8 +16,8 @@ from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import add_member, build_large_wheel, build_wheel, release_document
 from wheelfit.wheels.remote import (
     Extent,
-    Part,
     RangeUnsupported,
+    RemotePart,
     Span,
     Suffix,
     announced_extent,
@@ -50,14 +50,14 @@ def read(index: RecordingIndex, path: Path, names: Iterable[str] = BOTH) -> dict
     """Read members over HTTP."""
     url = index.file_url(path.name)
 
-    def fetch(asked: Range) -> Part:
+    def fetch(asked: Range) -> RemotePart:
         connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)
         try:
             connection.request("GET", urlsplit(url).path, headers={"Range": asked.header})
             response = connection.getresponse()
             headers = {name.lower(): value for name, value in response.getheaders()}
             extent = announced_extent(asked, response.status, headers, where=url)
-            return Part(extent, response.read())
+            return RemotePart(extent, response.read())
         finally:
             connection.close()
 
@@ -68,12 +68,12 @@ def read_file(data: bytes, names: Iterable[str] = BOTH) -> tuple[dict[str, bytes
     """Read members of a wheel in memory; also return the number of requests."""
     count = 0
 
-    def fetch(asked: Range) -> Part:
+    def fetch(asked: Range) -> RemotePart:
         nonlocal count
         count += 1
         start = max(0, len(data) - asked.length) if isinstance(asked, Suffix) else asked.start
         stop = len(data) if isinstance(asked, Suffix) else min(asked.stop, len(data))
-        return Part(Extent(start, stop, len(data)), data[start:stop])
+        return RemotePart(Extent(start, stop, len(data)), data[start:stop])
 
     return read_members(fetch, names, filename=WHEEL, where="some.whl"), count
 
@@ -200,8 +200,8 @@ class TestServers:
     def test_short_body(self) -> None:
         """A part with fewer bytes than announced is refused."""
 
-        def fetch(_: Range) -> Part:
-            return Part(Extent(0, 100, 100), b"x" * 99)
+        def fetch(_: Range) -> RemotePart:
+            return RemotePart(Extent(0, 100, 100), b"x" * 99)
 
         with pytest.raises(UnexpectedStatus, match="99"):
             read_members(fetch, BOTH, filename=WHEEL, where="some.whl")
@@ -210,11 +210,11 @@ class TestServers:
         """A part from elsewhere is refused, and does not lead to endless asking."""
         data = build_like_torch()
 
-        def fetch(asked: Range) -> Part:
+        def fetch(asked: Range) -> RemotePart:
             if isinstance(asked, Suffix):
                 start = len(data) - asked.length
-                return Part(Extent(start, len(data), len(data)), data[start:])
-            return Part(Extent(0, 10, len(data)), data[:10])
+                return RemotePart(Extent(start, len(data), len(data)), data[start:])
+            return RemotePart(Extent(0, 10, len(data)), data[:10])
 
         with pytest.raises(UnexpectedStatus, match="other bytes"):
             read_members(fetch, BOTH, filename=WHEEL, where="some.whl")

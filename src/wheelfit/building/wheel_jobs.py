@@ -92,7 +92,7 @@ class WheelJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class WheelJobResult:
     """The result of a job on one wheel; can be pickled."""
 
     source: Path
@@ -110,7 +110,7 @@ class Done:
     """Whether a wheel was written."""
 
 
-def do_job(job: WheelJob) -> Done:
+def do_job(job: WheelJob) -> WheelJobResult:
     """Do what is to be done to one wheel.
 
     :return: what became of it.
@@ -124,13 +124,13 @@ def do_job(job: WheelJob) -> Done:
         if job.copy_unchanged and job.folder.absolute() != job.source.parent.absolute():
             path = job.folder / job.source.name
             copy_wheel(job.source, path, overwrite=job.writing.overwrite, sync=job.writing.sync)
-            return Done(job.source, path, ("it is copied as it is",), layout=layout)
-        return Done(job.source, path, layout=layout, is_new=False)
+            return WheelJobResult(job.source, path, ("it is copied as it is",), layout=layout)
+        return WheelJobResult(job.source, path, layout=layout, is_new=False)
     verified = job.writing.verify_content
     if verified is None:
         verified = not any(text.endswith(UNVERIFIED) for text in notes)
     notes += [f"lost: {text}" for text in lost]
-    return Done(job.source, path, tuple(notes), verified, layout, lost)
+    return WheelJobResult(job.source, path, tuple(notes), verified, layout, lost)
 
 
 def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, Converted | None]:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from wheelfit.building.publishing.refusals import UNTESTED_WHEEL
-from wheelfit.checking.findings import Place
+from wheelfit.checking.findings import CheckedFile
 from wheelfit.core import strict_json
 from wheelfit.wheels.atomic_write import write_file
 from wheelfit_runtime.errors import FileProblem
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from wheelfit.building.publishing.release_files import Outgoing
+    from wheelfit.building.publishing.release_files import OutgoingFile
     from wheelfit.checking.findings import Finding
 
 FOLDER = ".wheelfit-tests"
@@ -126,7 +126,7 @@ def write_results(folder: Path, results: Sequence[WheelResult]) -> None:
     write_file(folder / FOLDER / _RECORD, text.encode())
 
 
-def untested_findings(files: Iterable[Outgoing]) -> Iterator[Finding]:
+def untested_findings(files: Iterable[OutgoingFile]) -> Iterator[Finding]:
     """Find variants without passing tests, and any wheel with failed ones.
 
     Only where a record lies beside a wheel: of a project that never ran `wheelfit test`, no tests
@@ -144,9 +144,9 @@ def untested_findings(files: Iterable[Outgoing]) -> Iterator[Finding]:
             continue
         result = record.get(one.sha256)
         if result is not None and result.state == "failed":
-            yield Place(str(one.path)).found(UNTESTED_WHEEL, "its tests failed")
+            yield CheckedFile(str(one.path)).found(UNTESTED_WHEEL, "its tests failed")
         elif one.label is not None and not (result and result.is_proof):
-            yield Place(str(one.path)).found(UNTESTED_WHEEL, _why(result))
+            yield CheckedFile(str(one.path)).found(UNTESTED_WHEEL, _why(result))
 
 
 def _why(result: RecordedResult | None) -> str:

@@ -103,7 +103,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CheckedFile:
     """The file that is checked, for the place of findings."""
 
     where: str
@@ -111,7 +111,7 @@ class Place:
     member: str = ""
     """The file inside a wheel."""
 
-    def inside(self, member: str) -> Place:
+    def inside(self, member: str) -> CheckedFile:
         """Return a file inside this wheel."""
         return replace(self, member=member)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Count, Place, Report, Unchecked
+from wheelfit.checking.findings import CheckedFile, Count, Report, Unchecked
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces
 from wheelfit.core.labels import NULL
 from wheelfit.core.properties import PropertySet
@@ -48,7 +48,7 @@ _LOOKED = (Status.SUPPORTED, Status.NOTHING, Status.DISABLED)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class FitVerdict:
     """The verdict on one installed variant."""
 
     variant: InstalledVariant
@@ -76,7 +76,7 @@ def judge_installed(
     variants: Iterable[InstalledVariant],
     versions: Mapping[NormalizedName, Version],
     ask: Ask,
-) -> Iterator[Judged]:
+) -> Iterator[FitVerdict]:
     """Judge installed variants by the machine and by what else is installed.
 
     :param ask: from a document, the namespaces of interest and the versions that are known
@@ -85,11 +85,11 @@ def judge_installed(
     known = KnownVersions({name: KnownVersion(version) for name, version in versions.items()})
     for variant in variants:
         if variant.label == NULL:
-            yield Judged(variant)  # which needs nothing
+            yield FitVerdict(variant)  # which needs nothing
             continue
         if variant.document is None or variant.label not in variant.document.variants:
             reason = f"the variant.json of {variant} is missing or cannot be understood"
-            yield Judged(variant, (), Unchecked(variant.where, "invalid-document", reason))
+            yield FitVerdict(variant, (), Unchecked(variant.where, "invalid-document", reason))
             continue
         support = ask(variant.document, namespaces_used([variant.properties]), known)
         unknown = [
@@ -103,13 +103,13 @@ def judge_installed(
             hint = "`wheelfit probe` says why"
             unchecked = Unchecked(variant.where, "unknown-namespace", reason, hint)
         refusals = _refusals(variant, variant.document, support, frozenset(unknown))
-        yield Judged(variant, tuple(refusals), unchecked)
+        yield FitVerdict(variant, tuple(refusals), unchecked)
 
 
-def report_on(judged: Sequence[Judged]) -> Report:
+def report_on(judged: Sequence[FitVerdict]) -> Report:
     """Return what was found out about installed variants as a report."""
     findings = [
-        Place(one.variant.where).found(check, f"{one.variant}: {reason}")
+        CheckedFile(one.variant.where).found(check, f"{one.variant}: {reason}")
         for one in judged
         for check, reason in one.refusals
     ]

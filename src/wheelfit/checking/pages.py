@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import parse_sdist_filename
 
 from wheelfit.checking import checks, tool_profiles
-from wheelfit.checking.findings import Place
+from wheelfit.checking.findings import CheckedFile
 from wheelfit.checking.wheels.wheel import filename_findings
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Listed:
+class ListedRelease:
     """The files that a page lists of one release."""
 
     wheels: list[tuple[File, WheelFilename]] = field(default_factory=list)
@@ -48,21 +48,21 @@ class Listed:
         return bool(self.index_files) or any(name.is_variant for _, name in self.wheels)
 
 
-def sort_files(files: Iterable[File]) -> dict[Release, Listed]:
+def sort_files(files: Iterable[File]) -> dict[Release, ListedRelease]:
     """Sort files by release; what is no wheel, index file or source distribution is left out."""
-    releases: dict[Release, Listed] = {}
+    releases: dict[Release, ListedRelease] = {}
     for file in files:
         if file.filename.endswith(".whl"):
             try:
                 name = parse_wheel_filename(file.filename)
             except InvalidFilename:
                 continue
-            release = releases.setdefault((name.name, name.version), Listed())
+            release = releases.setdefault((name.name, name.version), ListedRelease())
             release.wheels.append((file, name))
         elif (index := parse_index_file_name(file.filename)) is not None:
-            releases.setdefault(index, Listed()).index_files.append(file)
+            releases.setdefault(index, ListedRelease()).index_files.append(file)
         elif (source := sdist_release(file.filename)) is not None:
-            releases.setdefault(source, Listed()).has_source = True
+            releases.setdefault(source, ListedRelease()).has_source = True
     return dict(sorted(releases.items()))
 
 
@@ -86,12 +86,12 @@ def check_listing(
 ) -> Iterator[Finding]:
     """Check the entries of a page."""
     files = list(files)
-    page = Place(where)
+    page = CheckedFile(where)
     for note in notes:
         yield page.found(checks.STRANGE_ENTRY, note)
     yield from tool_profiles.about_files(files, page, profiles)
     for file in files:
-        place = Place(called(file))
+        place = CheckedFile(called(file))
         if file.filename.endswith(".whl"):
             try:
                 name = parse_wheel_filename(file.filename)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from wheelfit.checking import checks
 from wheelfit.checking.documents.document import check_variant_document
 from wheelfit.checking.documents.line_numbers import with_lines
-from wheelfit.checking.findings import Place, Severity, first_of, some_of
+from wheelfit.checking.findings import CheckedFile, Severity, first_of, some_of
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.checking.wheels.dependencies import Declared, undeclared_findings
 from wheelfit.core.filename import index_file_name
@@ -83,7 +83,7 @@ def check_index_file(
     profiles: frozenset[Profile] = frozenset(),
 ) -> tuple[list[Finding], IndexFacts]:
     """Check an index file by itself."""
-    place = Place(where)
+    place = CheckedFile(where)
     findings, document = check_variant_document(data, place, profiles=profiles)
     if Profile.PYPI in profiles:
         findings.append(place.found(checks.PYPI_INDEX_FILE, "it is a -variants.json file"))
@@ -124,16 +124,16 @@ def _spelling(release: ReleaseFacts, profiles: frozenset[Profile]) -> Iterator[F
     for index in release.index_files:
         if index.filename != expected:
             fault = f"it should be named {expected}"
-            yield Place(index.where).found(checks.MISSPELT_INDEX_FILE, fault)
+            yield CheckedFile(index.where).found(checks.MISSPELT_INDEX_FILE, fault)
             if Profile.UV in profiles:
-                yield Place(index.where).found(checks.UV_INDEX_FILE, fault)
+                yield CheckedFile(index.where).found(checks.UV_INDEX_FILE, fault)
     if len(release.index_files) > 1:
         good = [one for one in release.index_files if one.filename in spellings]
         cost = "the one spelled like the wheels wins" if len(good) == 1 else "none of them counts"
         for index in release.index_files:
             others = sorted(one.filename for one in release.index_files if one.where != index.where)
             if others:
-                yield Place(index.where).found(
+                yield CheckedFile(index.where).found(
                     checks.DUPLICATE_INDEX_FILE,
                     f"{release.name} {release.version} also has {', '.join(others)}; {cost}",
                 )
@@ -146,17 +146,17 @@ def _completeness(release: ReleaseFacts, profiles: frozenset[Profile]) -> Iterat
     what = f"{release.name} {release.version}"
     count = f"{len(variants)} variant wheel{'s' if len(variants) > 1 else ''}"
     if len(variants) == len(release.wheels) and not release.has_source:
-        yield Place(release.where).found(
+        yield CheckedFile(release.where).found(
             checks.NO_PLAIN_WHEEL, f"{what} has {count} and no plain wheel"
         )
     if not release.index_files:
-        yield Place(release.where).found(
+        yield CheckedFile(release.where).found(
             checks.NO_INDEX_FILE,
             f"{what} has {count} and no {index_file_name(release.name, release.version)}",
             severity=Severity.ERROR if release.is_listed else None,
         )
         if Profile.UV in profiles:
-            yield Place(release.where).found(
+            yield CheckedFile(release.where).found(
                 checks.UV_INDEX_FILE, f"{what} has none, and uv does not look into the wheels"
             )
 
@@ -169,7 +169,7 @@ def _python_versions(release: ReleaseFacts) -> Iterator[Finding]:
     for wheel in known:
         own = str(wheel.core.requires_python or "") if wheel.core else usual
         if own != usual and wheel.filename.label is not None:
-            yield Place(wheel.where, "METADATA").found(
+            yield CheckedFile(wheel.where, "METADATA").found(
                 checks.UV_PYTHON,
                 f"it wants Python {own or 'of any version'}, others {usual or 'do not say'}",
             )
@@ -199,20 +199,20 @@ def _against_index(
                 continue  # that was found, with the reason
             reason = disagreement(wheel.document, document, label)
             if reason is not None:
-                yield Place(wheel.where, "variant.json").found(
+                yield CheckedFile(wheel.where, "variant.json").found(
                     checks.CLAIMS_DISAGREE,
                     f"{reason} ({index.filename})",
                     path=path_of("variants", label),
                 )
     if release.wheels and release.is_whole:
         for missing in sorted(listed - by_label.keys() - {NULL}):
-            yield Place(index.where).found(
+            yield CheckedFile(index.where).found(
                 checks.LABEL_WITHOUT_WHEEL,
                 f"no wheel has the label {missing}",
                 path=path_of("variants", missing),
             )
         if NULL in listed and NULL not in by_label:
-            yield Place(index.where).found(
+            yield CheckedFile(index.where).found(
                 checks.LABEL_WITHOUT_WHEEL,
                 "no wheel has the label null",
                 path=path_of("variants", NULL),
@@ -224,11 +224,11 @@ def _unlisted(
     wheel: WheelFacts, label: Label, index: IndexFacts, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
     if label != NULL:  # which means the same without an entry (F-26)
-        yield Place(wheel.where).found(
+        yield CheckedFile(wheel.where).found(
             checks.LABEL_NOT_IN_INDEX, f"the label {label} is not in {index.filename}"
         )
     elif Profile.UV in profiles:
-        yield Place(wheel.where).found(checks.UV_NULL, f"null is not in {index.filename}")
+        yield CheckedFile(wheel.where).found(checks.UV_NULL, f"null is not in {index.filename}")
 
 
 def _among_wheels(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[Finding]:
@@ -253,7 +253,7 @@ def _among_wheels(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Itera
         about_index = {one.first, one.second} & {where for where, _ in given}
         if one.path in broken or (about_index and one.path in labels):
             continue
-        yield Place(one.second, "variant.json" if one.second in members else "").found(
+        yield CheckedFile(one.second, "variant.json" if one.second in members else "").found(
             checks.INCONSISTENT_WHEELS,
             _difference(one.steps, (one.first, said[one.first]), (one.second, said[one.second])),
             path=one.path,
@@ -280,7 +280,7 @@ def _shared_libraries(release: ReleaseFacts) -> Iterator[Finding]:
         f"{release.name} {release.version} has {size_in_words(size)} of the same libraries in "
         f"{names}: {first_of([library.path for library in largest], 3)}"
     )
-    yield Place(release.where).found(checks.DUPLICATE_LIBRARY, message)
+    yield CheckedFile(release.where).found(checks.DUPLICATE_LIBRARY, message)
 
 
 def _markers(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[Finding]:
@@ -291,7 +291,9 @@ def _markers(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[F
     declared = Declared.by(document for document in documents if document is not None)
     for wheel in release.wheels:
         if wheel.core is not None:
-            yield from undeclared_findings(wheel.core, declared, Place(wheel.where, "METADATA"))
+            yield from undeclared_findings(
+                wheel.core, declared, CheckedFile(wheel.where, "METADATA")
+            )
 
 
 def check_snapshots(index_files: Iterable[IndexFacts]) -> list[Finding]:
@@ -306,7 +308,9 @@ def check_snapshots(index_files: Iterable[IndexFacts]) -> list[Finding]:
         for found in contradictions(pair):
             message = _difference(found.steps, pair[0], pair[1])
             findings.append(
-                Place(new.where).found(checks.CHANGED_BETWEEN_SNAPSHOTS, message, path=found.path)
+                CheckedFile(new.where).found(
+                    checks.CHANGED_BETWEEN_SNAPSHOTS, message, path=found.path
+                )
             )
     return _numbered(findings, usable)
 
@@ -367,11 +371,11 @@ def wrong_hash(error: IntegrityError, where: str) -> Finding:
     :param where: the file, or its URL without credentials.
     """
     words = f"{error.message}: {error.note}" if error.note else error.message
-    return Place(where).found(checks.WRONG_HASH, " ".join(words.split()))
+    return CheckedFile(where).found(checks.WRONG_HASH, " ".join(words.split()))
 
 
 def closed_finding(release: ReleaseFacts) -> Finding:
     """Return that the public registry takes no more files for a release (B-53)."""
-    return Place(release.where).found(
+    return CheckedFile(release.where).found(
         checks.PYPI_CLOSED_RELEASE, f"{release.name} {release.version} is older than 14 days"
     )

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Place
+from wheelfit.checking.findings import CheckedFile
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit.core.requirements import parse_requirement
@@ -56,7 +56,7 @@ _DEFAULTS = {row.package: row.endpoints for row in EMULATED_PLUGINS}
 
 
 def about_document(
-    document: VariantDocument, place: Place, profiles: frozenset[Profile]
+    document: VariantDocument, place: CheckedFile, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
     """Yield what a tool will not do with a document."""
     if Profile.UV not in profiles:
@@ -85,7 +85,7 @@ def about_document(
 
 
 def _uv_provider(
-    namespace: str, provider: PluginProvider, place: Place, path: str
+    namespace: str, provider: PluginProvider, place: CheckedFile, path: str
 ) -> Iterator[Finding]:
     package, version, endpoint = _UV[namespace]
     wanted = f'write "requires": ["{package}>={version},<1"]'
@@ -132,7 +132,7 @@ _UV_DRIVERS = (11, 15)
 
 def uv_reads(document: VariantDocument) -> bool:
     """Return whether uv's preview reads a document; if not it drops the whole release (F-150)."""
-    place = Place("")
+    place = CheckedFile("")
     found = about_document(document, place, frozenset([Profile.UV]))
     return not any(one.code == checks.UV_SCHEMA.code for one in found)
 
@@ -157,7 +157,7 @@ def _is_asked_by_uv(namespace: str, document: VariantDocument) -> bool:
         case StaticProvider():
             return True
         case PluginProvider() as provider if namespace in _UV:
-            return not any(_uv_provider(namespace, provider, Place(""), ""))
+            return not any(_uv_provider(namespace, provider, CheckedFile(""), ""))
     return False
 
 
@@ -200,7 +200,7 @@ _OPEN_FOR = timedelta(days=14)
 
 
 def about_wheel(
-    filename: WheelFilename, size: int | None, place: Place, profiles: frozenset[Profile]
+    filename: WheelFilename, size: int | None, place: CheckedFile, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
     """Yield what the registry minds about a wheel by its name and size (B-53).
 
@@ -220,7 +220,7 @@ def about_wheel(
 
 
 def about_files(
-    files: Iterable[File], place: Place, profiles: frozenset[Profile]
+    files: Iterable[File], place: CheckedFile, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
     """Yield what the registry minds about all files of a project together (B-53)."""
     if Profile.PYPI not in profiles:

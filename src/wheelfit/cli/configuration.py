@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.cli.options.option import PREFIX, ProjectMay
-from wheelfit.cli.options.values import Place, unknown_setting
+from wheelfit.cli.options.values import ValuePlace, unknown_setting
 from wheelfit.operations.user_folders import (
     VARIABLE,
     configuration_file,
@@ -41,7 +41,7 @@ _LARGEST = 1 << 20
 """Bytes of the longest file."""
 
 
-class Origin(NamedTuple):
+class SettingOrigin(NamedTuple):
     """Say who set something."""
 
     layer: str
@@ -60,7 +60,7 @@ class Layer:
     name: str
     place: str
     """The file; empty for variables."""
-    said: Mapping[str, tuple[Any, Origin]] = field(default_factory=dict)
+    said: Mapping[str, tuple[Any, SettingOrigin]] = field(default_factory=dict)
     """Values by key, with where each stands."""
     exists: bool = True
     """Whether the file is there."""
@@ -73,7 +73,7 @@ class Effective(NamedTuple):
 
     value: Any
     """What commands see; None: nobody said anything."""
-    parts: tuple[tuple[Origin, Any], ...] = ()
+    parts: tuple[tuple[SettingOrigin, Any], ...] = ()
     """Who said what of it, the one that counts most first."""
 
 
@@ -89,13 +89,15 @@ class Configuration(NamedTuple):
         :param given: what the command line says; None: nothing.
         """
         if not any(key in layer.said for layer in self.layers):
-            return Effective(given, () if given is None else ((Origin("command line"), given),))
+            return Effective(
+                given, () if given is None else ((SettingOrigin("command line"), given),)
+            )
         from wheelfit.cli.options.settings import SETTINGS
 
         setting = SETTINGS[key]
         kind = setting.kind
         value: Any = None
-        parts: tuple[tuple[Origin, Any], ...] = ()
+        parts: tuple[tuple[SettingOrigin, Any], ...] = ()
         for layer in reversed(self.layers):
             if key not in layer.said:
                 continue
@@ -109,7 +111,7 @@ class Configuration(NamedTuple):
             parts = ((origin, said), *(parts if kind.is_list else ()))
         if given is not None:
             value = given if value is None else kind.join(given, value)
-            parts = ((Origin("command line"), given), *(parts if kind.is_list else ()))
+            parts = ((SettingOrigin("command line"), given), *(parts if kind.is_list else ()))
         return Effective(value, parts)
 
 
@@ -171,14 +173,14 @@ def read_variables(environ: Mapping[str, str]) -> Layer:
     :param environ: the environment of the process.
     :raises InvalidConfiguration: a value is of the wrong kind.
     """
-    said: dict[str, tuple[Any, Origin]] = {}
+    said: dict[str, tuple[Any, SettingOrigin]] = {}
     for name in filter(_may_be_setting, environ):
         from wheelfit.cli.options.settings import SETTINGS
 
         option, text = SETTINGS.get(_key_of(name)), environ[name]
         if option is not None and option.variable and text.strip():
-            value = option.kind.parse(option.key, text, Place(name))
-            said[option.key] = (value, Origin("variable", name))
+            value = option.kind.parse(option.key, text, ValuePlace(name))
+            said[option.key] = (value, SettingOrigin("variable", name))
     return Layer("variable", "", said)
 
 
@@ -293,7 +295,7 @@ def read_uv_indexes(path: Path) -> Layer:
             and isinstance(row.get("url"), str)
             and row.get("format") != "flat"
         ],
-        Place(place(("index",)), place),
+        ValuePlace(place(("index",)), place),
     )
     sources = table.get("sources", {}) if isinstance(table, dict) else {}
     pins = tuple(
@@ -301,16 +303,16 @@ def read_uv_indexes(path: Path) -> Layer:
             f"tool.uv.sources.{name}",
             name,
             {key: row[key] for key in ("index", "marker") if key in row},
-            Place(place(("sources", name))),
+            ValuePlace(place(("sources", name))),
         )
         for name, said in (sources.items() if isinstance(sources, dict) else ())
         for row in (said if isinstance(said, list) else [said])
         if isinstance(row, dict) and isinstance(row.get("index"), str)
     )
-    said: dict[str, tuple[Any, Origin]] = {}
+    said: dict[str, tuple[Any, SettingOrigin]] = {}
     for key, values in (("index", indexes), ("sources", pins)):
         if values:
-            said[key] = (values, Origin(PROJECT, f"{path}: tool.uv.{key}"))
+            said[key] = (values, SettingOrigin(PROJECT, f"{path}: tool.uv.{key}"))
     return Layer(PROJECT, "", said, is_bound=True)
 
 
@@ -347,7 +349,7 @@ def _parse(path: Path, data: bytes) -> Mapping[str, Any]:
     from wheelfit.core import strict_toml
 
     try:
-        return strict_toml.load(data, strict_toml.Limits(size=_LARGEST))
+        return strict_toml.load(data, strict_toml.TomlLimits(size=_LARGEST))
     except ValueError as error:
         raise InvalidConfiguration(
             f"the configuration file is not TOML: {error}", where=str(path)
@@ -368,7 +370,7 @@ def _said(
     above: tuple[str, ...],
     *,
     is_bound: bool,
-) -> dict[str, tuple[Any, Origin]]:
+) -> dict[str, tuple[Any, SettingOrigin]]:
     """Read key after key.
 
     :param table: the keys with their values.
@@ -392,7 +394,7 @@ def _said(
 
     said = {}
     for key, value in table.items():
-        at = Place(place((key,)), place)
+        at = ValuePlace(place((key,)), place)
         setting = SETTINGS.get(key)
         if setting is None:
             raise unknown_setting(key, SETTINGS, at)
@@ -404,11 +406,11 @@ def _said(
             )
         if is_bound and setting.project is ProjectMay.NOT_SET_IT:
             raise _not_allowed(setting, name, at)
-        said[key] = (setting.kind.read(key, value, at), Origin(name, at.where))
+        said[key] = (setting.kind.read(key, value, at), SettingOrigin(name, at.where))
     return said
 
 
-def _not_allowed(setting: Option, name: str, place: Place) -> InvalidConfiguration:
+def _not_allowed(setting: Option, name: str, place: ValuePlace) -> InvalidConfiguration:
     if name == PROJECT:
         either = f", or in {setting.variable}" if setting.kind.is_text else ""
         return InvalidConfiguration(

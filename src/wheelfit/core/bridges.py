@@ -36,7 +36,7 @@ _PLUGINS = {row.namespace: row for row in reversed(EMULATED_PLUGINS)}
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class FamilyMember:
     """A distribution of a family, with the machines that get it."""
 
     distribution: NormalizedName
@@ -59,14 +59,14 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class BridgeFamily:
     """A family of distributions that are presented as variants."""
 
     name: NormalizedName
     """What users ask for."""
     projects: tuple[NormalizedName, ...]
     """The projects it stands for: its own name, or of a family of indexes several."""
-    members: tuple[Member, ...]
+    members: tuple[FamilyMember, ...]
     """The best first."""
     source: str
     """Where the project says so: the address of a page."""
@@ -96,7 +96,7 @@ class Family:
         """Whether members differ in their index, and not in their names."""
         return bool(self.base)
 
-    def members_of(self, version: Version) -> tuple[Member, ...]:
+    def members_of(self, version: Version) -> tuple[FamilyMember, ...]:
         """Return the members whose rule holds for a release."""
         return tuple(
             member for member in self.members if member.versions.contains(version, prereleases=True)
@@ -119,16 +119,16 @@ class Family:
             return ""
         return f"by a bridge it is {member.index or member.distribution}"
 
-    def member_of(self, label: Label, version: Version) -> Member | None:
+    def member_of(self, label: Label, version: Version) -> FamilyMember | None:
         """Return the member that a label of a release stands for; None if there is none."""
         return next((one for one in self.members_of(version) if one.label == label), None)
 
-    def document(self, members: Iterable[Member]) -> dict[str, Any]:
+    def document(self, members: Iterable[FamilyMember]) -> dict[str, Any]:
         """Return variant metadata for some members, as JSON has it (PEP 850).
 
         :param members: those with wheels; of one label the first counts.
         """
-        labelled: dict[str, Member] = {}
+        labelled: dict[str, FamilyMember] = {}
         for member in members:
             if member.label is not None:
                 labelled.setdefault(member.label, member)
@@ -152,7 +152,7 @@ class Family:
         }
 
 
-def parse_family(data: bytes, *, where: str = "") -> Family:
+def parse_family(data: bytes, *, where: str = "") -> BridgeFamily:
     """Read the file of a family.
 
     :raises InvalidDocument: ``invalid-bridge``; something is wrong; names every fault.
@@ -172,7 +172,7 @@ def parse_family(data: bytes, *, where: str = "") -> Family:
     return family
 
 
-def _family(table: Table) -> Family:
+def _family(table: Table) -> BridgeFamily:
     table.only(
         "base", "by-default", "checked", "exclusive", "extras", "member", "name", "no-fit",
         "projects", "says", "source",
@@ -193,7 +193,7 @@ def _family(table: Table) -> Family:
     if type(checked) is not date:
         table.must_be("a date, such as 2026-11-22", checked, "checked")
         checked = date.min
-    family = Family(
+    family = BridgeFamily(
         name,
         tuple(projects) or (name,),
         tuple(members),
@@ -211,7 +211,7 @@ def _family(table: Table) -> Family:
     return family
 
 
-def _member(row: Table, name: NormalizedName, base: str) -> Member:
+def _member(row: Table, name: NormalizedName, base: str) -> FamilyMember:
     row.only("distribution", "index", "label", "local", "versions", "when")
     distribution = name if base else _name(row, "distribution")
     if base and "distribution" in row:
@@ -228,7 +228,7 @@ def _member(row: Table, name: NormalizedName, base: str) -> Member:
     index = _line(row, "index", needed=bool(base))
     if (local or index) and not base:
         row.fault("must not have local and index: only a family of indexes has them")
-    return Member(distribution, label, when, _versions(row), local, index.strip("/"))
+    return FamilyMember(distribution, label, when, _versions(row), local, index.strip("/"))
 
 
 def _label(row: Table) -> Label | None:
@@ -261,8 +261,8 @@ def _versions(row: Table) -> SpecifierSet:
         return ANY_VERSION
 
 
-def _check_labels(table: Table, members: list[Member]) -> None:
-    seen: dict[Label, Member] = {}
+def _check_labels(table: Table, members: list[FamilyMember]) -> None:
+    seen: dict[Label, FamilyMember] = {}
     for place, member in enumerate(members):
         if member.label is None:
             continue

@@ -13,7 +13,7 @@ from wheelfit.core.document import WITHOUT_PROVIDERS, VariantDocument
 from wheelfit.core.metadata import read_document
 from wheelfit.core.providers import PluginProvider, default_endpoint
 from wheelfit.core.requirements import parse_requirement
-from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits, path_of
+from wheelfit.core.strict_json import DEFAULT_LIMITS, JsonLimits, path_of
 from wheelfit.core.variant_json_layouts.schema import PEP_825, PEP_850
 from wheelfit.errors import InconsistentDocuments, InvalidRequirement
 from wheelfit_runtime.errors import InvalidDocument, InvalidWheel
@@ -140,7 +140,7 @@ def read_wheel_document(
     label: Label,
     *,
     where: str,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: JsonLimits = DEFAULT_LIMITS,
     accept_unknown_drafts: bool = False,
 ) -> VariantDocument:
     """Read what a variant wheel says of itself (F-24, F-27).

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from wheelfit.core import abi_dependency, strict_json
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.providers import BrokenProvider
-from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits, path_of
+from wheelfit.core.strict_json import DEFAULT_LIMITS, JsonLimits, path_of
 from wheelfit.core.variant_json_layouts import (
     DEFAULT_REGISTRY,
     Detected,
@@ -38,7 +38,7 @@ def read_document(
     data: bytes | Mapping[str, Any],
     *,
     where: str,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: JsonLimits = DEFAULT_LIMITS,
     accept_unknown_drafts: bool = False,
     strict: bool = False,
     registry: Registry = DEFAULT_REGISTRY,
@@ -73,7 +73,7 @@ def read_document(
 def check_document(
     data: bytes | Mapping[str, Any],
     *,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: JsonLimits = DEFAULT_LIMITS,
     accept_unknown_drafts: bool = False,
     registry: Registry = DEFAULT_REGISTRY,
 ) -> tuple[Fault, ...]:
@@ -217,7 +217,7 @@ def writing_faults(document: VariantDocument, layout: WrittenLayout = "850") -> 
 _WRITERS = {"850": pep850.write, "825": pep825.write}
 
 
-def _load(data: bytes | Mapping[str, Any], limits: Limits) -> Mapping[str, Any]:
+def _load(data: bytes | Mapping[str, Any], limits: JsonLimits) -> Mapping[str, Any]:
     if isinstance(data, Mapping):
         strict_json.check_limits(data, limits)
         return data

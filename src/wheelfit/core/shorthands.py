@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from wheelfit.core.ordering import Choice, Preferences
-    from wheelfit_runtime.platforms.hardware_family import Family
+    from wheelfit_runtime.platforms.hardware_family import HardwareFamily
     from wheelfit_runtime.platforms.hardware_family import Shorthand as BuildsRow
 
 DATA_VERSION: Final = "2026-11"
@@ -46,7 +46,7 @@ class Shorthand:
 
 # Names as uv's torch backends and light-the-torch have them (cpu, cu128, rocm6.4, xpu), and as
 # presets of machines have them: one vocabulary.
-_BUILDS: tuple[tuple[Family, BuildsRow], ...] = tuple(
+_BUILDS: tuple[tuple[HardwareFamily, BuildsRow], ...] = tuple(
     (family, family.module("shorthand").SHORTHAND) for family in providers.accelerators()
 )
 _AUTO = Shorthand("auto", "what suits the machine, whatever is configured", place=("auto",))
@@ -186,7 +186,7 @@ def _built_in(name: str) -> Shorthand | None:
     return None
 
 
-def _of_family(family: Family, row: BuildsRow) -> Shorthand:
+def _of_family(family: HardwareFamily, row: BuildsRow) -> Shorthand:
     namespace = family.namespace
     return Shorthand(
         row.name,
@@ -197,7 +197,7 @@ def _of_family(family: Family, row: BuildsRow) -> Shorthand:
     )
 
 
-def _of_version(family: Family, row: BuildsRow, major: int, minor: int | None) -> Shorthand:
+def _of_version(family: HardwareFamily, row: BuildsRow, major: int, minor: int | None) -> Shorthand:
     whole = _of_family(family, row)
     others = (
         Property(family.namespace, row.feature, version)

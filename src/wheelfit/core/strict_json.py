@@ -21,7 +21,7 @@ from wheelfit_runtime.patterns import pattern
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class JsonLimits:
     """The size limits of a document (F-30)."""
 
     size: int = 4 * 1024 * 1024
@@ -34,7 +34,7 @@ class Limits:
     """Elements of all lists together."""
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = JsonLimits()
 
 _BOM = b"\xef\xbb\xbf"
 # Possessive quantifiers: nothing is remembered, nothing is tried twice.
@@ -52,7 +52,7 @@ _SIMPLE_KEY = pattern(r"[A-Za-z0-9_$-]+")
 _LONGEST_SHOWN = 60
 
 
-def load(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
+def load(data: bytes, limits: JsonLimits = DEFAULT_LIMITS) -> dict[str, Any]:
     """Read a JSON object (F-30).
 
     :raises InvalidDocument: it breaks F-30; the faults say where, when that is known.
@@ -75,7 +75,7 @@ def load(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
     return root
 
 
-def check_limits(document: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> None:
+def check_limits(document: Mapping[str, Any], limits: JsonLimits = DEFAULT_LIMITS) -> None:
     """Check a document that was parsed elsewhere, as from TOML, against the limits (F-30).
 
     :raises InvalidDocument: it is deeper or has more entries than allowed.
@@ -134,7 +134,7 @@ def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
 class _Outline:
     """The number of entries in a text, counted by windows and refused once it is too large."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: JsonLimits) -> None:
         self._limits = limits
         self._members = 0
         self._elements = 0
@@ -305,13 +305,13 @@ def _duplicates(text: str) -> list[Fault]:
     return faults
 
 
-def _check_labels(document: Mapping[str, Any], limits: Limits) -> None:
+def _check_labels(document: Mapping[str, Any], limits: JsonLimits) -> None:
     variants = document.get("variants")
     if isinstance(variants, Mapping) and len(variants) > limits.labels:
         _too_many_labels(limits)
 
 
-def _too_many_labels(limits: Limits) -> NoReturn:
+def _too_many_labels(limits: JsonLimits) -> NoReturn:
     _refuse(f"there are more labels than the limit of {limits.labels}", "variants")
 
 

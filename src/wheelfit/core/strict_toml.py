@@ -17,7 +17,7 @@ from wheelfit_runtime.patterns import pattern
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TomlLimits:
     """The size limits of a TOML document (F-30)."""
 
     size: int = 4 * 1024 * 1024
@@ -28,7 +28,7 @@ class Limits:
     """Keys and elements of arrays, all together; a table counts as eight, as much as it costs."""
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = TomlLimits()
 
 _AT_END = "(at end of document)"
 _BOM = b"\xef\xbb\xbf"
@@ -47,7 +47,7 @@ _LARGEST = 2**63
 """TOML promises integers of 64 bits; Python cannot even write much larger ones."""
 
 
-def load(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
+def load(data: bytes, limits: TomlLimits = DEFAULT_LIMITS) -> dict[str, Any]:
     """Read a TOML document.
 
     :raises ValueError: it is too large, or no TOML; says why, and at which line and column.
@@ -82,7 +82,7 @@ def _place(before: bytes) -> str:
     return f"at line {len(lines)}, column {len(lines[-1]) + 1}"
 
 
-def _check_skeleton(skeleton: str, limits: Limits) -> None:
+def _check_skeleton(skeleton: str, limits: TomlLimits) -> None:
     """Judge the size by punctuation; every other stretch of text is an ``s``."""
     tables = skeleton.count("\n[") + skeleton.count("{")
     entries = sum(skeleton.count(sign) for sign in "=,.") + 8 * tables
@@ -101,7 +101,7 @@ def _long_key(parts: int) -> re.Pattern[str]:
     return re.compile(rf"(?:s\.){{{parts}}}")
 
 
-def _check_values(root: dict[str, Any], limits: Limits) -> None:
+def _check_values(root: dict[str, Any], limits: TomlLimits) -> None:
     """Check what the text did not show: depth by headers, and integers."""
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), root)]
     while pending:
@@ -116,5 +116,5 @@ def _check_values(root: dict[str, Any], limits: Limits) -> None:
             raise ValueError(f"{path_of(*steps)} is a number of more than 64 bits")
 
 
-def _too_deep(limits: Limits) -> NoReturn:
+def _too_deep(limits: TomlLimits) -> NoReturn:
     raise ValueError(f"it is nested deeper than the limit of {limits.depth}")

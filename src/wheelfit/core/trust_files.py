@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 FILE_VERSION = 1
 """Version of either format."""
-_LIMITS = strict_toml.Limits(size=4 << 20)
+_LIMITS = strict_toml.TomlLimits(size=4 << 20)
 
 _MANUAL = "docs/reference/trust.md"
 _DIGEST = re.compile(r"[0-9a-f]{64}")

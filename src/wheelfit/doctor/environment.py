@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import Count, Place, Report
+from wheelfit.checking.findings import CheckedFile, Count, Report
 from wheelfit.checking.installed import report_on
 from wheelfit.core.shared_requirements import AGREEMENTS
 from wheelfit.doctor import contents, diagnoses, packages
@@ -115,13 +115,13 @@ def _about_broken(broken: tuple[Broken, ...]) -> Iterator[Finding]:
     for one in broken:
         interrupted = one.path.name.startswith((WORKPLACE, "~"))
         check = diagnoses.INTERRUPTED if interrupted else diagnoses.UNREADABLE
-        yield Place(str(one.path)).found(check, one.reason)
+        yield CheckedFile(str(one.path)).found(check, one.reason)
 
 
 def _about_records(read: list[Package]) -> Iterator[Finding]:
     for package in read:
         for words in (*package.installed.notes, *filter(None, [package.problem])):
-            yield Place(str(package.installed.path)).found(
+            yield CheckedFile(str(package.installed.path)).found(
                 diagnoses.UNREADABLE, f"{package}: {words}"
             )
 
@@ -146,7 +146,7 @@ def about_contents(
     findings = [
         *(_with_command(finding, by_place) for finding in checked.findings),
         *(
-            Place(one.where).found(diagnoses.UNASKED, one.message, remedy=one.hint)
+            CheckedFile(one.where).found(diagnoses.UNASKED, one.message, remedy=one.hint)
             for one in checked.unchecked
         ),
         *packages.about_tags(found.packages, target, found.name),

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import Place, Severity
+from wheelfit.checking.findings import CheckedFile, Severity
 from wheelfit.core.abi_dependency import OVERRIDE
 from wheelfit.doctor import diagnoses
 from wheelfit_runtime.platforms import providers
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.child_processes import Answer, Processes, Question
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 _NARROW = frozenset({"i686", "armv7l", "armv8l"})
 _WIDE = frozenset({"x86_64", "amd64", "aarch64", "arm64"})
@@ -34,7 +34,7 @@ _INSIDE = "0000:00:02.0"
 """Where on the bus Intel puts the GPU that is part of a processor."""
 
 
-def read_nvidia_files(surroundings: Surroundings) -> NvidiaFiles:
+def read_nvidia_files(surroundings: SystemView) -> NvidiaFiles:
     """Return the signs of NVIDIA's hardware and driver (P-96)."""
     return nvidia_files.parse(nvidia_files.read(surroundings))
 
@@ -47,7 +47,7 @@ def about_detections(
     :param translated: whether the interpreter is; then its processor has been told of.
     """
     for detection in detections:
-        place = Place(detection.namespace)
+        place = CheckedFile(detection.namespace)
         match detection.status:
             case Status.FAILED:
                 yield place.found(diagnoses.DETECTION_FAILED, _reason(detection))
@@ -76,7 +76,7 @@ def about_detections(
         yield from _about_driver_versions(detection, place)
 
 
-def _about_driver_versions(detection: Detection, place: Place) -> Iterator[Finding]:
+def _about_driver_versions(detection: Detection, place: CheckedFile) -> Iterator[Finding]:
     """Yield what tells that NVIDIA's libraries and kernel module are of two releases (P-94)."""
     said = {one.source: one.value for one in detection.evidence}
     if package := said.get("forward compatibility"):
@@ -98,7 +98,7 @@ def _reason(detection: Detection) -> str:
 
 
 def about_overrides(
-    in_effect: Iterable[str], surroundings: Surroundings, namespaces: Iterable[str]
+    in_effect: Iterable[str], surroundings: SystemView, namespaces: Iterable[str]
 ) -> Iterator[Finding]:
     """Yield findings about variables that replace what is detected (P-73).
 
@@ -106,37 +106,37 @@ def about_overrides(
     """
     for text in in_effect:
         name = text.partition("=")[0]
-        yield Place(name).found(
+        yield CheckedFile(name).found(
             diagnoses.OVERRIDE_IN_EFFECT, f"{text} replaces what the machine says"
         )
     if declared := surroundings.environ.get(OVERRIDE):  # P-57
-        yield Place(OVERRIDE).found(
+        yield CheckedFile(OVERRIDE).found(
             diagnoses.OVERRIDE_IN_EFFECT,
             f"{OVERRIDE}={declared} replaces the versions of installed packages",
         )
     for name in strays_in(surroundings.environ, namespaces):
-        yield Place(name).found(
+        yield CheckedFile(name).found(
             diagnoses.OVERRIDE_CONCERNS_NOBODY,
             f"{name} changes nothing: no provider has a namespace like that",
         )
 
 
-def about_interpreter(target: Target, surroundings: Surroundings) -> Iterator[Finding]:
+def about_interpreter(target: Target, surroundings: SystemView) -> Iterator[Finding]:
     """Yield findings about an interpreter that does not fit its machine."""
     machine = target.environment.get("platform_machine", "")
     if target.architecture in _NARROW and machine.lower() in _WIDE:
-        yield Place(target.name).found(
+        yield CheckedFile(target.name).found(
             diagnoses.NARROW_INTERPRETER,
             f"the interpreter is for {target.architecture}, and the machine is {machine}",
         )
     if is_translated(surroundings):
-        yield Place(target.name).found(
+        yield CheckedFile(target.name).found(
             diagnoses.TRANSLATED,
             "this Python was made for Intel's processors and runs through Rosetta 2, without AVX",
         )
 
 
-def is_translated(surroundings: Surroundings) -> bool:
+def is_translated(surroundings: SystemView) -> bool:
     """Return whether the interpreter runs through Rosetta 2 on a Mac (P-106)."""
     if surroundings.system != "Darwin":
         return False

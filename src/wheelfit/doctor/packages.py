@@ -11,11 +11,11 @@ from itertools import combinations
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import Place, Severity, some_of
+from wheelfit.checking.findings import CheckedFile, Severity, some_of
 from wheelfit.core.sizes import size_in_words
 from wheelfit.doctor import diagnoses
 from wheelfit.installation.installed import by_name
-from wheelfit.resolution.joint_choice import Chosen, held_by
+from wheelfit.resolution.joint_choice import ChosenBuild, held_by
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.providers.nvidia.tables import CUDA_CODE_FLOOR, DRIVER_FLOOR
 from wheelfit_runtime.wording import listed
@@ -49,7 +49,7 @@ def about_tags(packages: Iterable[Package], target: Target, where: str) -> Itera
     if wrong:
         words = some_of(f"{package} (for {min(map(str, package.tags))})" for package in wrong)
         again = " ".join(f"{package.name}=={package.installed.version}" for package in wrong)
-        yield Place(where).found(
+        yield CheckedFile(where).found(
             diagnoses.WRONG_PLATFORM,
             f"{target.name} cannot use {words}",
             remedy=f"wheelfit install --force-reinstall {again}",
@@ -84,7 +84,7 @@ def about_builds(
             f"ROCm {version}: {_named(one.package for one in by_rocm[version])}"
             for version in sorted(by_rocm, key=_release)
         )
-        yield Place(where).found(diagnoses.MIXED_ROCM, parts)
+        yield CheckedFile(where).found(diagnoses.MIXED_ROCM, parts)
     yield from _several_kinds(libraries, "openmp", where)
     yield from _several_kinds(libraries, "blas", where)
 
@@ -97,11 +97,11 @@ def about_agreements(
     CUDA and ROCm are left out: `about_builds` knows more signs of them than properties.
     """
     entries = {entry.name: entry for entry in installed}
-    chosen = [Chosen.that_stays(entry.present()) for entry in entries.values()]
+    chosen = [ChosenBuild.that_stays(entry.present()) for entry in entries.values()]
     for held in held_by(chosen, (one for one in agreements if one.name not in ("cuda", "rocm"))):
         if not held.values:
             again = " ".join(f"{name}=={entries[name].version}" for name in sorted(held.packages))
-            yield Place(where).found(
+            yield CheckedFile(where).found(
                 diagnoses.MIXED_VARIANTS,
                 held.sides,
                 remedy=f"wheelfit install --force-reinstall {again}",
@@ -136,10 +136,12 @@ def _mixed_cuda(
     remedy += some_of(others)
     clash = next(_clashes(libraries, majors_of), None)
     if clash is None:
-        yield Place(where).found(diagnoses.MIXED_CUDA, parts, remedy=remedy)
+        yield CheckedFile(where).found(diagnoses.MIXED_CUDA, parts, remedy=remedy)
         return
     words = f"{parts}. {clash}: in one process only the first of them is found"
-    yield Place(where).found(diagnoses.MIXED_CUDA, words, remedy=remedy, severity=Severity.ERROR)
+    yield CheckedFile(where).found(
+        diagnoses.MIXED_CUDA, words, remedy=remedy, severity=Severity.ERROR
+    )
 
 
 def _clashes(
@@ -170,7 +172,7 @@ def _several_kinds(libraries: Iterable[OwnedLibrary], family: str, where: str) -
     check = diagnoses.MIXED_OPENMP if family == "openmp" else diagnoses.SEVERAL_BLAS
     # GNU's runtime and another one are found in many environments, and mostly get on.
     harmless = family == "blas" or ("gnu" in kinds and len(kinds) == 2)
-    yield Place(where).found(check, parts, severity=Severity.NOTE if harmless else None)
+    yield CheckedFile(where).found(check, parts, severity=Severity.NOTE if harmless else None)
 
 
 def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> Iterator[Finding]:
@@ -194,7 +196,7 @@ def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> I
         rocm = [build.package for build in builds if build.rocm]
         if rocm:
             words = f"{_named(rocm)}, {_sum(rocm)} for ROCm, and no AMD GPU can be used here"
-            yield Place(where).found(diagnoses.IDLE_BUILD, words)
+            yield CheckedFile(where).found(diagnoses.IDLE_BUILD, words)
     present = hardware.present
     there = [one.device for one in providers.accelerators() if one.namespace in present]
     if there:
@@ -202,7 +204,7 @@ def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> I
             if sign := build.cpu_only or _unused(build, hardware):
                 words = f"{build.package} is a build for the CPU ({sign}), and "
                 words += f"{listed(there)} is here"
-                yield Place(where).found(
+                yield CheckedFile(where).found(
                     diagnoses.IDLE_HARDWARE,
                     words,
                     remedy=f"`wheelfit install --force-reinstall {build.package.name}`, from an "
@@ -225,7 +227,7 @@ def _idle(by_major: Mapping[int, Sequence[Build]], where: str) -> Iterator[Findi
     packages = list(dict.fromkeys(one.package for found in by_major.values() for one in found))
     if packages:
         words = f"{_named(packages)}, {_sum(packages)} for CUDA, and no NVIDIA GPU can be used here"
-        yield Place(where).found(diagnoses.IDLE_BUILD, words)
+        yield CheckedFile(where).found(diagnoses.IDLE_BUILD, words)
 
 
 def _refused(
@@ -239,13 +241,13 @@ def _refused(
         words += str(cuda)
         release = f" to release {floor} or newer" if floor else ""
         remedy = f"update NVIDIA's driver{release}, or install the builds for CUDA {cuda.major}"
-        yield Place(where).found(diagnoses.DRIVER_TOO_OLD, words, remedy=remedy)
+        yield CheckedFile(where).found(diagnoses.DRIVER_TOO_OLD, words, remedy=remedy)
     oldest = CUDA_CODE_FLOOR.get(major)
     old = [one for one in hardware.capabilities if oldest is not None and one < oldest]
     if old:
         words = f"{_named(packages)}: CUDA {major} makes code for compute capability {oldest} and "
         words += f"newer, and the GPU here has {', '.join(map(str, old))}"
-        yield Place(where).found(
+        yield CheckedFile(where).found(
             diagnoses.GPU_TOO_OLD,
             words,
             remedy=f"install the builds for CUDA {major - 1}",
@@ -261,7 +263,7 @@ def _newer_than_driver(builds: Iterable[Build], cuda: Capability, where: str) ->
             newer.append(f"{build.package} (CUDA {build.toolkit})")
     if newer:
         words = f"{some_of(newer)}, and the driver has CUDA {cuda}"
-        yield Place(where).found(diagnoses.NEWER_THAN_DRIVER, words)
+        yield CheckedFile(where).found(diagnoses.NEWER_THAN_DRIVER, words)
 
 
 def shared_paths(packages: Iterable[Package]) -> dict[str, list[tuple[Package, OwnedFile]]]:
@@ -307,7 +309,7 @@ def about_shared_files(
             words += f"; what is there is from {winner}"
         remedy = f"`wheelfit uninstall {left.name} {right.name}`, and install the one you need"
         severity = Severity.ERROR if library else Severity.WARNING if different else Severity.NOTE
-        yield Place(str(left.installed.path)).found(
+        yield CheckedFile(str(left.installed.path)).found(
             diagnoses.SHARED_FILE, words, remedy=remedy, severity=severity
         )
 
@@ -316,7 +318,7 @@ def about_changes(changes: Iterable[Change]) -> Iterator[Finding]:
     """Yield findings about files that are missing or not as they were installed."""
     for change in changes:
         package = change.package
-        place = Place(str(package.installed.path))
+        place = CheckedFile(str(package.installed.path))
         remedy = f"`wheelfit install --force-reinstall {package.name}=={package.installed.version}`"
         if change.lost:
             words = _counted(package, change.lost, "missing")
@@ -353,7 +355,7 @@ def about_duplicates(packages: Iterable[Package]) -> Iterator[Finding]:
     for (name, location), found in places.items():
         if len(found) > 1:
             versions = listed(str(one.installed.version) for one in found)
-            yield Place(location).found(
+            yield CheckedFile(location).found(
                 diagnoses.DUPLICATE,
                 f"{name} is recorded in versions {versions}; nobody can say which files are whose",
                 remedy=f"delete the folders {some_of([one.installed.path.name for one in found])}, "
@@ -383,7 +385,7 @@ def about_needs(packages: Sequence[Package]) -> Iterator[Finding]:
                 continue
             wanted.append(f"'{need.name}{need.specifier}'")
         if unmet:
-            yield Place(str(package.installed.path)).found(
+            yield CheckedFile(str(package.installed.path)).found(
                 diagnoses.UNMET,
                 f"{package} needs {some_of(unmet)}",
                 remedy=f"wheelfit install {' '.join(wanted)}",

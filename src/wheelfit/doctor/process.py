@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import Place, Severity
+from wheelfit.checking.findings import CheckedFile, Severity
 from wheelfit.doctor import diagnoses
 from wheelfit.doctor.accelerators import build_of, owned_libraries
 from wheelfit.doctor.contents import read_packages
@@ -26,7 +26,7 @@ from wheelfit.installation.installed import scan
 from wheelfit_runtime.platforms.accelerator_libraries import identify
 from wheelfit_runtime.platforms.probes import mapped_libraries
 from wheelfit_runtime.platforms.providers.nvidia.tables import DRIVER_FLOOR
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -79,13 +79,13 @@ class Process:
     """Content of libraries that share a SONAME, by path; None: not readable any more."""
 
 
-def examine_process(pid: int | None, surroundings: Surroundings | None = None) -> Process:
+def examine_process(pid: int | None, surroundings: SystemView | None = None) -> Process:
     """Look at a process; what cannot be found out is data.
 
     :param pid: which one; None: the one that calls.
     :param surroundings: what may be looked at; default: the running machine.
     """
-    seen = surroundings or Surroundings()
+    seen = surroundings or SystemView()
     mapped = mapped_libraries.read(seen, pid)
     of_interest = [
         (file, library) for file in mapped.files if (library := identify(file.name)) is not None
@@ -125,7 +125,7 @@ def examine_process(pid: int | None, surroundings: Surroundings | None = None) -
     return Process(mapped, tuple(libraries), packages, hashes)
 
 
-def _packages(surroundings: Surroundings, mapped: MappedFiles) -> tuple[Package, ...]:
+def _packages(surroundings: SystemView, mapped: MappedFiles) -> tuple[Package, ...]:
     """Read what is installed where the process loads from: its environment need not be ours."""
     folders: dict[str, None] = {}
     for file in mapped.files:
@@ -150,7 +150,7 @@ def _is_vendors(package: Package) -> bool:
 
 
 def _owner(
-    surroundings: Surroundings,
+    surroundings: SystemView,
     file: MappedFile,
     library: AcceleratorLibrary,
     package: Package | None,
@@ -168,7 +168,7 @@ def _owner(
     return "the system" if file.path.startswith(_SYSTEM) else "nobody known"
 
 
-def _conda(surroundings: Surroundings, path: str) -> str | None:
+def _conda(surroundings: SystemView, path: str) -> str | None:
     """Return which package of a conda environment owns a file."""
     prefix, found, inside = path.partition("/lib/")
     folder = f"{prefix}/conda-meta"
@@ -190,7 +190,7 @@ def _by_soname(libraries: Iterable[LoadedLibrary]) -> dict[str, list[LoadedLibra
 
 def about_process(process: Process) -> Iterator[Finding]:
     """Yield findings about what a process has loaded."""
-    place = Place(f"process {process.mapped.pid}")
+    place = CheckedFile(f"process {process.mapped.pid}")
     if process.mapped.problem:
         yield place.found(diagnoses.NOT_LOOKED, process.mapped.problem)
         return
@@ -210,7 +210,7 @@ def about_process(process: Process) -> Iterator[Finding]:
         )
 
 
-def _same_sonames(process: Process, place: Place) -> Iterator[Finding]:
+def _same_sonames(process: Process, place: CheckedFile) -> Iterator[Finding]:
     hashes = dict(process.hashes)
     for soname, group in _by_soname(process.libraries).items():
         if len(group) < 2:
@@ -222,7 +222,7 @@ def _same_sonames(process: Process, place: Place) -> Iterator[Finding]:
         yield place.found(diagnoses.SECOND_COPY if same else diagnoses.SAME_SONAME, words)
 
 
-def _several(libraries: Sequence[LoadedLibrary], place: Place) -> Iterator[Finding]:
+def _several(libraries: Sequence[LoadedLibrary], place: CheckedFile) -> Iterator[Finding]:
     majors: dict[int, list[LoadedLibrary]] = defaultdict(list)
     for one in libraries:
         if one.cuda_major is not None:
@@ -246,7 +246,7 @@ def _several(libraries: Sequence[LoadedLibrary], place: Place) -> Iterator[Findi
         yield place.found(diagnoses.SEVERAL_OPENMP, words, severity=severity)
 
 
-def _driver(libraries: Sequence[LoadedLibrary], place: Place) -> Iterator[Finding]:
+def _driver(libraries: Sequence[LoadedLibrary], place: CheckedFile) -> Iterator[Finding]:
     runtimes = [one for one in libraries if one.library.stem == "cudart" and one.cuda_major]
     for one in libraries:
         match = _DRIVER_RELEASE.fullmatch(one.file.name)
@@ -267,7 +267,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def _strangers(process: Process, place: Place) -> Iterator[Finding]:
+def _strangers(process: Process, place: CheckedFile) -> Iterator[Finding]:
     """Yield libraries from elsewhere that a package of the environment brought too."""
     brought: dict[str, list[OwnedLibrary]] = defaultdict(list)
     for package in process.packages:

@@ -1,6 +1,6 @@
 """Look at environment variables, the loader's path and tools, and judge them.
 
-`read_settings` looks, through `Surroundings`, so a captured machine does as well;
+`read_settings` looks, through `SystemView`, so a captured machine does as well;
 `about_settings` judges.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import Place, some_of
+from wheelfit.checking.findings import CheckedFile, some_of
 from wheelfit.doctor import diagnoses
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.platforms import providers
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
     from wheelfit.doctor.accelerators import OwnedLibrary
     from wheelfit_runtime.platforms.features import Detection
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 _TOOLS: Mapping[str, str] = {
     **dict.fromkeys(("pip", "uv", "conda"), ""),
@@ -82,7 +82,7 @@ class Settings:
     """Release of NVIDIA's kernel module; empty when none is loaded."""
 
 
-def read_settings(surroundings: Surroundings) -> Settings:
+def read_settings(surroundings: SystemView) -> Settings:
     """Look at variables, folders and tools; starts none but ``nvidia-smi`` beside a driver."""
     kernel = nvidia_kernel.release(surroundings.read_text) or ""
     environ = surroundings.environ
@@ -101,7 +101,7 @@ def read_settings(surroundings: Surroundings) -> Settings:
     )
 
 
-def _tools(surroundings: Surroundings, kernel: str) -> Iterator[Tool]:
+def _tools(surroundings: SystemView, kernel: str) -> Iterator[Tool]:
     for name in _TOOLS:
         path = surroundings.program(name)
         if path is not None:
@@ -119,7 +119,7 @@ def _tools(surroundings: Surroundings, kernel: str) -> Iterator[Tool]:
             yield Tool(name, named, version)
 
 
-def _smi_version(surroundings: Surroundings, program: str) -> str:
+def _smi_version(surroundings: SystemView, program: str) -> str:
     answer = surroundings.processes.ask(
         Question(
             "nvidia-smi --version",
@@ -132,7 +132,7 @@ def _smi_version(surroundings: Surroundings, program: str) -> str:
     return match[1] if match and answer.ending is Ending.EXITED else ""
 
 
-def _toolkits(surroundings: Surroundings) -> Iterator[Tool]:
+def _toolkits(surroundings: SystemView) -> Iterator[Tool]:
     folders = [
         f"{_TOOLKITS}/{name}"
         for name in surroundings.children(_TOOLKITS)
@@ -149,7 +149,7 @@ def _toolkits(surroundings: Surroundings) -> Iterator[Tool]:
             yield Tool("CUDA toolkit", folder, version)
 
 
-def _toolkit_version(surroundings: Surroundings, folder: str) -> str:
+def _toolkit_version(surroundings: SystemView, folder: str) -> str:
     data = surroundings.read_bytes(f"{folder}/version.json")
     try:
         version = json.loads(data or b"{}")["cuda"]["version"]
@@ -158,7 +158,7 @@ def _toolkit_version(surroundings: Surroundings, folder: str) -> str:
     return version if isinstance(version, str) else ""
 
 
-def _entries(surroundings: Surroundings, variable: str, separators: str = ":") -> Iterator[str]:
+def _entries(surroundings: SystemView, variable: str, separators: str = ":") -> Iterator[str]:
     text = surroundings.environ.get(variable, "")
     if surroundings.system == "Windows":
         text, separators = text.replace("\\", "/"), ";"
@@ -168,7 +168,7 @@ def _entries(surroundings: Surroundings, variable: str, separators: str = ":") -
 
 
 def _folders(
-    surroundings: Surroundings, variables: Iterable[str], beginning: str
+    surroundings: SystemView, variables: Iterable[str], beginning: str
 ) -> Iterator[Folder]:
     for variable in variables:
         for path in dict.fromkeys(_entries(surroundings, variable)):
@@ -178,7 +178,7 @@ def _folders(
             yield Folder(variable, path, surroundings.exists(path), names)
 
 
-def _preloaded(surroundings: Surroundings) -> Iterator[Folder]:
+def _preloaded(surroundings: SystemView) -> Iterator[Folder]:
     for variable in ("LD_PRELOAD", "DYLD_INSERT_LIBRARIES"):
         for path in dict.fromkeys(_entries(surroundings, variable, ": ")):
             # A name without / is looked for by the loader.
@@ -205,16 +205,16 @@ def about_settings(
     yield from _about_modules(settings, modules)
     pip = next((tool for tool in settings.tools if tool.name == "pip"), None)
     if scripts is not None and pip is not None and not _leads_to(pip.path, scripts):
-        yield Place(pip.path).found(
+        yield CheckedFile(pip.path).found(
             diagnoses.PIP_ELSEWHERE, f"pip on PATH is {pip.path}, and not the one in {scripts}"
         )
     environ = settings.environ
     if environ.get("PYTHONHOME"):
-        yield Place("PYTHONHOME").found(
+        yield CheckedFile("PYTHONHOME").found(
             diagnoses.PYTHONHOME_SET, f"it is set to {environ['PYTHONHOME']}"
         )
     if environ.get("KMP_DUPLICATE_LIB_OK", "").lower() not in _FALSE:
-        yield Place("KMP_DUPLICATE_LIB_OK").found(
+        yield CheckedFile("KMP_DUPLICATE_LIB_OK").found(
             diagnoses.OPENMP_CHECK_OFF, f"it is set to {environ['KMP_DUPLICATE_LIB_OK']}"
         )
 
@@ -236,12 +236,12 @@ def _about_masks(settings: Settings) -> Iterator[Finding]:
         mask = read_mask(text, count)
         if not mask.seen:
             shown = f"{name}={text}" if text else f"{name} is set and empty"
-            yield Place(name).found(
+            yield CheckedFile(name).found(
                 diagnoses.MASK_HIDES_ALL, f"{shown}: programs see no {MASKS[name]}"
             )
         elif mask.stopped_at is not None:
             there = f"; there are {count}, numbered from 0" if count is not None else ""
-            yield Place(name).found(
+            yield CheckedFile(name).found(
                 diagnoses.MASK_STOPS_EARLY,
                 f"{name}={text}: {mask.stopped_at!r} is no device, so programs see "
                 f"{', '.join(mask.seen)} and nothing after it{there}",
@@ -254,7 +254,7 @@ def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Ite
         if detection is None or detection.status is not Status.NOTHING:
             continue
         if not detection.warnings:  # which would say what else is there
-            yield Place(tool.path).found(
+            yield CheckedFile(tool.path).found(
                 diagnoses.STRAY_TOOL,
                 f"{tool.name} is on PATH, but {detection.namespace} hardware or its driver is not "
                 "here",
@@ -262,7 +262,7 @@ def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Ite
     for tool in settings.tools:
         kernel = settings.kernel_driver
         if tool.name == "nvidia-smi" and tool.version and kernel and tool.version != kernel:
-            yield Place(tool.path).found(
+            yield CheckedFile(tool.path).found(
                 diagnoses.FOREIGN_TOOL,
                 f"nvidia-smi is of driver {tool.version}, and driver {kernel} is loaded",
             )
@@ -271,11 +271,11 @@ def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Ite
         folder = settings.environ.get(variable, "").rstrip("/")
         named = next((one for one in settings.toolkits if one.path == folder), None)
         if folder and named is None:
-            yield Place(variable).found(
+            yield CheckedFile(variable).found(
                 diagnoses.PATH_ENTRY_MISSING, f"{variable}={folder}: there is no CUDA toolkit there"
             )
         elif named and nvcc and named.version not in ("", nvcc.version):
-            yield Place(variable).found(
+            yield CheckedFile(variable).found(
                 diagnoses.SEVERAL_TOOLKITS,
                 f"{variable} names CUDA {named.version}, and nvcc on PATH is of {nvcc.version} "
                 f"({nvcc.path})",
@@ -285,7 +285,7 @@ def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Ite
 def _about_library_path(settings: Settings, libraries: Iterable[OwnedLibrary]) -> Iterator[Finding]:
     owned = {one.file.name: one for one in libraries}
     for folder in settings.library_folders:
-        place = Place(folder.variable)
+        place = CheckedFile(folder.variable)
         known = {name: found for name in folder.names if (found := identify(name)) is not None}
         if not folder.exists:
             yield place.found(
@@ -304,7 +304,7 @@ def _about_library_path(settings: Settings, libraries: Iterable[OwnedLibrary]) -
                 f"which {whose} brings too",
             )
     for entry in settings.preloaded:
-        place = Place(entry.variable)
+        place = CheckedFile(entry.variable)
         if entry.exists:
             yield place.found(diagnoses.PRELOADED, f"{entry.variable} has {entry.path}")
         else:
@@ -315,7 +315,7 @@ def _about_library_path(settings: Settings, libraries: Iterable[OwnedLibrary]) -
 
 def _about_modules(settings: Settings, modules: Mapping[str, str]) -> Iterator[Finding]:
     for folder in settings.module_folders:
-        place = Place(folder.variable)
+        place = CheckedFile(folder.variable)
         if not folder.exists:
             yield place.found(
                 diagnoses.PATH_ENTRY_MISSING, f"{folder.variable}: {folder.path} does not exist"

@@ -19,7 +19,7 @@ from wheelfit.installation.checked_wheel import CheckedWheel, check_wheel
 from wheelfit.installation.choice import Circumstances
 from wheelfit.installation.conflicts import Layout, lay_out, scheme_folders
 from wheelfit.installation.destination import Destination
-from wheelfit.installation.environment_folders import Places
+from wheelfit.installation.environment_folders import EnvironmentFolders
 from wheelfit.installation.folder_scan import FolderScan
 from wheelfit.installation.locking import PATIENCE, locked
 from wheelfit.installation.recovery import recover
@@ -217,7 +217,7 @@ def _folders(
 
 
 def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
-    places = Places(job.environment.real_folders(), job.environment.seal)
+    places = EnvironmentFolders(job.environment.real_folders(), job.environment.seal)
     # The library folder must exist for the lock to lie in it; a new one goes again if
     # nothing comes of the installation.
     made = make_folders(places.library)

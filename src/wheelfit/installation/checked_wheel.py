@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.core_metadata import read_metadata, without_variant_markers
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.errors import InvalidRequirement
-from wheelfit.installation.choice import CHOICE_FILE, Choice, Circumstances, format_choice
+from wheelfit.installation.choice import CHOICE_FILE, Circumstances, RecordedChoice, format_choice
 from wheelfit.wheels.archive import SIGNATURES
 from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder, header_value
 from wheelfit.wheels.entry_points import Command, parse_commands
@@ -37,7 +37,7 @@ _WRAPPERS = ("", ".exe", "-script.py", "-script.pyw")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WheelFolder:
     """Say where the files of one folder of the wheel go, all of them or some."""
 
     source: str
@@ -66,7 +66,7 @@ class CheckedWheel:
     """Name of its ``.data`` folder, whether there is one or not."""
     root: str
     """Where members outside ``.data`` go: ``purelib`` or ``platlib``."""
-    parts: tuple[Part, ...]
+    parts: tuple[WheelFolder, ...]
     """Every file that is installed, by folder: there may be ten thousands."""
     commands: tuple[Command, ...]
     """Scripts to generate."""
@@ -215,7 +215,7 @@ def _parts(
     commands: Iterable[Command],
     without: Container[str],
     notes: list[str],
-) -> Iterator[Part]:
+) -> Iterator[WheelFolder]:
     # No wheel takes over what is generated for the interpreter, or written by installers.
     wrappers = {command.name + ending for command in commands for ending in _WRAPPERS}
     for source, files in table.folders.items():
@@ -244,11 +244,11 @@ def _parts(
                 f"{source}/{next(iter(files))} belongs to another wheel", where=base.where
             )
         if kept:
-            yield Part(source, scheme, path, tuple(kept), tuple(kept.values()))
+            yield WheelFolder(source, scheme, path, tuple(kept), tuple(kept.values()))
 
 
 def _generated(pin: Pin, wheel: UnpackedWheel, circumstances: Circumstances) -> dict[str, bytes]:
-    choice = Choice(pin.filename.text, pin.label, pin.file.hashes, circumstances)
+    choice = RecordedChoice(pin.filename.text, pin.label, pin.file.hashes, circumstances)
     files = {"INSTALLER": f"{INSTALLER}\n".encode(), CHOICE_FILE: format_choice(choice)}
     if pin.file.declared is not None and wheel.variant_document() is None:
         files["variant.json"] = pin.file.declared

@@ -34,7 +34,7 @@ class Circumstances(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RecordedChoice:
     """Say which file a distribution was installed from."""
 
     filename: str
@@ -47,7 +47,7 @@ class Choice:
     """What it was chosen by."""
 
 
-def format_choice(choice: Choice) -> bytes:
+def format_choice(choice: RecordedChoice) -> bytes:
     """Return the content of ``wheelfit.json``."""
     content = {
         "version": _VERSION,
@@ -60,7 +60,7 @@ def format_choice(choice: Choice) -> bytes:
     return (json.dumps(content, indent=2) + "\n").encode("utf-8")
 
 
-def parse_choice(data: bytes) -> Choice | None:
+def parse_choice(data: bytes) -> RecordedChoice | None:
     """Return what ``wheelfit.json`` says, or None if it cannot be understood.
 
     Whoever reads falls back on ``variant.json`` then; a later version may add keys.
@@ -80,7 +80,7 @@ def parse_choice(data: bytes) -> Choice | None:
             return None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return Choice(
+    return RecordedChoice(
         filename,
         None if label is None else Label(label),
         MappingProxyType(hashes),

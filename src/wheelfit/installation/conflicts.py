@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.checked_wheel import CheckedWheel
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
-    from wheelfit.installation.steps import Look
+    from wheelfit.installation.steps import FolderReader
     from wheelfit.wheels.file_system import FileSystem
 
 _SHOWN = 10
@@ -82,7 +82,7 @@ def lay_out(
     startup_files: StartupFiles = StartupFiles.WARN,
     file_system: FileSystem = NATIVE,
     real: RealPaths | None = None,
-    look: Look | None = None,
+    look: FolderReader | None = None,
 ) -> tuple[Layout, ...]:
     """Compare what will be written with what exists, and with each other.
 
@@ -236,7 +236,7 @@ class _Ground:
         leaving: Mapping[str, Collection[str]],
         staying: Iterable[Installed],
         real: RealPaths,
-        look: Look,
+        look: FolderReader,
         *,
         replace: bool,
         ignores_case: bool,

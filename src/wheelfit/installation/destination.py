@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
-    from wheelfit.installation.checked_wheel import CheckedWheel, Part
+    from wheelfit.installation.checked_wheel import CheckedWheel, WheelFolder
     from wheelfit.wheels.file_system import FileSystem
 
     _Row = tuple[str, str, str | int]
@@ -98,7 +98,7 @@ class Destination:
             path = str(self._runtime[scheme])
         return "" if path == "." else path.replace(os.sep, "/") + "/"
 
-    def _written(self, part: Part, wheel: CheckedWheel) -> dict[str, _Row]:
+    def _written(self, part: WheelFolder, wheel: CheckedWheel) -> dict[str, _Row]:
         """Write what does not stay as it is, and return the rows of these files by name."""
         changed = {}
         if part.source == wheel.dist_info and wheel.is_rewritten:
@@ -115,7 +115,7 @@ class Destination:
             rows[name] = self._write(part.scheme, path, data, executable=executable)
         return rows
 
-    def _move(self, part: Part, wheel: CheckedWheel, written: Collection[str]) -> Move:
+    def _move(self, part: WheelFolder, wheel: CheckedWheel, written: Collection[str]) -> Move:
         """Return which files of a folder are linked, and where; the folder is made."""
         folder = self._folder(part.scheme, part.path)
         names, numbers = part.names, part.numbers
@@ -174,7 +174,9 @@ class Destination:
                 self._files.set_mode(file, self._linker.mode_of(executable=True))
 
 
-def _rows(prefix: str, part: Part, wheel: CheckedWheel, written: Mapping[str, _Row]) -> list[_Row]:
+def _rows(
+    prefix: str, part: WheelFolder, wheel: CheckedWheel, written: Mapping[str, _Row]
+) -> list[_Row]:
     """Return the rows of a folder, paths relative to the library folder."""
     start = prefix + (f"{part.path}/" if part.path else "")
     hashes, sizes = wheel.unpacked.files.hashes, wheel.unpacked.files.sizes

@@ -24,7 +24,7 @@ from wheelfit.installation.interpreter import (
     is_running,
 )
 from wheelfit.installation.isolated.interpreter import PREFIX
-from wheelfit.installation.own_marks import OF_THIS_PROCESS, Seal
+from wheelfit.installation.own_marks import OF_THIS_PROCESS, Signer
 from wheelfit.installation.schemes import Schemes
 from wheelfit_runtime.errors import EnvironmentUnavailable, PolicyRefusal, UserError
 from wheelfit_runtime.platforms.cache_folder import state_folder_of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.cache import Store
 
 
-class Kind(StrEnum):
+class DestinationKind(StrEnum):
     """Say what decides where files go."""
 
     ENVIRONMENT = "environment"
@@ -50,7 +50,7 @@ class Kind(StrEnum):
     """A flat folder given by the user (``--target``)."""
 
 
-class Commands(NamedTuple):
+class ScriptOptions(NamedTuple):
     """Say how the commands of wheels are started."""
 
     launcher: str
@@ -65,7 +65,7 @@ class Environment:
 
     interpreter: Interpreter
     """Which Python the wheels must fit and the scripts name."""
-    kind: Kind
+    kind: DestinationKind
     """What decided about the folders."""
     schemes: Schemes
     """Where files are written."""
@@ -76,19 +76,19 @@ class Environment:
     folder: Path | None = None
     """The folder around all that belongs to the environment alone; None for an installation of
     Python, which may be spread over the system."""
-    seal: Seal = OF_THIS_PROCESS
+    seal: Signer = OF_THIS_PROCESS
     """Signs what is written down about a change, for who finds it interrupted."""
-    foreign: Commands | None = None
+    foreign: ScriptOptions | None = None
     """How commands are started where the folder will be taken; None: as here."""
     goes_to_macos: bool = False
     """Whether the folder will be taken to macOS, which usually ignores case."""
     _targets: list[Target] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
-    def commands(self) -> Commands:
+    def commands(self) -> ScriptOptions:
         """How the commands of wheels are started."""
         interpreter = self.interpreter
-        return self.foreign or Commands(interpreter.launcher, str(interpreter.executable))
+        return self.foreign or ScriptOptions(interpreter.launcher, str(interpreter.executable))
 
     @property
     def is_windows(self) -> bool:
@@ -109,24 +109,24 @@ class Environment:
             return replace(self, goes_to_macos=True)
         if launcher is None or launcher == self.interpreter.launcher:
             return self
-        return replace(self, foreign=Commands(launcher, "python.exe"))
+        return replace(self, foreign=ScriptOptions(launcher, "python.exe"))
 
     @property
     def name(self) -> str:
         """Name the environment for people: its folder."""
         match self.kind:
-            case Kind.ENVIRONMENT:
+            case DestinationKind.ENVIRONMENT:
                 return str(self.interpreter.prefix)
-            case Kind.TARGET:
+            case DestinationKind.TARGET:
                 return str(self.schemes.purelib)
-            case Kind.PREFIX | Kind.ROOT:
+            case DestinationKind.PREFIX | DestinationKind.ROOT:
                 return str(self.schemes.data)
 
     @property
     def stdlib(self) -> Path:
         """The folder of the standard library; with ``--root`` the one below the root."""
         stdlib = self.interpreter.stdlib
-        if self.kind is Kind.ROOT and self.folder is not None:
+        if self.kind is DestinationKind.ROOT and self.folder is not None:
             return self.folder / stdlib.relative_to(stdlib.anchor)
         return stdlib
 
@@ -158,7 +158,7 @@ class Environment:
         :raises PolicyRefusal: ``externally-managed``; nobody insists.
         """
         text = self.interpreter.externally_managed
-        if text is None or break_system_packages or self.kind is not Kind.ENVIRONMENT:
+        if text is None or break_system_packages or self.kind is not DestinationKind.ENVIRONMENT:
             return
         raise PolicyRefusal(
             "this Python belongs to another package manager",
@@ -338,24 +338,24 @@ def open_environment(
         if python is None or found is None:
             raise
         interpreter = _inspect_another(python, found, environ, inspect, error, tell)
-    kind, runtime = Kind.ENVIRONMENT, interpreter.schemes.with_one_library()
+    kind, runtime = DestinationKind.ENVIRONMENT, interpreter.schemes.with_one_library()
     around = interpreter.prefix if (interpreter.prefix / "pyvenv.cfg").is_file() else None
     search = tuple(dict.fromkeys((*runtime.libraries(), *interpreter.site_packages)))
     if target is not None:
-        kind, runtime = Kind.TARGET, _flat(_absolute(target))
+        kind, runtime = DestinationKind.TARGET, _flat(_absolute(target))
         search = runtime.libraries()
         around = runtime.purelib
     if prefix is not None:
-        kind = Kind.PREFIX
+        kind = DestinationKind.PREFIX
         around = _absolute(prefix)
         runtime = interpreter.prefix_schemes.moved(PREFIX, _absolute(prefix))
         search = runtime.libraries()
     schemes = runtime
     if root is not None:
-        kind, schemes = Kind.ROOT, runtime.below(_absolute(root))
+        kind, schemes = DestinationKind.ROOT, runtime.below(_absolute(root))
         search = schemes.libraries()
         around = _absolute(root)
-    seal = Seal(Path(state_folder_of(environ)))
+    seal = Signer(Path(state_folder_of(environ)))
     return Environment(interpreter, kind, schemes, runtime, search, around, seal)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from wheelfit.installation.own_marks import OF_THIS_PROCESS, Seal
+from wheelfit.installation.own_marks import OF_THIS_PROCESS, Signer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,16 +25,16 @@ WORKPLACE: Final = ".wheelfit-change"
 
 
 @dataclass(frozen=True)
-class Places:
+class EnvironmentFolders:
     """Know the folders of an environment."""
 
     roots: Mapping[str, str]
     """The five folders by the name of the scheme, absolute and without links."""
-    seal: Seal = field(default=OF_THIS_PROCESS, compare=False)
+    seal: Signer = field(default=OF_THIS_PROCESS, compare=False)
     """Signs what is written down about a change."""
 
     @classmethod
-    def of(cls, schemes: Schemes, seal: Seal = OF_THIS_PROCESS) -> Places:
+    def of(cls, schemes: Schemes, seal: Signer = OF_THIS_PROCESS) -> EnvironmentFolders:
         """Return the places of an environment, links followed, wherever these lead.
 
         To change it, `Environment.real_folders` has those of which none leads out.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from wheelfit.installation.steps import Listing
+from wheelfit.installation.steps import FolderListing
 
 # Elsewhere a folder knows the numbers of its files, and looking at each of them is not needed.
 _HAS_NUMBERS = sys.platform != "win32"
@@ -15,9 +15,9 @@ class FolderScan:
     """Remember what lay where; what changes afterwards is not seen."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, Listing | None] = {}
+        self._seen: dict[str, FolderListing | None] = {}
 
-    def __call__(self, folder: str) -> Listing | None:
+    def __call__(self, folder: str) -> FolderListing | None:
         """Return what is in a folder, links followed; None if it is none.
 
         :param folder: absolute.
@@ -26,7 +26,7 @@ class FolderScan:
             self._seen[folder] = self._list(folder)
         return self._seen[folder]
 
-    def _list(self, folder: str) -> Listing | None:
+    def _list(self, folder: str) -> FolderListing | None:
         folders: set[str] = set()
         files: dict[str, int] = {}
         try:
@@ -37,6 +37,6 @@ class FolderScan:
                         folders.add(entry.name)
                     else:
                         files[entry.name] = entry.inode() if _HAS_NUMBERS else 0
-            return Listing(os.stat(folder).st_dev, folders, files)  # noqa: PTH116
+            return FolderListing(os.stat(folder).st_dev, folders, files)  # noqa: PTH116
         except OSError:
             return None

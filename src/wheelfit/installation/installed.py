@@ -18,7 +18,7 @@ from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.versions import parse_version
 from wheelfit.installation.choice import CHOICE_FILE, parse_choice
 from wheelfit.installation.environment_folders import WORKPLACE
-from wheelfit.resolution.request import Present
+from wheelfit.resolution.request import InstalledBuild
 from wheelfit_runtime.errors import FileProblem, UserError
 from wheelfit_runtime.patterns import pattern
 
@@ -120,9 +120,9 @@ class Installed:
         """
         return _read_small(self.path / name)
 
-    def present(self) -> Present:
+    def present(self) -> InstalledBuild:
         """Return what the resolver wants to know of it."""
-        return Present(
+        return InstalledBuild(
             name=self.name,
             version=self.version,
             read=self.metadata,

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import EnvironmentBusy, NotRecoverable
-from wheelfit.installation.environment_folders import Places
-from wheelfit.installation.journal import Stage, check_workplace, read_changes, stage_of
+from wheelfit.installation.environment_folders import EnvironmentFolders
+from wheelfit.installation.journal import JournalStage, check_workplace, read_changes, stage_of
 from wheelfit.installation.locking import PATIENCE, locked
-from wheelfit.installation.recovery import Outcome, recover
+from wheelfit.installation.recovery import RecoveryOutcome, recover
 from wheelfit.installation.staging_folders import remove_folders
 from wheelfit.installation.transaction import environment_error
 from wheelfit.wheels.native_file_system import NATIVE
 
 if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
-    from wheelfit.installation.recovery import Recovered
+    from wheelfit.installation.recovery import Recovery
     from wheelfit.wheels.file_system import FileSystem
 
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Interruption:
     """Describe a change that is not finished."""
 
-    outcome: Outcome
+    outcome: RecoveryOutcome
     """What will become of it."""
     changes: tuple[str, ...] = ()
     """What it is, as ``install demo 2.0``; empty if that is not known."""
@@ -51,11 +51,14 @@ def find_interruption(environment: Environment) -> Interruption | None:
 
     :param environment: where.
     """
-    places = Places.of(environment.schemes, environment.seal)
+    places = EnvironmentFolders.of(environment.schemes, environment.seal)
     if not places.is_changing:
         return None
     stage = stage_of(places)
-    outcome = {Stage.JOURNAL: Outcome.UNDONE, Stage.COMMITTED: Outcome.FINISHED}
+    outcome = {
+        JournalStage.JOURNAL: RecoveryOutcome.UNDONE,
+        JournalStage.COMMITTED: RecoveryOutcome.FINISHED,
+    }
     changes: tuple[str, ...] = ()
     refusal = None
     with suppress(OSError), NATIVE.below(places.roots.values()) as disk:
@@ -65,11 +68,11 @@ def find_interruption(environment: Environment) -> Interruption | None:
                 changes = read_changes(places, disk, stage)
         except NotRecoverable as error:
             refusal = error
-    found = Outcome.CLEARED if stage is None else outcome.get(stage, Outcome.UNDONE)
+    found = RecoveryOutcome.CLEARED if stage is None else outcome.get(stage, RecoveryOutcome.UNDONE)
     return Interruption(found, changes, _is_locked(places), refusal)
 
 
-def _is_locked(places: Places) -> bool:
+def _is_locked(places: EnvironmentFolders) -> bool:
     """Tell whether a process holds the lock; one that a killed process left is removed."""
     if not places.is_locked:
         return False
@@ -87,7 +90,7 @@ def mend(
     trusting: bool = False,
     patience: float = PATIENCE,
     file_system: FileSystem = NATIVE,
-) -> Recovered | None:
+) -> Recovery | None:
     """Undo or finish a change that was interrupted; None if there is none.
 
     :param environment: where.
@@ -99,11 +102,11 @@ def mend(
     :raises LinkInTheWay: a link leads out of the environment.
     :raises EnvironmentUnavailable: the environment is busy, or cannot be written.
     """
-    places = Places.of(environment.schemes, environment.seal)
+    places = EnvironmentFolders.of(environment.schemes, environment.seal)
     if not places.is_changing:
         _is_locked(places)
         return None
-    places = Places(environment.real_folders(), environment.seal)
+    places = EnvironmentFolders(environment.real_folders(), environment.seal)
     try:
         with locked(Path(places.library), patience=patience) as held:
             # Without locks nobody knows whether another process is still at work on it.

@@ -2,13 +2,13 @@
 
 One file at one place: in the workplace in the library folder. It lists every step of a
 change and is complete and on the disk before the first one is made. Its name says how far
-things are: `Stage.JOURNAL`, and the change is undone by whoever finds it; `Stage.COMMITTED`,
-and it is done; `Stage.UNDONE`, and it is undone. In the last two cases only the workplace is
-left to be removed. A file that is not whole, or names something outside the environment, is
-refused: then nothing is touched.
+things are: `JournalStage.JOURNAL`, and the change is undone by whoever finds it;
+`JournalStage.COMMITTED`, and it is done; `JournalStage.UNDONE`, and it is undone. In the last two
+cases only the workplace is left to be removed. A file that is not whole, or names something outside
+the environment, is refused: then nothing is touched.
 
 The workplace may have come with a clone or an archive, or from another user. So it has a mark, the
-signature of its file number by the user's `Seal`, and the files in it are signed too.
+signature of its file number by the user's `Signer`, and the files in it are signed too.
 `check_workplace` refuses a workplace without its mark.
 """
 
@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wheelfit.errors import NotRecoverable
 from wheelfit.installation.environment_folders import WORKPLACE
-from wheelfit.installation.steps import Kind, Step
+from wheelfit.installation.steps import Step, StepKind
 
 if TYPE_CHECKING:
-    from wheelfit.installation.environment_folders import Places
+    from wheelfit.installation.environment_folders import EnvironmentFolders
     from wheelfit.wheels.file_system import FileSystem
 
 FOLDERS: Final = "folders"
@@ -43,7 +43,7 @@ _LONGEST: Final = 256 * 1024 * 1024
 _OTHERS_WRITE: Final = 0o022
 
 
-class Stage(StrEnum):
+class JournalStage(StrEnum):
     """Say how far a change is, by the name of the file that lies in the workplace."""
 
     JOURNAL = "journal"
@@ -63,7 +63,7 @@ class Journal:
     steps: tuple[Step, ...]
     """The renames in their order."""
 
-    def to_bytes(self, places: Places) -> bytes:
+    def to_bytes(self, places: EnvironmentFolders) -> bytes:
         """Return the content of the file.
 
         :param places: the folders of the environment.
@@ -89,7 +89,9 @@ class Journal:
         return _signed(document, places)
 
 
-def format_folders(places: Places, workplaces: list[str], made: dict[str, int]) -> bytes:
+def format_folders(
+    places: EnvironmentFolders, workplaces: list[str], made: dict[str, int]
+) -> bytes:
     """Return what names what was made elsewhere for a change.
 
     :param places: the folders of the environment.
@@ -104,13 +106,13 @@ def format_folders(places: Places, workplaces: list[str], made: dict[str, int]) 
     return _signed(document, places)
 
 
-def _signed(document: Any, places: Places) -> bytes:
+def _signed(document: Any, places: EnvironmentFolders) -> bytes:
     body = json.dumps(document, separators=(",", ":")).encode("ascii")
     head = _HEAD + hashlib.sha256(body).hexdigest().encode()
     return head + _SIGNED + places.seal.of("journal", body).encode() + b"\n" + body
 
 
-def mark_of(places: Places, workplace: str, disk: FileSystem) -> str:
+def mark_of(places: EnvironmentFolders, workplace: str, disk: FileSystem) -> str:
     """Return the name of the file that marks a workplace as this user's.
 
     :param places: the folders of the environment.
@@ -122,7 +124,9 @@ def mark_of(places: Places, workplace: str, disk: FileSystem) -> str:
     return MARK + places.seal.of("workplace", found.st_ino, found.st_uid, mode)[:32]
 
 
-def mark_workplace(places: Places, workplace: str, disk: FileSystem, *, made: bool) -> None:
+def mark_workplace(
+    places: EnvironmentFolders, workplace: str, disk: FileSystem, *, made: bool
+) -> None:
     """Mark a workplace as this user's; one that existed before is checked first.
 
     :param places: the folders of the environment.
@@ -151,7 +155,7 @@ def mark_workplace(places: Places, workplace: str, disk: FileSystem, *, made: bo
 
 
 def check_workplace(
-    places: Places, workplace: str, disk: FileSystem, *, trusting: bool = False
+    places: EnvironmentFolders, workplace: str, disk: FileSystem, *, trusting: bool = False
 ) -> None:
     """Refuse a workplace that this user's wheelfit did not make at this very place.
 
@@ -215,19 +219,23 @@ def _foreign(
     )
 
 
-def stage_of(places: Places) -> Stage | None:
+def stage_of(places: EnvironmentFolders) -> JournalStage | None:
     """Say how far the change is that was begun; None if no step of one was made.
 
     :param places: the folders of the environment.
     """
-    for stage in Stage:
+    for stage in JournalStage:
         if os.path.lexists(os.path.join(places.workplace, stage.value)):  # noqa: PTH118
             return stage
     return None
 
 
 def read_journal(
-    places: Places, disk: FileSystem, stage: Stage = Stage.JOURNAL, *, trusting: bool = False
+    places: EnvironmentFolders,
+    disk: FileSystem,
+    stage: JournalStage = JournalStage.JOURNAL,
+    *,
+    trusting: bool = False,
 ) -> Journal:
     """Read the journal of a change.
 
@@ -244,7 +252,9 @@ def read_journal(
         raise _refusal(path, "the journal of a change is not one for this environment") from None
 
 
-def read_changes(places: Places, disk: FileSystem, stage: Stage) -> tuple[str, ...]:
+def read_changes(
+    places: EnvironmentFolders, disk: FileSystem, stage: JournalStage
+) -> tuple[str, ...]:
     """Return what a change was in words; its steps, which take longer, are not looked at.
 
     :param places: the folders of the environment.
@@ -260,7 +270,7 @@ def read_changes(places: Places, disk: FileSystem, stage: Stage) -> tuple[str, .
 
 
 def read_folders(
-    places: Places, disk: FileSystem, *, trusting: bool = False
+    places: EnvironmentFolders, disk: FileSystem, *, trusting: bool = False
 ) -> tuple[list[str], dict[str, int]]:
     """Return what `format_folders` was given; nothing if it was not written, or not here.
 
@@ -281,7 +291,9 @@ def read_folders(
     return named, {scheme: levels for scheme, levels in made.items() if scheme in places.roots}
 
 
-def _document(path: str, places: Places, disk: FileSystem, *, trusting: bool = False) -> Any:
+def _document(
+    path: str, places: EnvironmentFolders, disk: FileSystem, *, trusting: bool = False
+) -> Any:
     """Return what a journal says; it was written completely, by this user."""
     try:
         is_own = disk.lstat(path).st_uid == disk.lstat(places.workplace).st_uid
@@ -301,7 +313,7 @@ def _document(path: str, places: Places, disk: FileSystem, *, trusting: bool = F
     return json.loads(body)
 
 
-def _parse(document: Any, places: Places, path: str) -> Journal:
+def _parse(document: Any, places: EnvironmentFolders, path: str) -> Journal:
     if document["version"] != _VERSION:
         raise _refusal(path, "the journal of a change was written by another version of wheelfit")
     if document["layout"] != dict(places.layout):
@@ -322,16 +334,23 @@ def _parse(document: Any, places: Places, path: str) -> Journal:
     )
 
 
-def _number(places: Places) -> int:
+def _number(places: EnvironmentFolders) -> int:
     """Return the file number of the workplace; the steps know what they move by such numbers."""
     return os.lstat(places.workplace).st_ino
 
 
 def _step(
-    kind: str, place: str, aside: str, owners: list[str], coming: int, going: int, *, places: Places
+    kind: str,
+    place: str,
+    aside: str,
+    owners: list[str],
+    coming: int,
+    going: int,
+    *,
+    places: EnvironmentFolders,
 ) -> Step:
     found = Step(
-        Kind(kind),
+        StepKind(kind),
         places.decode(place),
         places.decode(aside) if aside else "",
         frozenset(map(str, owners)),
@@ -341,7 +360,7 @@ def _step(
     # A step leads from a workplace into the environment or back, nowhere else.
     if found.place in places.kept or WORKPLACE in place.split("/"):
         raise ValueError(place)
-    if (found.kind is not Kind.DROP) != (WORKPLACE in aside.split("/")[:-1]):
+    if (found.kind is not StepKind.DROP) != (WORKPLACE in aside.split("/")[:-1]):
         raise ValueError(aside)
     return found
 

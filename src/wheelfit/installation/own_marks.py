@@ -22,7 +22,7 @@ _FILE: Final = "secret"
 _BYTES: Final = 32
 
 
-class Seal:
+class Signer:
     """The signatures that are made with one secret.
 
     Where no secret can be stored, as without a home folder, a random one serves until the process
@@ -95,7 +95,7 @@ class Seal:
         return data
 
 
-OF_THIS_PROCESS: Final = Seal(None)
+OF_THIS_PROCESS: Final = Signer(None)
 """The signatures of this process, which no other one recognises."""
 
 

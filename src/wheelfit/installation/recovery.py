@@ -25,7 +25,7 @@ from wheelfit.errors import LinkInTheWay, NotRecoverable
 from wheelfit.installation.journal import (
     FOLDERS,
     MARK,
-    Stage,
+    JournalStage,
     check_workplace,
     read_changes,
     read_folders,
@@ -33,7 +33,7 @@ from wheelfit.installation.journal import (
     stage_of,
 )
 from wheelfit.installation.removal import RealPaths, files_in_record
-from wheelfit.installation.steps import Kind
+from wheelfit.installation.steps import StepKind
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import InvalidWheel
 from wheelfit_runtime.patterns import pattern
@@ -41,7 +41,7 @@ from wheelfit_runtime.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from wheelfit.installation.environment_folders import Places
+    from wheelfit.installation.environment_folders import EnvironmentFolders
     from wheelfit.installation.journal import Journal
     from wheelfit.installation.steps import Step
     from wheelfit.wheels.file_system import FileSystem
@@ -50,7 +50,7 @@ _SHOWN = 10
 _RUNS = pattern(r"[-_.]+")
 
 
-class Outcome(StrEnum):
+class RecoveryOutcome(StrEnum):
     """Say what became of a change that was interrupted."""
 
     UNDONE = "undone"
@@ -62,17 +62,17 @@ class Outcome(StrEnum):
 
 
 _WORDS = {
-    Outcome.UNDONE: "an interrupted change was undone",
-    Outcome.FINISHED: "an interrupted change was finished",
-    Outcome.CLEARED: "what an interrupted change had prepared was removed",
+    RecoveryOutcome.UNDONE: "an interrupted change was undone",
+    RecoveryOutcome.FINISHED: "an interrupted change was finished",
+    RecoveryOutcome.CLEARED: "what an interrupted change had prepared was removed",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
+class Recovery:
     """Say what was put right."""
 
-    outcome: Outcome
+    outcome: RecoveryOutcome
     changes: tuple[str, ...] = ()
     """What the change was, as ``install demo 2.0``; empty if that is not known any more."""
     notes: tuple[str, ...] = ()
@@ -86,8 +86,8 @@ class Recovered:
 
 
 def recover(
-    places: Places, file_system: FileSystem = NATIVE, *, trusting: bool = False
-) -> Recovered | None:
+    places: EnvironmentFolders, file_system: FileSystem = NATIVE, *, trusting: bool = False
+) -> Recovery | None:
     """Undo or finish a change that was interrupted; None if there is none.
 
     :param places: the folders of the environment; its lock is held.
@@ -104,29 +104,31 @@ def recover(
         return _recover(places, disk, trusting=trusting)
 
 
-def _recover(places: Places, disk: FileSystem, *, trusting: bool) -> Recovered:
+def _recover(places: EnvironmentFolders, disk: FileSystem, *, trusting: bool) -> Recovery:
     stage = stage_of(places)
     changes: tuple[str, ...] = ()
     notes: list[str] = []
     if stage is not None:
         # An error of the disk, or a kill, may have come between its name and the wait for it.
         disk.sync_folder(places.workplace)
-    if stage is Stage.JOURNAL:
+    if stage is JournalStage.JOURNAL:
         journal = read_journal(places, disk, trusting=trusting)
         changes = journal.changes
         notes += undo(places, journal, disk)
-        mark(places, Stage.UNDONE, disk)
+        mark(places, JournalStage.UNDONE, disk)
     elif stage is not None:
         with suppress(NotRecoverable):
             changes = read_changes(places, disk, stage)
     elsewhere, levels = read_folders(places, disk, trusting=trusting)
     notes += _clear(places, elsewhere, disk, trusting=trusting)
-    outcome = {None: Outcome.CLEARED, Stage.COMMITTED: Outcome.FINISHED}.get(stage, Outcome.UNDONE)
-    made = () if outcome is Outcome.FINISHED else tuple(_made(places, levels))
-    return Recovered(outcome, changes, tuple(notes), made)
+    outcome = {None: RecoveryOutcome.CLEARED, JournalStage.COMMITTED: RecoveryOutcome.FINISHED}.get(
+        stage, RecoveryOutcome.UNDONE
+    )
+    made = () if outcome is RecoveryOutcome.FINISHED else tuple(_made(places, levels))
+    return Recovery(outcome, changes, tuple(notes), made)
 
 
-def undo(places: Places, journal: Journal, file_system: FileSystem) -> list[str]:
+def undo(places: EnvironmentFolders, journal: Journal, file_system: FileSystem) -> list[str]:
     """Undo the steps of a journal that were made, however many these are.
 
     :param places: the folders of the environment.
@@ -139,14 +141,14 @@ def undo(places: Places, journal: Journal, file_system: FileSystem) -> list[str]
     return notes
 
 
-def mark(places: Places, stage: Stage, file_system: FileSystem) -> None:
+def mark(places: EnvironmentFolders, stage: JournalStage, file_system: FileSystem) -> None:
     """Say of a change for good that it is done or undone.
 
     :param places: the folders of the environment.
     :param stage: which of both.
     :param file_system: where it lies.
     """
-    journal = os.path.join(places.workplace, Stage.JOURNAL.value)  # noqa: PTH118
+    journal = os.path.join(places.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
     file_system.replace(journal, os.path.join(places.workplace, stage.value))  # noqa: PTH118
     file_system.sync_folder(places.workplace)
 
@@ -169,7 +171,9 @@ def sync_folders(steps: Iterable[Step], file_system: FileSystem) -> None:
 class _Undoing:
     """Undo the steps of a journal, as far as others have not built on them."""
 
-    def __init__(self, places: Places, journal: Journal, file_system: FileSystem) -> None:
+    def __init__(
+        self, places: EnvironmentFolders, journal: Journal, file_system: FileSystem
+    ) -> None:
         self._steps = journal.steps
         self._disk = file_system
         self._real = RealPaths()
@@ -185,7 +189,7 @@ class _Undoing:
         self._superseded = frozenset(
             owner
             for step in self._steps
-            if _is_record(step.place) and step.kind is not Kind.DROP
+            if _is_record(step.place) and step.kind is not StepKind.DROP
             for owner in step.owners or {_project(step.place)}
             if owner in replaced or not self._is_somewhere(step)
         )
@@ -195,13 +199,13 @@ class _Undoing:
         emptied: list[str] = []
         for step in reversed(self._steps):
             match step.kind:
-                case Kind.PUT:
+                case StepKind.PUT:
                     self._undo_put(step)
-                case Kind.SWAP:
+                case StepKind.SWAP:
                     self._undo_swap(step)
-                case Kind.TAKE:
+                case StepKind.TAKE:
                     self._undo_take(step)
-                case Kind.DROP:
+                case StepKind.DROP:
                     if self._is_superseded(step):
                         emptied.append(step.place)
                     elif not self._disk.exists(step.place):
@@ -318,7 +322,7 @@ class _Undoing:
         """Return the files that the distributions record which were to come or to go."""
         found: set[str] = set()
         for step in self._steps:
-            if step.kind is Kind.DROP or not _is_record(step.place):
+            if step.kind is StepKind.DROP or not _is_record(step.place):
                 continue
             for path in (step.aside, step.place):
                 if number_of(path) in {step.coming, step.going}:
@@ -331,7 +335,7 @@ class _Undoing:
     def _is_known(self, record: str) -> bool:
         """Tell of a ``.dist-info`` folder whether it is one that came or went, not another."""
         for step in self._steps:
-            if step.place == record and step.kind is not Kind.DROP:
+            if step.place == record and step.kind is not StepKind.DROP:
                 if number_of(record) in {step.coming, step.going}:
                     return True
             elif step.place.startswith(record + os.sep) or step.place == record:
@@ -340,7 +344,7 @@ class _Undoing:
 
     def _is_somewhere(self, step: Step) -> bool:
         """Tell whether the record that goes still exists; of one that only comes, whether that."""
-        number = step.coming if step.kind is Kind.PUT else step.going
+        number = step.coming if step.kind is StepKind.PUT else step.going
         return number in {number_of(step.place), number_of(step.aside)}
 
     def _is_superseded(self, step: Step) -> bool:
@@ -353,7 +357,7 @@ def _is_record(place: str) -> bool:
     return name.endswith(".dist-info") or (name == "RECORD" and folder.endswith(".dist-info"))
 
 
-def _records(places: Places) -> list[str]:
+def _records(places: EnvironmentFolders) -> list[str]:
     found: dict[str, None] = {}
     for library in (places.roots["purelib"], places.roots["platlib"]):
         with suppress(OSError):
@@ -414,7 +418,7 @@ def _files_below(folder: str) -> Iterator[str]:
 # --- clearing away ---------------------------------------------------------------------------
 
 
-def _made(places: Places, levels: Mapping[str, int]) -> Iterator[str]:
+def _made(places: EnvironmentFolders, levels: Mapping[str, int]) -> Iterator[str]:
     """Yield the folders that were made for a change."""
     for scheme, count in levels.items():
         path = places.roots[scheme]
@@ -424,7 +428,7 @@ def _made(places: Places, levels: Mapping[str, int]) -> Iterator[str]:
 
 
 def _clear(
-    places: Places, elsewhere: Iterable[str], disk: FileSystem, *, trusting: bool
+    places: EnvironmentFolders, elsewhere: Iterable[str], disk: FileSystem, *, trusting: bool
 ) -> list[str]:
     """Remove the workplaces; what says how far the change is goes last."""
     notes = []
@@ -442,7 +446,7 @@ def _clear(
         marks = [name for name, is_folder in entries if name.startswith(MARK) and not is_folder]
         is_main = workplace == places.workplace
         # The first of these to go decides; what is without it was only prepared, and is removed.
-        last = [*(stage.value for stage in Stage), FOLDERS] if is_main else []
+        last = [*(stage.value for stage in JournalStage), FOLDERS] if is_main else []
         for name, is_folder in entries:
             if name.startswith(MARK) or name in last:
                 continue

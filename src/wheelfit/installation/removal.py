@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from wheelfit.errors import NotRemovable
 from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE
 from wheelfit.installation.folder_scan import FolderScan
-from wheelfit.installation.steps import Listing
+from wheelfit.installation.steps import FolderListing
 from wheelfit.wheels.record import parse_record
 from wheelfit.wheels.reserved_files import (
     why_reserved_below_prefix,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
-    from wheelfit.installation.steps import Look
+    from wheelfit.installation.steps import FolderReader
 
 _BYTECODE = pattern(r"(.+?)\.[^.]+(?:\.opt-\d+)?\.pyc")
 # Where rows begin that name something below the library folder, without detours.
@@ -141,7 +141,7 @@ def plan_removal(
     environment: Environment,
     others: Iterable[Installed],
     real: RealPaths | None = None,
-    look: Look | None = None,
+    look: FolderReader | None = None,
 ) -> Removal:
     """Find what goes with a distribution.
 
@@ -172,7 +172,7 @@ def plan_removal(
     for folder, names in recorded.items():
         is_free = bounds.takes_any(folder)
         of_others = shared.get(real.folder(folder), set())
-        listing = look(folder) or Listing()
+        listing = look(folder) or FolderListing()
         staying = set()
         for name in () if is_free and not of_others else names:
             path = f"{folder}{os.sep}{name}"
@@ -207,7 +207,7 @@ def plan_removal(
             going |= {name for name in left if _is_file_or_link(f"{folder}{os.sep}{name}")}
         if "__pycache__" in listing.folders:
             cache = f"{folder}{os.sep}__pycache__"
-            files.setdefault(cache, set()).update(_bytecode(look(cache) or Listing(), names))
+            files.setdefault(cache, set()).update(_bytecode(look(cache) or FolderListing(), names))
     return Removal(installed.name, files, tuple(notes))
 
 
@@ -427,7 +427,7 @@ def _start(root: str) -> str:
     return root.rstrip(os.sep) + os.sep
 
 
-def _bytecode(cache: Listing, names: Collection[str]) -> list[str]:
+def _bytecode(cache: FolderListing, names: Collection[str]) -> list[str]:
     """Return the names of the bytecode that Python keeps of the modules among some files."""
     stems = {name.removesuffix(".py") for name in names if name.endswith(".py")}
     found = []

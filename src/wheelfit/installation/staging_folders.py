@@ -20,7 +20,7 @@ from wheelfit.installation.journal import FOLDERS, format_folders, mark_workplac
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, ItemsView, Sequence
 
-    from wheelfit.installation.environment_folders import Places
+    from wheelfit.installation.environment_folders import EnvironmentFolders
     from wheelfit.wheels.file_system import FileSystem
 
 _PAUSE = 0.05
@@ -68,7 +68,7 @@ class Workplaces:
     """
 
     def __init__(
-        self, places: Places, made: Sequence[str], disk: FileSystem, around: FileSystem
+        self, places: EnvironmentFolders, made: Sequence[str], disk: FileSystem, around: FileSystem
     ) -> None:
         self._places = places
         self._disk = disk

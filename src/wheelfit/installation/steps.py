@@ -27,7 +27,7 @@ _RECORD = pattern(
 )
 
 
-class Kind(StrEnum):
+class StepKind(StrEnum):
     """Say what a step does."""
 
     PUT = "put"
@@ -44,7 +44,7 @@ class Kind(StrEnum):
 class Step:
     """Name one rename."""
 
-    kind: Kind
+    kind: StepKind
     place: str
     """The file or folder in the environment."""
     aside: str = ""
@@ -58,7 +58,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class FolderListing:
     """Hold the names in a folder."""
 
     device: int = 0
@@ -70,10 +70,10 @@ class Listing:
     0 where folders do not know it."""
 
 
-class Look(Protocol):
+class FolderReader(Protocol):
     """Say what lies where before the change."""
 
-    def __call__(self, folder: str) -> Listing | None:
+    def __call__(self, folder: str) -> FolderListing | None:
         """Return the names in a folder, links followed; None if it is none."""
 
 
@@ -81,7 +81,7 @@ def plan_steps(
     stages: Iterable[tuple[str, str]],
     leaving: Mapping[str, Mapping[str, str]],
     *,
-    look: Look,
+    look: FolderReader,
     store: Callable[[str], str],
     kept: Collection[str],
     replace: bool = False,
@@ -119,7 +119,7 @@ def plan_steps(
 class _Planner:
     """Hold what is planned so far."""
 
-    look: Look
+    look: FolderReader
     store: Callable[[str], str]
     replace: bool
     whole_folders: bool
@@ -163,7 +163,7 @@ class _Planner:
 
     def merge(self, staged: str, final: str) -> None:
         """Plan how the content of a staged folder gets into one that is there."""
-        coming, there = self.look(staged), self.look(final) or Listing()
+        coming, there = self.look(staged), self.look(final) or FolderListing()
         if coming is None:
             return
         self.filled.add(self.key(final))
@@ -172,7 +172,7 @@ class _Planner:
             aside, place = os.path.join(staged, name), os.path.join(final, name)  # noqa: PTH118
             found = names.get(self.key(name))
             if found is None:
-                self.steps.append(Step(Kind.PUT, place, aside))
+                self.steps.append(Step(StepKind.PUT, place, aside))
                 continue
             old = os.path.join(final, found)  # noqa: PTH118
             owners = self.owners(old, is_folder=found in there.folders)
@@ -199,11 +199,11 @@ class _Planner:
         """Plan that what is there goes and what is staged comes."""
         # Two that are exchanged keep their names as written, also where case is ignored.
         if self.exchange and old == place and (self.whole_folders or self.look(old) is None):
-            self.steps.append(Step(Kind.SWAP, place, aside, owners))
+            self.steps.append(Step(StepKind.SWAP, place, aside, owners))
             self.moved.add(self.key(old))
         else:
             self.take(old, owners)
-            self.steps.append(Step(Kind.PUT, place, aside))
+            self.steps.append(Step(StepKind.PUT, place, aside))
 
     # --- what goes ---
 
@@ -216,7 +216,7 @@ class _Planner:
             if (top := self.top(folder)) is not None:
                 self.take(top, self.whole(top) or frozenset())
                 continue
-            listing = self.look(folder) or Listing()
+            listing = self.look(folder) or FolderListing()
             for name in sorted(listing.files):
                 owner = names.get(self.key(name))
                 path = os.path.join(folder, name)  # noqa: PTH118
@@ -230,14 +230,14 @@ class _Planner:
         if listing is None:
             self.count += 1
             aside = os.path.join(self.store(os.path.dirname(path)), str(self.count))  # noqa: PTH118, PTH120
-            self.steps.append(Step(Kind.TAKE, path, aside, owners))
+            self.steps.append(Step(StepKind.TAKE, path, aside, owners))
             return
         for name in (*listing.files, *sorted(listing.folders)):
             inside = os.path.join(path, name)  # noqa: PTH118
             if self.key(inside) not in self.moved:
                 self.take(inside, owners)
         if self.key(path) not in self.filled:
-            self.steps.append(Step(Kind.DROP, path, owners=owners))
+            self.steps.append(Step(StepKind.DROP, path, owners=owners))
 
     # --- who owns what ---
 
@@ -278,7 +278,7 @@ class _Planner:
             owners |= found
         return frozenset(owners)
 
-    def real_folder(self, path: str) -> Listing | None:
+    def real_folder(self, path: str) -> FolderListing | None:
         """Return the names in a folder that is no link and no other file system's root."""
         folder, name = os.path.split(path)
         above = self.look(folder)

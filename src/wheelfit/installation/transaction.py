@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING, Self
 
 from wheelfit.errors import LinkInTheWay, NotRecoverable
 from wheelfit.installation.folder_scan import FolderScan
-from wheelfit.installation.journal import Journal, Stage, read_journal, stage_of
+from wheelfit.installation.journal import Journal, JournalStage, read_journal, stage_of
 from wheelfit.installation.recovery import (
-    Outcome,
+    RecoveryOutcome,
     mark,
     number_of,
     recover,
@@ -43,7 +43,7 @@ from wheelfit.installation.recovery import (
 )
 from wheelfit.installation.removal import RealPaths
 from wheelfit.installation.staging_folders import Workplaces
-from wheelfit.installation.steps import Kind, Step, plan_steps
+from wheelfit.installation.steps import Step, StepKind, plan_steps
 from wheelfit.wheels.disk_space import FULL, no_space_in_words
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import EnvironmentUnavailable
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
-    from wheelfit.installation.environment_folders import Places
-    from wheelfit.installation.recovery import Recovered
+    from wheelfit.installation.environment_folders import EnvironmentFolders
+    from wheelfit.installation.recovery import Recovery
     from wheelfit.wheels.file_system import FileSystem
 
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -113,7 +113,7 @@ class Transaction:
 
     def __init__(
         self,
-        places: Places,
+        places: EnvironmentFolders,
         *,
         made: Sequence[str] = (),
         patience: float | None = None,
@@ -171,7 +171,7 @@ class Transaction:
         try:
             recovered = self._recover()
         except (OSError, LinkInTheWay, NotRecoverable) as failure:
-            if error is None or stage_of(self._places) is Stage.COMMITTED:
+            if error is None or stage_of(self._places) is JournalStage.COMMITTED:
                 self._notes = (f"what was replaced could not be removed yet: {failure}",)
                 return
             raise EnvironmentUnavailable(
@@ -182,10 +182,10 @@ class Transaction:
             ) from error
         if recovered is not None:
             self._notes = recovered.notes
-        if recovered is None or recovered.outcome is not Outcome.FINISHED:
+        if recovered is None or recovered.outcome is not RecoveryOutcome.FINISHED:
             self._workplaces.remove_made()
 
-    def _recover(self) -> Recovered | None:
+    def _recover(self) -> Recovery | None:
         try:
             return recover(self._places, self._disk)
         except KeyboardInterrupt:
@@ -275,7 +275,7 @@ class Transaction:
 
         A link or a mount within the environment may lead there.
         """
-        if step.kind not in {Kind.PUT, Kind.SWAP}:
+        if step.kind not in {StepKind.PUT, StepKind.SWAP}:
             return step
         folder = os.path.dirname(step.place)  # noqa: PTH120
         if self._workplaces.is_near(step.aside, folder):
@@ -285,8 +285,8 @@ class Transaction:
         return altered(step, aside=near)
 
     def _noted(self, step: Step) -> Step:
-        coming = step.aside if step.kind in {Kind.PUT, Kind.SWAP} else ""
-        going = step.place if step.kind in {Kind.SWAP, Kind.TAKE} else ""
+        coming = step.aside if step.kind in {StepKind.PUT, StepKind.SWAP} else ""
+        going = step.place if step.kind in {StepKind.SWAP, StepKind.TAKE} else ""
         return altered(
             step,
             coming=number_of(coming) if coming else 0,
@@ -294,7 +294,7 @@ class Transaction:
         )
 
     def _carry_out(self, journal: Journal) -> None:
-        final = os.path.join(self._places.workplace, Stage.JOURNAL.value)  # noqa: PTH118
+        final = os.path.join(self._places.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
         self._disk.write(f"{final}.new", journal.to_bytes(self._places))
         self._workplaces.sync()
         self._disk.replace(f"{final}.new", final)
@@ -304,19 +304,19 @@ class Transaction:
             self._make_step(step)
         sync_folders(journal.steps, self._disk)
         try:
-            mark(self._places, Stage.COMMITTED, self._disk)
+            mark(self._places, JournalStage.COMMITTED, self._disk)
         except OSError as error:
             self._withdraw(error)
             raise
 
     def _withdraw(self, error: OSError) -> None:
         """Take the commit back: nobody knows whether it is on the disk."""
-        committed = os.path.join(self._places.workplace, Stage.COMMITTED.value)  # noqa: PTH118
+        committed = os.path.join(self._places.workplace, JournalStage.COMMITTED.value)  # noqa: PTH118
         try:
             with suppress(FileNotFoundError):
                 self._disk.replace(
                     committed,
-                    os.path.join(self._places.workplace, Stage.JOURNAL.value),  # noqa: PTH118
+                    os.path.join(self._places.workplace, JournalStage.JOURNAL.value),  # noqa: PTH118
                 )
         except OSError as failure:
             raise EnvironmentUnavailable(
@@ -328,19 +328,19 @@ class Transaction:
 
     def _make_step(self, step: Step) -> None:
         match step.kind:
-            case Kind.PUT:
+            case StepKind.PUT:
                 self._disk.move(step.aside, step.place)
-            case Kind.TAKE:
+            case StepKind.TAKE:
                 self._disk.move(step.place, step.aside)
-            case Kind.DROP:
+            case StepKind.DROP:
                 self._disk.remove_folder(step.place)
-            case Kind.SWAP:
+            case StepKind.SWAP:
                 if not self._disk.exchange(step.aside, step.place):
                     raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), step.place)
 
     def _undo(self) -> None:
         undo(self._places, read_journal(self._places, self._disk), self._disk)
-        self._disk.remove_file(os.path.join(self._places.workplace, Stage.JOURNAL.value))  # noqa: PTH118
+        self._disk.remove_file(os.path.join(self._places.workplace, JournalStage.JOURNAL.value))  # noqa: PTH118
 
 
 @dataclass(frozen=True, slots=True)

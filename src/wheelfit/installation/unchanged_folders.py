@@ -10,21 +10,21 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from wheelfit.installation.steps import Listing
+from wheelfit.installation.steps import FolderListing
 from wheelfit.wheels.unpacked import TREE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from wheelfit.installation.checked_wheel import CheckedWheel, Part
-    from wheelfit.installation.steps import Look
+    from wheelfit.installation.checked_wheel import CheckedWheel, WheelFolder
+    from wheelfit.installation.steps import FolderReader
 
 
 def unchanged_folders(
     wheel: CheckedWheel,
     roots: Mapping[str, str],
     leaving: Mapping[str, Collection[str]],
-    look: Look,
+    look: FolderReader,
 ) -> dict[str, str]:
     """Return the folders that are already what hard links from the wheel would make of them.
 
@@ -37,7 +37,7 @@ def unchanged_folders(
     :param look: says what is in a folder.
     :return: by folder of the wheel, the absolute path of the other one.
     """
-    coming: dict[str, Part] = {}
+    coming: dict[str, WheelFolder] = {}
     for part in wheel.parts:
         folder = os.path.normpath(os.path.join(roots[part.scheme], part.path))  # noqa: PTH118
         if coming.setdefault(folder, part) is not part:
@@ -51,9 +51,9 @@ class _Comparison:
     def __init__(
         self,
         wheel: CheckedWheel,
-        coming: Mapping[str, Part],
+        coming: Mapping[str, WheelFolder],
         leaving: Mapping[str, Collection[str]],
-        look: Look,
+        look: FolderReader,
         roots: frozenset[str],
     ) -> None:
         self._wheel = wheel.unpacked
@@ -90,8 +90,8 @@ class _Comparison:
                     pending.append(path)  # others have something in it as well
         return found
 
-    def _listing(self, folder: str) -> Listing:
-        return self._look(folder) or Listing()
+    def _listing(self, folder: str) -> FolderListing:
+        return self._look(folder) or FolderListing()
 
     def _inside(self, folder: str) -> set[str]:
         """Return the names of folders that the wheel has in a folder."""
@@ -128,7 +128,7 @@ class _Comparison:
             self._listing(one).device == listing.device and self._is_same(one) for one in inner
         )
 
-    def _is_linked(self, folder: str, listing: Listing, part: Part) -> bool:
+    def _is_linked(self, folder: str, listing: FolderListing, part: WheelFolder) -> bool:
         """Tell whether the files of a folder are those of the unpacked wheel, by their numbers."""
         if self._numbers is None:
             # They are as they were written: that was seen when they were found in the cache.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.checking.installed import Ask, Judged
+    from wheelfit.checking.installed import Ask, FitVerdict
     from wheelfit.installation.installed import Installed
 
 
@@ -22,7 +22,7 @@ def judge(
     ask: Ask,
     *,
     coming: Mapping[NormalizedName, Version] = MappingProxyType({}),
-) -> tuple[Judged, ...]:
+) -> tuple[FitVerdict, ...]:
     """Judge the installed variants (F-96, P-56); what is hidden by another one is left out.
 
     :param installed: what is there; of one name, what is imported comes first.

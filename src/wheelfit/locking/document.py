@@ -20,7 +20,7 @@ from wheelfit.core.markers import parse_marker
 from wheelfit.core.metadata import read_document
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of, shown
-from wheelfit.core.strict_toml import Limits
+from wheelfit.core.strict_toml import TomlLimits
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidFilename
 from wheelfit.locking.plain_entries import effective_entries
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 SourceKind: TypeAlias = Literal["vcs", "directory", "archive", "wheels", "sdist"]
 """Where a package is taken from; of wheels and a source distribution, the wheels."""
 
-DEFAULT_LIMITS = Limits(size=16 * 1024 * 1024)
+DEFAULT_LIMITS = TomlLimits(size=16 * 1024 * 1024)
 """How large a lock file may be (F-30)."""
 
 _NAME = pattern(r"pylock(?:\.[^.]+)?\.toml")
@@ -200,7 +200,7 @@ class Lock:
 
 
 def read_lock(
-    data: bytes, *, where: str, strict: bool = False, limits: Limits = DEFAULT_LIMITS
+    data: bytes, *, where: str, strict: bool = False, limits: TomlLimits = DEFAULT_LIMITS
 ) -> Lock:
     """Read a lock file.
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from wheelfit.locking.environments import LockEnvironment
-    from wheelfit.locking.listed_wheels import Settled
+    from wheelfit.locking.listed_wheels import ListedEnvironment
     from wheelfit.resolution.resolution import HeldBack
 
 
@@ -36,7 +36,7 @@ class LockHeldBack:
         return {**self.release.to_mapping(), "for": list(dict.fromkeys(names))}
 
 
-def held_back(settled: Sequence[Settled]) -> Iterator[LockHeldBack]:
+def held_back(settled: Sequence[ListedEnvironment]) -> Iterator[LockHeldBack]:
     """Yield each release that was held back, once for all environments that have it.
 
     Environments follow those before them where they can, so the first one has the reason. Where

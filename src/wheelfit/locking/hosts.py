@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import InvalidMarker
-from wheelfit.locking.listed_wheels import Part, Settled
+from wheelfit.locking.listed_wheels import ListedEnvironment, ListedProject
 from wheelfit.locking.locking import locked_versions, put_together
 from wheelfit_runtime.errors import NoFit, UserError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
     from wheelfit.locking.document import Lock
     from wheelfit.locking.environments import LockEnvironment
-    from wheelfit.locking.locking import Locked, Report
+    from wheelfit.locking.locking import LockResult, Report
     from wheelfit.locking.selection import LockCandidates
     from wheelfit.locking.solving import Solution, Solver, Versions
     from wheelfit.resolution.candidates import Candidates
@@ -49,7 +49,7 @@ class NamedMachine:
 class HostLock:
     """Hold a lock and the machines that it is for."""
 
-    locked: Locked
+    locked: LockResult
     machines: tuple[NamedMachine, ...]
     apart: str | None = None
     """Why there is one lock for each machine; None: it is for all of them."""
@@ -76,7 +76,7 @@ def lock_for_hosts(
     :param report: told which machine is begun.
     :raises NoFit: there is no solution for one of them.
     """
-    settled: list[Settled] = []
+    settled: list[ListedEnvironment] = []
     chosen: Versions = {}
     for machine in machines:
         report(machine.environment)
@@ -111,14 +111,14 @@ def lock_for_hosts(
     )
 
 
-def _settled(solution: Solution) -> Settled:
+def _settled(solution: Solution) -> ListedEnvironment:
     parts = {}
     for pin in solution.resolution.pins:
         core = pin.core
         if core is None and pin.choice.chosen is not None:
             core = solution.candidates.core_metadata(pin.choice.chosen)
         wanted = None if core is None else core.requires_python
-        parts[pin.name] = Part(
+        parts[pin.name] = ListedProject(
             pin.name,
             pin.choice.release.version,
             pin.choice.release,
@@ -126,7 +126,7 @@ def _settled(solution: Solution) -> Settled:
             needs={pin.label: () if core is None else tuple(_needs(pin, core, solution))},
             pythons=frozenset() if wanted is None else frozenset([wanted]),
         )
-    return Settled(solution.environment, solution, parts)
+    return ListedEnvironment(solution.environment, solution, parts)
 
 
 def _needs(
@@ -147,7 +147,7 @@ def _needs(
 
 
 def _differences(
-    lock: Lock, machines: Sequence[NamedMachine], settled: Sequence[Settled]
+    lock: Lock, machines: Sequence[NamedMachine], settled: Sequence[ListedEnvironment]
 ) -> Iterator[str]:
     """Yield for which machine a lock gives something else than was resolved, and what."""
     for machine, one in zip(machines, settled, strict=True):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from wheelfit.core.markers import VariantContext
 from wheelfit.errors import InvalidMarker
 from wheelfit.locking.fork import NO_FORK
-from wheelfit.resolution.request import Asked
+from wheelfit.resolution.request import RequestedRequirement
 from wheelfit.sources.concurrency import at_once
 from wheelfit_runtime.errors import HashMismatch, NoFit, WheelfitError
 
@@ -42,7 +42,7 @@ Needs = tuple[tuple["NormalizedName | None", "Requirement"], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ListedProject:
     """Hold what a lock has of one project in one environment."""
 
     name: NormalizedName
@@ -60,17 +60,17 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class ListedEnvironment:
     """Hold what a lock has for one environment."""
 
     environment: LockEnvironment
     solution: Solution
-    parts: Mapping[NormalizedName, Part]
+    parts: Mapping[NormalizedName, ListedProject]
     fork: Fork = NO_FORK
     """The choice of extras and groups that conflict for which it was resolved."""
 
 
-def settle(solver: Solver, solution: Solution) -> Settled:
+def settle(solver: Solver, solution: Solution) -> ListedEnvironment:
     """Find every wheel that some machine of an environment could want.
 
     :param solver: by which it was solved.
@@ -137,13 +137,13 @@ class _Settling:
         self._needs: dict[_Key, tuple[frozenset[NormalizedName], Needs]] = {}
         self._pythons: dict[tuple[NormalizedName, Version], set[SpecifierSet]] = {}
 
-    def settled(self) -> Settled:
+    def settled(self) -> ListedEnvironment:
         candidates = self._look_at_all()
         parts = {
             pin.name: self._part(pin, self._chooser(pin, candidates))
             for pin in self._solution.resolution.pins
         }
-        return Settled(self._solution.environment, self._solution, parts)
+        return ListedEnvironment(self._solution.environment, self._solution, parts)
 
     def _look_at_all(self) -> Candidates:
         while True:
@@ -233,7 +233,7 @@ class _Settling:
                 f"it needs {names}, which cannot be had with the locked versions: {error.message}"
             )
 
-    def _fresh(self, one: _Looked) -> Sequence[Asked]:
+    def _fresh(self, one: _Looked) -> Sequence[RequestedRequirement]:
         """Return what a label needs that is not locked; refuse one that contradicts."""
         fresh = []
         for written in one.needs:
@@ -248,10 +248,10 @@ class _Settling:
                     self._refused[one.key] = reason
                     return ()
                 if version is None or not plain.extras <= self._solution.extras[plain.name]:
-                    fresh.append(Asked(plain, one.called))
+                    fresh.append(RequestedRequirement(plain, one.called))
         return fresh
 
-    def _part(self, pin: Pin, candidates: Candidates) -> Part:
+    def _part(self, pin: Pin, candidates: Candidates) -> ListedProject:
         choice = candidates.choice(pin.name, pin.version)
         refused = {
             verdict.filename.text: verdict.reason
@@ -275,6 +275,6 @@ class _Settling:
             and (name, version, label) not in self._refused
         }
         pythons = frozenset(self._pythons.get((pin.name, pin.version), ()))
-        return Part(
+        return ListedProject(
             pin.name, pin.version, choice.release, frozenset(wheels), refused, labels, pythons
         )

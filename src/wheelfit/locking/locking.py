@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from wheelfit.core.target import Target
     from wheelfit.locking.environments import LockEnvironment, Python
     from wheelfit.locking.fork import Fork
-    from wheelfit.locking.listed_wheels import Settled
+    from wheelfit.locking.listed_wheels import ListedEnvironment
     from wheelfit.locking.request import LockNeeds, Root
     from wheelfit.locking.solving import Solver, Versions
 
 
 @dataclass(frozen=True, slots=True)
-class Locked:
+class LockResult:
     """Hold a new lock, and how it came to be."""
 
     lock: Lock
-    settled: tuple[Settled, ...]
+    settled: tuple[ListedEnvironment, ...]
     """What each environment gets."""
     notes: tuple[str, ...] = ()
     """What is worth telling, one sentence each."""
@@ -61,7 +61,7 @@ def lock_everywhere(
     where: str = "",
     folder: Path | None = None,
     report: Report = lambda _: None,
-) -> Locked:
+) -> LockResult:
     """Return a lock that holds for every machine of some environments.
 
     :param solver: what is asked, and where to look.
@@ -76,7 +76,7 @@ def lock_everywhere(
     :param report: told which environment is begun.
     :raises NoFit: there is no solution.
     """
-    settled: list[Settled] = []
+    settled: list[ListedEnvironment] = []
     failed: list[tuple[LockEnvironment, NoFit]] = []
     chosen: dict[tuple[Fork, Python], Versions] = {}
     given_up: set[tuple[Fork, NormalizedName, Version]] = set()
@@ -124,17 +124,17 @@ def lock_everywhere(
         raise _nearest(needed)
     notes = _left_out(failed)
     locked = put_together(settled, solver, where=where, folder=folder, old=old)
-    return Locked(locked.lock, locked.settled, (*notes, *locked.notes))
+    return LockResult(locked.lock, locked.settled, (*notes, *locked.notes))
 
 
 def put_together(
-    settled: Sequence[Settled],
+    settled: Sequence[ListedEnvironment],
     solver: Solver,
     *,
     where: str = "",
     folder: Path | None = None,
     old: Lock | None = None,
-) -> Locked:
+) -> LockResult:
     """Return one lock for what several environments get.
 
     :param settled: what each of them gets.
@@ -165,7 +165,7 @@ def put_together(
         lock = _with_foreign_tables(lock, old, where)
     resolutions = [one.solution.resolution for one in settled]
     notes = dict.fromkeys(note for resolution in resolutions for note in resolution.notes)
-    return Locked(lock, tuple(settled), (*notes, *merged.notes))
+    return LockResult(lock, tuple(settled), (*notes, *merged.notes))
 
 
 def locked_versions(
@@ -213,7 +213,7 @@ def _groups(request: LockNeeds) -> set[str]:
     return {*request.groups, *groups, *map(canonicalize_name, request.default_groups)}
 
 
-def _counts(root: Root, request: LockNeeds, settled: Iterable[Settled]) -> bool:
+def _counts(root: Root, request: LockNeeds, settled: Iterable[ListedEnvironment]) -> bool:
     """Tell whether overrides and exclusions leave anything of a root, somewhere."""
     targets = (one.environment.target for one in settled)
     return any(next(request.instead(root.requirement, one), None) is not None for one in targets)

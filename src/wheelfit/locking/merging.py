@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
     from wheelfit.locking.conditions import Place
     from wheelfit.locking.fork import Fork
-    from wheelfit.locking.listed_wheels import Needs, Part, Settled
+    from wheelfit.locking.listed_wheels import ListedEnvironment, ListedProject, Needs
     from wheelfit.locking.solving import Solver
     from wheelfit.resolution.listing import Release, Wheel
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedEntries:
     """Hold the entries of a lock."""
 
     packages: tuple[dict[str, Any], ...]
@@ -47,10 +47,10 @@ class Merged:
 
 
 def merge(
-    settled: Sequence[Settled],
+    settled: Sequence[ListedEnvironment],
     solver: Solver,
     folder: Path | None = None,
-) -> Merged:
+) -> MergedEntries:
     """Return the entries for several environments together.
 
     :param settled: what each of them gets.
@@ -67,13 +67,13 @@ class _Entry:
     """Gather one release from all environments that have it."""
 
     kinds: Kinds
-    parts: list[tuple[Settled, Part]] = field(default_factory=list)
+    parts: list[tuple[ListedEnvironment, ListedProject]] = field(default_factory=list)
 
 
 class _Merging:
     def __init__(
         self,
-        settled: Sequence[Settled],
+        settled: Sequence[ListedEnvironment],
         solver: Solver,
         folder: Path | None,
     ) -> None:
@@ -88,7 +88,7 @@ class _Merging:
         self._lost: dict[str, dict[str, None]] = {}
         """What is told of releases, with the environments where it holds."""
 
-    def merged(self) -> Merged:
+    def merged(self) -> MergedEntries:
         for one in self._settled:
             self._add(one)
         self._check_places()
@@ -99,9 +99,9 @@ class _Merging:
         for told, names in self._lost.items():
             self._notes[f"{told} ({'; '.join(names)})"] = None
         plain = WithoutVariants(self._settled, self._request, self._conditions, tables).tables()
-        return Merged(tuple(tables.values()), tuple(plain), tuple(self._notes))
+        return MergedEntries(tuple(tables.values()), tuple(plain), tuple(self._notes))
 
-    def _add(self, one: Settled) -> None:
+    def _add(self, one: ListedEnvironment) -> None:
         place = one.environment.place
         kinds = kinds_of(one, self._request, lambda part: part.needs)
         for part in one.parts.values():
@@ -178,13 +178,13 @@ class _Merging:
 
     def _needs(self, entry: _Entry) -> dict[str, set[str]]:
         """Return what each label needs: with extras, and where and for which of its own."""
-        by_label: dict[str, list[tuple[Settled, Needs]]] = {}
+        by_label: dict[str, list[tuple[ListedEnvironment, Needs]]] = {}
         for one, part in entry.parts:
             for label, needs in part.needs.items():
                 by_label.setdefault(label or "", []).append((one, needs))
         return {label: set(self._written(found)) for label, found in by_label.items()}
 
-    def _written(self, found: Sequence[tuple[Settled, Needs]]) -> Iterator[str]:
+    def _written(self, found: Sequence[tuple[ListedEnvironment, Needs]]) -> Iterator[str]:
         """Yield requirements without versions, which the entries have."""
         kinds: dict[str, dict[Place, set[str | None]]] = {}
         for one, needs in found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
-from wheelfit.locking.listed_wheels import Part
+from wheelfit.locking.listed_wheels import ListedProject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.labels import Label
-    from wheelfit.locking.listed_wheels import Settled
+    from wheelfit.locking.listed_wheels import ListedEnvironment
     from wheelfit.locking.request import LockNeeds, Root
 
-LabelsOf: TypeAlias = Callable[[Part], Iterable["Label | None"]]
+LabelsOf: TypeAlias = Callable[[ListedProject], Iterable["Label | None"]]
 """Returns the labels of a release whose needs count."""
 
 
 def kinds_of(
-    one: Settled, request: LockNeeds, labels_of: LabelsOf
+    one: ListedEnvironment, request: LockNeeds, labels_of: LabelsOf
 ) -> Mapping[NormalizedName, frozenset[str]]:
     """Return the markers of the extras and groups that need each project; none: always needed.
 
@@ -52,7 +52,7 @@ def either(known: frozenset[str] | None, asked: frozenset[str]) -> frozenset[str
 
 
 def _reached(
-    one: Settled, request: LockNeeds, root: Root, labels_of: LabelsOf
+    one: ListedEnvironment, request: LockNeeds, root: Root, labels_of: LabelsOf
 ) -> set[NormalizedName]:
     """Return what a root needs, directly or not."""
     target = one.environment.target

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.markers import parse_marker
 from wheelfit.resolution.overrides import Replacements
-from wheelfit.resolution.request import Asked
+from wheelfit.resolution.request import RequestedRequirement
 from wheelfit.sources.urls import split_userinfo
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ class Root:
             return in_groups(self.group)
         return None
 
-    def asked(self) -> Asked:
+    def asked(self) -> RequestedRequirement:
         """Return it as the resolver wants it, whoever asks for it."""
-        return Asked(self.requirement, self.where)
+        return RequestedRequirement(self.requirement, self.where)
 
     def __str__(self) -> str:
         """Return it as a lock records it: with a marker that says when it counts.
@@ -79,9 +79,9 @@ class LockNeeds:
     """Hold everything that a lock is to be made for."""
 
     roots: tuple[Root, ...] = ()
-    constraints: tuple[Asked, ...] = ()
+    constraints: tuple[RequestedRequirement, ...] = ()
     """Limits on what is needed anyway."""
-    overrides: tuple[Asked, ...] = ()
+    overrides: tuple[RequestedRequirement, ...] = ()
     """What replaces whatever anybody else says of a project."""
     excluded: frozenset[NormalizedName] = frozenset()
     """Projects that are left out, whoever needs them."""
@@ -118,7 +118,7 @@ class LockNeeds:
             yield requirement
             return
         replacements = Replacements(self.overrides, self.excluded, target.environment)
-        for one in replacements.instead(Asked(requirement)):
+        for one in replacements.instead(RequestedRequirement(requirement)):
             yield one.requirement
 
     def __post_init__(self) -> None:

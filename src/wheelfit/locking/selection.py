@@ -20,7 +20,7 @@ from wheelfit.locking.repository import LockedRepository
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.choice_warnings import about_mixture
-from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, settle
+from wheelfit.resolution.joint_choice import Attempt, ChosenBuild, Effort, RefusedAttempt, settle
 from wheelfit.resolution.resolution import Edge, Pin, Resolution
 from wheelfit_runtime.errors import (
     Fault,
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from wheelfit.core.shared_requirements import Agreed
     from wheelfit.core.target import Target
     from wheelfit.locking.document import Lock, LockedPackage
-    from wheelfit.resolution.joint_choice import Held
+    from wheelfit.resolution.joint_choice import AgreementOutcome
     from wheelfit.resolution.release_choice import ReleaseChoice
-    from wheelfit.resolution.request import Present
+    from wheelfit.resolution.request import InstalledBuild
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files
 
@@ -78,7 +78,7 @@ class LockSelection:
     """Packages of the lock that do not belong there, with the reason."""
     notes: tuple[str, ...] = ()
     """What went wrong on the way, one sentence each (F-136)."""
-    held: tuple[Held, ...] = ()
+    held: tuple[AgreementOutcome, ...] = ()
     """On what everything in the environment agrees, and what was given up for that."""
     asked: tuple[Requirement, ...] | None = None
     """What the lock was made for, as far as it counts there; None: it does not say."""
@@ -251,7 +251,7 @@ class LockCandidates:
     def select(
         self,
         *,
-        installed: Mapping[NormalizedName, Present] = MappingProxyType({}),
+        installed: Mapping[NormalizedName, InstalledBuild] = MappingProxyType({}),
         only: Collection[NormalizedName] | None = None,
         preferred_builds: Mapping[NormalizedName, tuple[Label, PropertySet]] = MappingProxyType({}),
     ) -> LockSelection:
@@ -273,7 +273,7 @@ class LockCandidates:
         roots = {} if self._roots is None else self._roots
         context = replace(self.candidates.context, preferred_builds=preferred_builds)
 
-        def choose(agreed: tuple[Agreed, ...], *_: object) -> Attempt[_Walk] | Refused:
+        def choose(agreed: tuple[Agreed, ...], *_: object) -> Attempt[_Walk] | RefusedAttempt:
             """Implement `Choose`; of each package there is one version, so no effort helps."""
             candidates = self.candidates.within(replace(context, agreed=agreed))
             walk = self._walked(candidates, only)
@@ -288,10 +288,10 @@ class LockCandidates:
 
             error = self._misfits(walk) or self._clash(candidates, staying, only)
             if error is not None:
-                return Refused(agreed, lambda: error, seen)
-            chosen = {present.name: Chosen.that_stays(present) for present in staying}
+                return RefusedAttempt(agreed, lambda: error, seen)
+            chosen = {present.name: ChosenBuild.that_stays(present) for present in staying}
             for name, choice in walk.choices.items():
-                chosen[name] = Chosen.of_release(choice, choice.taken)
+                chosen[name] = ChosenBuild.of_release(choice, choice.taken)
             return Attempt(agreed, chosen, seen, walk)
 
         settled = settle(
@@ -346,7 +346,7 @@ class LockCandidates:
         )
 
     def _clash(
-        self, candidates: Candidates, staying: Iterable[Present], only: object
+        self, candidates: Candidates, staying: Iterable[InstalledBuild], only: object
     ) -> NoCompatibleWheel | None:
         """Return the error for a choice that does not go with what stays installed beside it."""
         for present in staying:

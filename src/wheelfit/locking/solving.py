@@ -22,7 +22,7 @@ from wheelfit.locking.freshness import version_of
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.memo import Memo
-from wheelfit.resolution.request import Request
+from wheelfit.resolution.request import ResolutionRequest
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.file_readers import Around
 from wheelfit_runtime.errors import HashMismatch, NoFit, UserError
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from wheelfit.locking.request import LockNeeds
     from wheelfit.resolution.listing import Wheel
     from wheelfit.resolution.release_choice import ReleaseChoice
-    from wheelfit.resolution.request import Asked
+    from wheelfit.resolution.request import RequestedRequirement
     from wheelfit.resolution.resolution import Resolution
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.repository import Repository
@@ -60,7 +60,7 @@ class Solution:
     resolution: Resolution
     candidates: Candidates = field(repr=False)
     """By which it was chosen, in those circumstances."""
-    more: tuple[Asked, ...] = ()
+    more: tuple[RequestedRequirement, ...] = ()
     """What other labels than the chosen ones need besides."""
 
     @property
@@ -118,7 +118,7 @@ class Solver:
         self,
         environment: LockEnvironment,
         preferred: Mapping[NormalizedName, Version],
-        more: Sequence[Asked] = (),
+        more: Sequence[RequestedRequirement] = (),
         *,
         candidates: Callable[[Repository], Candidates] | None = None,
     ) -> Solution:
@@ -148,7 +148,7 @@ class Solver:
         """
         return self.asking(replace(self.request, roots=fork.roots(self.request)))
 
-    def again(self, solution: Solution, more: Sequence[Asked]) -> Solution:
+    def again(self, solution: Solution, more: Sequence[RequestedRequirement]) -> Solution:
         """Resolve once more with further needs, and with all versions as they are.
 
         :param solution: what there is.
@@ -199,11 +199,11 @@ class Solver:
         environment: LockEnvironment,
         candidates: Candidates,
         preferred: Mapping[NormalizedName, Version],
-        more: Sequence[Asked],
+        more: Sequence[RequestedRequirement],
     ) -> Solution:
         request, variables = self.request, environment.target.environment
         roots = [root for root in request.roots if root.requirement.applies(variables)]
-        asked = Request(
+        asked = ResolutionRequest(
             requirements=(*(root.asked() for root in roots), *more),
             wheels=tuple(dict.fromkeys(root.wheel for root in roots if root.wheel is not None)),
             constraints=request.constraints,

@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from wheelfit.locking.repository import address_of
 from wheelfit.resolution.listing import made_up_name
-from wheelfit.sources.page import File, Origin
+from wheelfit.sources.page import File, WheelOrigin
 from wheelfit.sources.urls import file_path, redact
 
 if TYPE_CHECKING:
@@ -64,27 +64,29 @@ def _stand_in(folder: Path | None, package: LockedPackage) -> File:
     )
 
 
-def _place(source: LockedSource, package: LockedPackage, folder: Path | None) -> tuple[str, Origin]:
+def _place(
+    source: LockedSource, package: LockedPackage, folder: Path | None
+) -> tuple[str, WheelOrigin]:
     """Return the URL of a source, and what is built from there."""
     if source.kind == "vcs":
         return _repository(source, package, folder)
     url = address_of(source, source.filename or package.name, where="the lock", folder=folder)
     if source.kind == "sdist":
-        return url, Origin(source.filename)
+        return url, WheelOrigin(source.filename)
     within = {"subdirectory": source.subdirectory} if source.subdirectory else {}
     if source.kind == "archive":
         record = {"url": url, "archive_info": {"hashes": dict(source.hashes)}, **within}
         fragment = f"#subdirectory={source.subdirectory}" if source.subdirectory else ""
-        return url + fragment, Origin(redact(url), record)
+        return url + fragment, WheelOrigin(redact(url), record)
     if source.subdirectory:
         url = f"{url.rstrip('/')}/{source.subdirectory.strip('/')}"
     about = {"editable": True} if source.editable else {}
-    return url, Origin(file_path(url), {"url": url, "dir_info": about})
+    return url, WheelOrigin(file_path(url), {"url": url, "dir_info": about})
 
 
 def _repository(
     source: LockedSource, package: LockedPackage, folder: Path | None
-) -> tuple[str, Origin]:
+) -> tuple[str, WheelOrigin]:
     from wheelfit.projects.version_control import parse_repository_url  # noqa: PLC0415 - start-up
 
     if source.url is not None and urlsplit(source.url).scheme in _OF_REPOSITORIES:
@@ -94,7 +96,7 @@ def _repository(
     fragment = f"#subdirectory={source.subdirectory}" if source.subdirectory else ""
     url = f"{source.system}+{address}@{source.commit}{fragment}"
     repository = parse_repository_url(url, where="the lock")
-    return url, Origin(str(repository), repository.record(source.commit))
+    return url, WheelOrigin(str(repository), repository.record(source.commit))
 
 
 def _version_in(source: LockedSource, url: str) -> Version | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.labels import Label
     from wheelfit.locking.conditions import Conditions, Place
-    from wheelfit.locking.listed_wheels import Part, Settled
+    from wheelfit.locking.listed_wheels import ListedEnvironment, ListedProject
     from wheelfit.locking.request import LockNeeds
 
 _Key = tuple[str, str]
@@ -61,7 +61,7 @@ class WithoutVariants:
 
     def __init__(
         self,
-        settled: Sequence[Settled],
+        settled: Sequence[ListedEnvironment],
         request: LockNeeds,
         conditions: Conditions,
         tables: Mapping[_Key, dict[str, Any]],
@@ -98,10 +98,10 @@ class WithoutVariants:
                 same = plain == self._tables[key]
                 yield plain if same else {k: v for k, v in plain.items() if k != "tool"}
 
-    def _add(self, one: Settled) -> None:
+    def _add(self, one: ListedEnvironment) -> None:
         """Add what one environment gets."""
 
-        def labels_of(part: Part) -> frozenset[Label | None]:
+        def labels_of(part: ListedProject) -> frozenset[Label | None]:
             labels = self._at_place[_key(part), one.environment.place]
             return fallback(labels, is_chosen=not one.environment.row)
 
@@ -124,7 +124,7 @@ class WithoutVariants:
                             versions = entry.needs.setdefault(str(needed.name), set())
                             versions.add(str(one.parts[needed.name].version))
 
-    def _wheels(self, part: Part) -> Iterable[str]:
+    def _wheels(self, part: ListedProject) -> Iterable[str]:
         """Return the file names of a release that are locked for an environment."""
         return part.wheels & self._labels[_key(part)].keys()
 
@@ -142,5 +142,5 @@ class WithoutVariants:
         return {name: value for name, value in whole.items() if value is not None}
 
 
-def _key(part: Part) -> _Key:
+def _key(part: ListedProject) -> _Key:
     return str(part.name), str(part.version)

@@ -10,14 +10,14 @@ from wheelfit.sources.bridges.catalogue import find_family, shipped, shipped_nam
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit.core.bridges import Family
+    from wheelfit.core.bridges import BridgeFamily
 
 
 @dataclass(frozen=True, slots=True)
 class BridgesReport:
     """Families of distributions."""
 
-    families: tuple[Family, ...]
+    families: tuple[BridgeFamily, ...]
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -41,7 +41,7 @@ def show_bridges(names: Iterable[str]) -> BridgesReport:
     return BridgesReport(tuple(find_family(name) for name in names))
 
 
-def _to_json(family: Family) -> dict[str, object]:
+def _to_json(family: BridgeFamily) -> dict[str, object]:
     return {
         "name": family.name,
         "projects": list(family.projects),

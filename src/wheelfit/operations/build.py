@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel
     from wheelfit.building.front_end.recipes import Recipe
-    from wheelfit.building.front_end.variants import Choice, RequestedWheels
+    from wheelfit.building.front_end.variants import RequestedWheels, WheelToBuild
     from wheelfit.building.jobs import JobResult
     from wheelfit.operations.build_request import BuildRequest
     from wheelfit.operations.context import Context
@@ -165,7 +165,7 @@ def _incomplete(sdist: Path, results: Sequence[JobResult]) -> Iterator[str]:
         )
 
 
-def _check(order: BuildOrder, choices: Sequence[Choice], *, is_sdist_wanted: bool) -> None:
+def _check(order: BuildOrder, choices: Sequence[WheelToBuild], *, is_sdist_wanted: bool) -> None:
     """Refuse options that exclude each other."""
     from wheelfit.errors import UsageError
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, TunedParts
     from wheelfit.building.front_end.comparison import ComparedWheels
     from wheelfit.building.front_end.source import Source
-    from wheelfit.building.front_end.variants import Choice
+    from wheelfit.building.front_end.variants import WheelToBuild
     from wheelfit.building.jobs import JobResult
     from wheelfit.building.matrix import Job
     from wheelfit.core.labels import Label
@@ -54,7 +54,10 @@ class Jobs:
 
 
 def jobs_for(
-    request: BuildRequest, environ: Mapping[str, str], source: Source, choices: Sequence[Choice]
+    request: BuildRequest,
+    environ: Mapping[str, str],
+    source: Source,
+    choices: Sequence[WheelToBuild],
 ) -> Jobs | None:
     """Return the jobs of a build; None: the wheels are built here, one after the other.
 
@@ -162,7 +165,7 @@ def build_item(item: BuildItem) -> tuple[BuiltWheel, ...]:
 
 def do_jobs(
     jobs: Jobs,
-    orders: Callable[[Sequence[Choice]], Sequence[BuildOrder]],
+    orders: Callable[[Sequence[WheelToBuild]], Sequence[BuildOrder]],
     source: Source,
     request: BuildRequest,
     context: Context,
@@ -213,7 +216,7 @@ def do_jobs(
 
 def _compared(
     outcomes: Sequence[Outcome[BuildItem, tuple[BuiltWheel, ...]]],
-    orders: Callable[[Sequence[Choice]], Sequence[BuildOrder]],
+    orders: Callable[[Sequence[WheelToBuild]], Sequence[BuildOrder]],
     shared: Callable[[Path], Path],
     reporter: Reporter,
 ) -> tuple[Mapping[Path, WheelfitError], ComparedWheels]:
@@ -261,7 +264,7 @@ def _has_variants(outcome: Outcome[BuildItem, tuple[BuiltWheel, ...]]) -> bool:
 
 def _items(
     jobs: Jobs,
-    orders: Callable[[Sequence[Choice]], Sequence[BuildOrder]],
+    orders: Callable[[Sequence[WheelToBuild]], Sequence[BuildOrder]],
     source: Source,
     shared: Callable[[Path], Path],
     request: BuildRequest,
@@ -285,13 +288,13 @@ def _items(
     return items, covered
 
 
-def _choice(job: Job, source: Source) -> Choice:
-    from wheelfit.building.front_end.variants import Choice
+def _choice(job: Job, source: Source) -> WheelToBuild:
+    from wheelfit.building.front_end.variants import WheelToBuild
     from wheelfit.core.properties import EMPTY
 
     if job.label is None or source.table is None:
-        return Choice(job.label)
-    return Choice(job.label, source.table.variants.get(job.label, EMPTY))
+        return WheelToBuild(job.label)
+    return WheelToBuild(job.label, source.table.variants.get(job.label, EMPTY))
 
 
 def _interpreter(
@@ -337,7 +340,7 @@ def _record(
     """Open the record of earlier runs, which lies beside the wheels."""
     from wheelfit.building.batch_record import WorkRecord
     from wheelfit.building.jobs import of_record, order_digest, source_digest, to_record
-    from wheelfit.installation.own_marks import Seal
+    from wheelfit.installation.own_marks import Signer
     from wheelfit.operations.environments import open_environment_of
     from wheelfit_runtime.platforms.cache_folder import state_folder_of
 
@@ -355,7 +358,7 @@ def _record(
         )
 
     path = target / _RECORD
-    seal = Seal(Path(state_folder_of(context.environ)))
+    seal = Signer(Path(state_folder_of(context.environ)))
     if request.rebuild:
         path.unlink(missing_ok=True)
     with WorkRecord[BuildItem, tuple["BuiltWheel", ...]](

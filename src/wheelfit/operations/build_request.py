@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from wheelfit.installation.builds.environments import IsolatedPlaces, OwnPlaces
     from wheelfit.operations.context import Context
-    from wheelfit.resolution.request import Asked, GivenWheel
+    from wheelfit.resolution.request import GivenWheel, RequestedRequirement
     from wheelfit.sources.repository import Repository
 
 
@@ -103,7 +103,7 @@ def open_build_places(
         )  # fmt: skip
         stack.callback(building.close)
 
-        def given(asked: Asked) -> GivenWheel | None:
+        def given(asked: RequestedRequirement) -> GivenWheel | None:
             """Build a requirement that the project names by a URL, as a fork of a backend."""
             source = source_of(asked)
             if source is None:

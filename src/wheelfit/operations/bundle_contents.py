@@ -24,7 +24,7 @@ from wheelfit.sources.urls import without_fragment
 from wheelfit_runtime import __version__
 from wheelfit_runtime.errors import Fault, InvalidLock, InvalidWheel
 from wheelfit_runtime.platforms.scrubbing import Scrubber
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -133,7 +133,7 @@ class HostChoice:
         :param environ: environment variables; names of users and folders in them are removed.
         """
         machine, host = self.machine, self.machine.host
-        scrub = Scrubber.of(Surroundings(environ=environ)).text
+        scrub = Scrubber.of(SystemView(environ=environ)).text
         # P-73; options are in the manifest.
         overrides = [text for text in machine.overrides if not text.startswith("--")]
         if host is None:

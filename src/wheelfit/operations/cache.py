@@ -14,13 +14,13 @@ from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.cache_reports import (
     WHEELS,
     CacheContents,
+    CacheRemoval,
+    CacheTotal,
+    CacheVerification,
     DamagedEntry,
     KeptWheel,
     KeptWheels,
-    Removal,
     RemovedEntry,
-    Total,
-    Verification,
 )
 from wheelfit.operations.requests import CacheOptions
 from wheelfit.sources.cache_inventory import LAYOUT, Inventory
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListRequest(CacheOptions):
+class CacheListRequest(CacheOptions):
     """The wheels to list."""
 
     names: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class ListRequest(CacheOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RemoveRequest(CacheOptions):
+class CacheRemoveRequest(CacheOptions):
     """What to remove."""
 
     names: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class RemoveRequest(CacheOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PruneRequest(CacheOptions):
+class CachePruneRequest(CacheOptions):
     """What to remove beside leftovers."""
 
     max_size: int | None = None
@@ -64,7 +64,7 @@ class PruneRequest(CacheOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerifyRequest(CacheOptions):
+class CacheVerifyRequest(CacheOptions):
     """What to do with damaged entries."""
 
     keep_damaged: bool = False
@@ -80,7 +80,7 @@ def inspect_cache(request: CacheOptions, context: Context) -> CacheContents:
         inventory.folder,
         inventory.folder.is_dir(),
         LAYOUT,
-        {key: Total.of(some) for key, some in entries.items()},
+        {key: CacheTotal.of(some) for key, some in entries.items()},
         tuple(inventory.others()),
         tuple(one.size for one in inventory.leftovers()),
         tuple(inventory.strangers()),
@@ -88,7 +88,7 @@ def inspect_cache(request: CacheOptions, context: Context) -> CacheContents:
     )
 
 
-def list_cached_wheels(request: ListRequest, context: Context) -> KeptWheels:
+def list_cached_wheels(request: CacheListRequest, context: Context) -> KeptWheels:
     """Return the wheels that are kept.
 
     :raises UserError: a text does not have the form of a name.
@@ -103,7 +103,7 @@ def list_cached_wheels(request: ListRequest, context: Context) -> KeptWheels:
     return KeptWheels(inventory.folder, wheels)
 
 
-def remove_from_cache(request: RemoveRequest, context: Context) -> Removal:
+def remove_from_cache(request: CacheRemoveRequest, context: Context) -> CacheRemoval:
     """Remove the wheels of some packages, or everything.
 
     :raises UserError: a text does not have the form of a name.
@@ -131,7 +131,7 @@ def remove_from_cache(request: RemoveRequest, context: Context) -> Removal:
     return removing.report("remove")
 
 
-def prune_cache(request: PruneRequest, context: Context) -> Removal:
+def prune_cache(request: CachePruneRequest, context: Context) -> CacheRemoval:
     """Remove leftovers, what other versions kept, what is old, and what is too much."""
     import time
 
@@ -152,7 +152,7 @@ def prune_cache(request: PruneRequest, context: Context) -> Removal:
     return removing.report("prune", left, request.max_size)
 
 
-def verify_cache(request: VerifyRequest, context: Context) -> Verification:
+def verify_cache(request: CacheVerifyRequest, context: Context) -> CacheVerification:
     """Read every entry again, and remove what is damaged."""
     import os
     from concurrent.futures import ThreadPoolExecutor
@@ -182,7 +182,7 @@ def verify_cache(request: VerifyRequest, context: Context) -> Verification:
         removed = not request.keep_damaged and inventory.remove(entry)
         rows.append(DamagedEntry(entry, which, reason, removed))
     size = sum(one.size for one in entries)
-    return Verification(inventory.folder, len(entries), size, tuple(rows))
+    return CacheVerification(inventory.folder, len(entries), size, tuple(rows))
 
 
 def _inventory(request: CacheOptions, context: Context, *, removes: bool) -> Inventory:
@@ -315,9 +315,11 @@ class _Removing:
             if not self.dry_run:
                 self.inventory.remove_layout(kind, layout)
 
-    def report(self, action: str, left: int | None = None, limit: int | None = None) -> Removal:
+    def report(
+        self, action: str, left: int | None = None, limit: int | None = None
+    ) -> CacheRemoval:
         """Return what was removed; the arguments are those of the report."""
-        return Removal(
+        return CacheRemoval(
             action,
             self.inventory.folder,
             self.dry_run,

@@ -17,7 +17,7 @@ WHEELS = ("wheels", "unpacked")
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class CacheTotal:
     """The sum of some entries."""
 
     entries: int = 0
@@ -29,7 +29,7 @@ class Total:
     newest: float | None = None
 
     @classmethod
-    def of(cls, entries: Iterable[Entry]) -> Total:
+    def of(cls, entries: Iterable[Entry]) -> CacheTotal:
         """Add up entries."""
         some = list(entries)
         used = [one.used for one in some]
@@ -50,7 +50,7 @@ class CacheContents:
     exists: bool
     layout: int
     """The number of the layout that this version of wheelfit writes."""
-    kinds: Mapping[tuple[str, int], Total]
+    kinds: Mapping[tuple[str, int], CacheTotal]
     """The sums by kind and layout."""
     others: tuple[tuple[str, int, int], ...]
     """Folders without entries: name, files and bytes of each."""
@@ -170,7 +170,7 @@ class RemovedEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
+class CacheRemoval:
     """What was removed, or would be."""
 
     action: str
@@ -231,7 +231,7 @@ class DamagedEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class CacheVerification:
     """The result of reading every entry again."""
 
     folder: Path

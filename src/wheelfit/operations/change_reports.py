@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.checking.installed import Judged
+    from wheelfit.checking.installed import FitVerdict
     from wheelfit.installation.breakage import Breakage
     from wheelfit.installation.installed import Installed
-    from wheelfit.operations.changes import Decided, Ground
+    from wheelfit.operations.changes import ChangeContext, ChangeDecision
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolution.resolution import Resolution
     from wheelfit.sources.wheel_size import FileSize
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class ChangeReport:
     """What was done to an environment, or would be."""
 
-    decided: Decided
+    decided: ChangeDecision
     machine: ChosenMachine
     dry_run: bool
     """Whether nothing was done."""
@@ -70,8 +70,8 @@ class ChangeReport:
 
 
 def report_change(
-    decided: Decided,
-    ground: Ground,
+    decided: ChangeDecision,
+    ground: ChangeContext,
     sizes: Mapping[NormalizedName, FileSize] | None,
     *,
     otherwise: str,
@@ -125,7 +125,7 @@ def _kept(entry: Installed, resolution: Resolution) -> dict[str, object]:
     }
 
 
-def _misfit(one: Judged) -> dict[str, object]:
+def _misfit(one: FitVerdict) -> dict[str, object]:
     variant = one.variant
     return {
         "name": variant.name,

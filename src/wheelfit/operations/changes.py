@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wheelfit.errors import EnvironmentBusy, NotRemovable, UsageError, VariantChangeRefused
-from wheelfit.installation.environment import Kind
+from wheelfit.installation.environment import DestinationKind
 from wheelfit.installation.variant_change import variant_changes
 from wheelfit.installation.variant_fit import judge
 from wheelfit.operations.environments import (
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.checking.installed import Judged
+    from wheelfit.checking.installed import FitVerdict
     from wheelfit.installation.choice import Circumstances
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
@@ -70,7 +70,7 @@ _LOOKS = 10
 """How often an environment is looked at while others change it."""
 
 
-class Ground(Protocol):
+class ChangeContext(Protocol):
     """Say what a change is made with."""
 
     @property
@@ -94,14 +94,14 @@ class Ground(Protocol):
         """What builds those that are not there yet; None where nothing may be built."""
 
 
-class Present(NamedTuple):
+class InstalledState(NamedTuple):
     """Hold what is installed, and which of its variants fit."""
 
     installed: tuple[Installed, ...]
-    judged: tuple[Judged, ...]
+    judged: tuple[FitVerdict, ...]
 
     @classmethod
-    def of(cls, ground: Ground) -> Present:
+    def of(cls, ground: ChangeContext) -> InstalledState:
         """Look at what is there.
 
         :param ground: where, and for which machine.
@@ -116,16 +116,16 @@ class Present(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class ChangeDecision:
     """Hold what to do, and what it was decided by."""
 
     planned: Plan
     resolution: Resolution
-    present: Present
+    present: InstalledState
     changes: tuple[VariantChange, ...] = ()
     """Installed variants that give way to another build."""
 
-    misfits: tuple[Judged, ...] = ()
+    misfits: tuple[FitVerdict, ...] = ()
     """Variants that stay though they do not fit any more, or will not once this is done."""
 
 
@@ -164,10 +164,10 @@ def check_ground(
 def decided(
     planned: Plan,
     resolution: Resolution,
-    present: Present,
-    ground: Ground,
+    present: InstalledState,
+    ground: ChangeContext,
     agreed: Callable[[VariantChange], bool],
-) -> Decided:
+) -> ChangeDecision:
     """Return what was decided, after making sure that it may be done.
 
     :param planned: what changes.
@@ -180,7 +180,7 @@ def decided(
     :raises NotRemovable: something that must go was installed without a record of its files.
     :raises VariantChangeRefused: nobody asked for a change of variant.
     :raises PolicyRefusal: ``own-requirement``; wheelfit itself would not work any more.
-    :raises Crossed: it would be refused for what is not so any more; see `in_peace`.
+    :raises ConcurrentChange: it would be refused for what is not so any more; see `in_peace`.
     """
     _check_wishes(resolution, ground)
     _check_platform(planned, ground)
@@ -204,29 +204,29 @@ def decided(
             # It may have been away for a moment and be back.
             for entry in planned.remove:
                 check_removable(entry, ground.environment)
-        raise Crossed from None
+        raise ConcurrentChange from None
     except VariantChangeRefused:
         if _is_as_seen(present, ground.environment):
             raise
-        raise Crossed from None
-    return Decided(planned, resolution, present, changes, _misfits(planned, present, ground))
+        raise ConcurrentChange from None
+    return ChangeDecision(planned, resolution, present, changes, _misfits(planned, present, ground))
 
 
-class Crossed(Exception):  # nothing is wrong
+class ConcurrentChange(Exception):  # nothing is wrong
     """Another process has changed the environment since somebody looked at it."""
 
 
-def in_peace(decide: Callable[[], Decided]) -> Callable[[], Decided]:
+def in_peace(decide: Callable[[], ChangeDecision]) -> Callable[[], ChangeDecision]:
     """Return a function that decides anew as long as others cross it.
 
     :param decide: looks at the environment and decides.
     """
 
-    def decide_anew() -> Decided:
+    def decide_anew() -> ChangeDecision:
         for _ in range(_LOOKS):
             try:
                 return decide()
-            except Crossed:
+            except ConcurrentChange:
                 continue
         raise EnvironmentBusy(
             "other processes keep changing the environment",
@@ -236,7 +236,7 @@ def in_peace(decide: Callable[[], Decided]) -> Callable[[], Decided]:
     return decide_anew
 
 
-def _is_as_seen(present: Present, environment: Environment) -> bool:
+def _is_as_seen(present: InstalledState, environment: Environment) -> bool:
     """Tell whether what was seen is what is there when nobody is at work on it."""
     from wheelfit.installation.locking import locked
 
@@ -250,7 +250,9 @@ def _identity(entry: Installed) -> tuple[object, ...]:
     return entry.path, entry.version, entry.label
 
 
-def _misfits(planned: Plan, present: Present, ground: Ground) -> tuple[Judged, ...]:
+def _misfits(
+    planned: Plan, present: InstalledState, ground: ChangeContext
+) -> tuple[FitVerdict, ...]:
     judged = present.judged
     if planned and judged:
         staying = [entry for entry in present.installed if entry not in planned.remove]
@@ -287,7 +289,7 @@ def _refusal(
     )
 
 
-def _check_wishes(resolution: Resolution, ground: Ground) -> None:
+def _check_wishes(resolution: Resolution, ground: ChangeContext) -> None:
     """Refuse a result in which a required property occurs nowhere: the wish was in vain."""
     present = [pin.properties for pin in resolution.pins]
     present += [kept.properties for kept in resolution.kept]
@@ -298,10 +300,10 @@ def _check_wishes(resolution: Resolution, ground: Ground) -> None:
         )
 
 
-def _check_platform(planned: Plan, ground: Ground) -> None:
+def _check_platform(planned: Plan, ground: ChangeContext) -> None:
     """Refuse to put wheels for another Python into an environment that could not use them."""
     environment = ground.environment
-    if environment.kind is not Kind.ENVIRONMENT:
+    if environment.kind is not DestinationKind.ENVIRONMENT:
         return
     tags = environment.target().tags
     for pin in planned.install:
@@ -315,13 +317,13 @@ def _check_platform(planned: Plan, ground: Ground) -> None:
 
 
 def carry_out(
-    decision: Decided,
-    decide: Callable[[], Decided],
+    decision: ChangeDecision,
+    decide: Callable[[], ChangeDecision],
     request: ChangeRequest,
     reporter: Reporter,
-    ground: Ground,
+    ground: ChangeContext,
     durations: StepDurations,
-) -> Decided:
+) -> ChangeDecision:
     """Download and install; return what was done in the end.
 
     A wheel that is not what it was chosen for gives way to the next, and a plan that another
@@ -397,7 +399,7 @@ def carry_out(
     return decision
 
 
-def resolved_in_words(decision: Decided) -> str:
+def resolved_in_words(decision: ChangeDecision) -> str:
     """Return how much was resolved, as ``Resolved 3 packages``."""
     resolution = decision.resolution
     names = {pin.name for pin in resolution.pins} | {entry.name for entry in resolution.kept}
@@ -418,7 +420,7 @@ def attest(
     planned: Plan,
     wheels: Mapping[str, UnpackedWheel],
     request: ChangeRequest,
-    ground: Ground,
+    ground: ChangeContext,
     reporter: Reporter,
 ) -> None:
     """Verify what publishers signed, if the options ask for it.
@@ -455,7 +457,7 @@ def fetch(
     pins: Sequence[Pin],
     wheels: dict[str, UnpackedWheel],
     folder: Path,
-    ground: Ground,
+    ground: ChangeContext,
     reporter: Reporter,
     transfers: Transfers,
 ) -> bool:

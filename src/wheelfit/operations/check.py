@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.operations.requests import (
-    Checked,
     EnvironmentOptions,
     MachineOptions,
     SourceOptions,
+    ValidatedRequest,
     WorkerOptions,
 )
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FindingOptions(Checked):
+class FindingOptions(ValidatedRequest):
     """The findings that are wanted."""
 
     profile: tuple[str, ...] = ()

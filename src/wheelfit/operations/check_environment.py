@@ -14,7 +14,7 @@ from wheelfit.operations.machine import choose_machine
 
 if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
-    from wheelfit.checking.installed import Judged
+    from wheelfit.checking.installed import FitVerdict
     from wheelfit.operations.context import Context
     from wheelfit.operations.environment_findings import ExaminationRequest
     from wheelfit.operations.machine import ChosenMachine
@@ -26,7 +26,7 @@ class FitnessReport:
 
     machine: ChosenMachine
     environment: str
-    variants: tuple[Judged, ...]
+    variants: tuple[FitVerdict, ...]
     findings: tuple[Finding, ...]
 
     def to_json(self) -> dict[str, object]:
@@ -59,7 +59,7 @@ def check_environment(request: ExaminationRequest, context: Context) -> FitnessR
     return FitnessReport(machine, environment.name, tuple(judged), findings)
 
 
-def _variant(one: Judged) -> dict[str, object]:
+def _variant(one: FitVerdict) -> dict[str, object]:
     variant = one.variant
     return {
         "name": variant.name,

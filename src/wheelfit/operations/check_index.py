@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.checking.findings import Report
-    from wheelfit.checking.indexes.index import Demands
+    from wheelfit.checking.indexes.index import IndexCheckOptions
     from wheelfit.checking.indexes.reachability import Machines
     from wheelfit.core.document import VariantDocument
     from wheelfit.operations.context import Context
@@ -38,7 +38,7 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
     """
     from contextlib import ExitStack
 
-    from wheelfit.checking.indexes.index import Demands
+    from wheelfit.checking.indexes.index import IndexCheckOptions
     from wheelfit.checking.profile_severities import graded
     from wheelfit.operations.indexes import open_indexes, read_settings
     from wheelfit.operations.whole_index import is_remote
@@ -50,7 +50,7 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
             settings = read_settings(request, context.environ)
             upstream = stack.enter_context(open_indexes(request, settings, context))
         profiles = named_profiles(request.profile)
-        demands = Demands(
+        demands = IndexCheckOptions(
             _machines(request, context),
             upstream,
             profiles,
@@ -75,7 +75,7 @@ def _machines(request: CheckIndexRequest, context: Context) -> Machines:
     return machines
 
 
-def _local(request: CheckIndexRequest, demands: Demands, context: Context) -> Report:
+def _local(request: CheckIndexRequest, demands: IndexCheckOptions, context: Context) -> Report:
     from wheelfit.checking.indexes.index import check_index_folder
     from wheelfit.errors import UsageError
     from wheelfit.operations.whole_index import existing_folder
@@ -87,11 +87,11 @@ def _local(request: CheckIndexRequest, demands: Demands, context: Context) -> Re
         return check_index_folder(folder, demands, progress=progress)
 
 
-def _remote(request: CheckIndexRequest, demands: Demands, context: Context) -> Report:
+def _remote(request: CheckIndexRequest, demands: IndexCheckOptions, context: Context) -> Report:
     from datetime import UTC, datetime
 
     from wheelfit.checking import checks
-    from wheelfit.checking.findings import Count, Place, Report, Unchecked
+    from wheelfit.checking.findings import CheckedFile, Count, Report, Unchecked
     from wheelfit.checking.indexes.index import check_index
     from wheelfit.operations.whole_index import open_whole_index
     from wheelfit.sources.urls import redact
@@ -110,7 +110,7 @@ def _remote(request: CheckIndexRequest, demands: Demands, context: Context) -> R
             report = check_index(
                 repository, names, demands, now=datetime.now(UTC), progress=progress
             )
-    place = Place(redact(url))
+    place = CheckedFile(redact(url))
     if report.count == Count() and not report.unchecked:
         # A URL of the page above the index, or of an empty one, must not pass the check.
         nothing = UserError(

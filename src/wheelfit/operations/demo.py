@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ProcessorFamily:
     """One kind of processor: the names of its variants, and what runs where."""
 
     namespace: str
@@ -47,7 +47,7 @@ class Family:
         return HostFile(providers=(HostProvider(self.namespace, features=(feature,)),))
 
 
-_X86_64 = Family(
+_X86_64 = ProcessorFamily(
     "x86_64",
     "level",
     ("v4", "v3", "v2", "v1"),
@@ -58,7 +58,7 @@ _X86_64 = Family(
         ("desktop-of-2009.toml", "v2"),
     ),
 )
-_AARCH64 = Family(
+_AARCH64 = ProcessorFamily(
     "aarch64",
     "version",
     ("9.0a", "8.5a", "8.4a", "8.3a", "8.2a", "8.1a", "8a"),
@@ -71,7 +71,7 @@ _AARCH64 = Family(
 )
 
 
-def choose_family(target: Target) -> Family:
+def choose_family(target: Target) -> ProcessorFamily:
     """Return the kind of processor whose variants make sense on this machine."""
     arm = target.environment["platform_machine"].lower() in ("aarch64", "arm64")
     return _AARCH64 if arm else _X86_64
@@ -83,7 +83,7 @@ def own_wheel(folder: Path) -> Path:
     return write_plain_wheel(folder, "wheelfit-demo", "1.0", {"wheelfit_demo.py": source})
 
 
-def stock_index(plain: Path, family: Family, folder: Path) -> list[Path]:
+def stock_index(plain: Path, family: ProcessorFamily, folder: Path) -> list[Path]:
     """Put a wheel and a variant of it for every value into a folder, with the index file.
 
     The variants hold the same code: the demonstration is about choosing.
@@ -225,11 +225,11 @@ def _fetch(request: DemoRequest, target: Target, folder: Path, context: Context)
     from wheelfit.core.requirements import parse_requirement
     from wheelfit.operations.indexes import open_indexes, read_settings
     from wheelfit.resolution.candidates import Candidates, ChoicePolicy
-    from wheelfit.resolution.request import Asked, Request
+    from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
     from wheelfit.resolution.resolver import resolve
     from wheelfit_runtime.errors import NetworkError, NoFit
     from wheelfit_runtime.platforms.discovery import Machine
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
     settings = read_settings(request, context.environ)
     policy = ChoicePolicy(preferences=Preferences(variants=False))
@@ -240,9 +240,12 @@ def _fetch(request: DemoRequest, target: Target, folder: Path, context: Context)
             context.reporter.transfers(repository.cut) as transfers,
         ):
             candidates = Candidates(
-                repository, target, Machine(Surroundings(environ=context.environ)), policy
+                repository, target, Machine(SystemView(environ=context.environ)), policy
             )
-            resolution = resolve(Request((Asked(requirement),), dependencies=False), candidates)
+            resolution = resolve(
+                ResolutionRequest((RequestedRequirement(requirement),), dependencies=False),
+                candidates,
+            )
             (pin,) = resolution.pins
             path = repository.download(pin.file, folder, transfers.transfer(pin.file.filename))
     except (NetworkError, NoFit) as error:
@@ -252,7 +255,7 @@ def _fetch(request: DemoRequest, target: Target, folder: Path, context: Context)
 
 
 def _machines(
-    family: Family, target: Target, folder: Path, context: Context
+    family: ProcessorFamily, target: Target, folder: Path, context: Context
 ) -> list[ChosenMachine]:
     """Return this machine and the simulated ones, each from a host file as ``--for`` takes it."""
     import tomli_w
@@ -263,9 +266,9 @@ def _machines(
     from wheelfit.operations.hosts import load_host_file
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit_runtime.platforms.discovery import Machine
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
-    here = Machine(Surroundings(environ=context.environ, architecture=target.architecture))
+    here = Machine(SystemView(environ=context.environ, architecture=target.architecture))
     overrides = here.overrides_in_effect()
     for override in overrides:
         context.reporter.warn(f"the environment overrides detection: {override}")
@@ -320,10 +323,10 @@ def _install(project: str, url: str, folder: Path, context: Context) -> Plan:
     from wheelfit.installation.environment import open_environment
     from wheelfit.installation.plan import plan
     from wheelfit.resolution.candidates import Candidates
-    from wheelfit.resolution.request import Asked, Request
+    from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
     from wheelfit.resolution.resolver import resolve
     from wheelfit_runtime.platforms.discovery import Machine
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
     venv.create(folder, with_pip=False)
     environment = open_environment(str(folder), environ=context.environ)
@@ -334,9 +337,9 @@ def _install(project: str, url: str, folder: Path, context: Context) -> Plan:
         context.reporter.transfers(repository.cut) as transfers,
     ):
         candidates = Candidates(
-            repository, environment.target(), Machine(Surroundings(environ=context.environ))
+            repository, environment.target(), Machine(SystemView(environ=context.environ))
         )
-        resolution = resolve(Request((Asked(requirement),)), candidates)
+        resolution = resolve(ResolutionRequest((RequestedRequirement(requirement),)), candidates)
         planned = plan(resolution, environment.installed())
         wheels = {
             pin.name: repository.unpacked(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.checking.findings import Count, Place, Report
+from wheelfit.checking.findings import CheckedFile, Count, Report
 from wheelfit.doctor.diagnoses import DIAGNOSES, ENVIRONMENT_UNUSABLE, OWN_REQUIREMENT_UNMET
 from wheelfit.doctor.own_requirements import unmet_requirements
 from wheelfit.errors import UnusableInterpreter, UsageError
@@ -18,7 +18,7 @@ from wheelfit.operations.environment_findings import ExaminationRequest, remedie
 from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.scrubbing import Scrubber
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -94,19 +94,19 @@ def _check_codes(codes: Iterable[str]) -> None:
 
 def _about_wheelfit(unmet: Iterable[UnmetRequirement]) -> Iterable[Finding]:
     """Return the findings about packages that wheelfit itself depends on."""
-    return [Place("wheelfit").found(OWN_REQUIREMENT_UNMET, str(one)) for one in unmet]
+    return [CheckedFile("wheelfit").found(OWN_REQUIREMENT_UNMET, str(one)) for one in unmet]
 
 
 def _of_nothing(context: Context) -> Diagnosis:
     """Return an empty result, for where wheelfit is too broken to examine anything."""
-    seen = Surroundings(environ=dict(context.environ))
+    seen = SystemView(environ=dict(context.environ))
     return Diagnosis("this machine", (), _scrubber(seen, context.environ))
 
 
 def _of_process(number: int) -> Diagnosis:
     from wheelfit.doctor.process import about_process, examine_process
 
-    surroundings = Surroundings()
+    surroundings = SystemView()
     process = examine_process(number or None, surroundings)
     return Diagnosis(
         "this machine",
@@ -207,19 +207,23 @@ def _open_environment(
         others = dict(environ)
         for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
             others.pop(name, None)
-        found = Place("VIRTUAL_ENV").found(ENVIRONMENT_UNUSABLE, words)
+        found = CheckedFile("VIRTUAL_ENV").found(ENVIRONMENT_UNUSABLE, words)
         return open_environment_of(request, others, may_be_own=True), [found]
 
 
 def _scripts(environment: Environment) -> str | None:
-    from wheelfit.installation.environment import Kind
+    from wheelfit.installation.environment import DestinationKind
 
-    return str(environment.schemes.scripts) if environment.kind is Kind.ENVIRONMENT else None
+    return (
+        str(environment.schemes.scripts)
+        if environment.kind is DestinationKind.ENVIRONMENT
+        else None
+    )
 
 
-def _scrubber(seen: Surroundings, environ: Mapping[str, str]) -> Scrubber:
+def _scrubber(seen: SystemView, environ: Mapping[str, str]) -> Scrubber:
     """Return a scrubber of the names of the examined machine and of this one."""
-    names = dict(Scrubber.of(Surroundings(environ=dict(environ))).names)
+    names = dict(Scrubber.of(SystemView(environ=dict(environ))).names)
     names |= dict(Scrubber.of(seen).names)
     return Scrubber(tuple(sorted(names.items(), key=lambda item: -len(item[0]))))
 
@@ -244,7 +248,7 @@ def _open_machine(
         chosen = replace(recorded, policy=chosen.policy, overrides=overrides)
     looked = chosen.detector
     if not isinstance(looked, Machine):
-        looked = Machine(Surroundings(environ=context.environ))
+        looked = Machine(SystemView(environ=context.environ))
     timed = TimedProcesses(looked.surroundings.processes)
     real = Machine(replace(looked.surroundings, processes=timed))
     if request.host is None:

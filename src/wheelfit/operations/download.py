@@ -230,11 +230,11 @@ def _fetched(
 
 def _resolved(request: DownloadRequest, opened: SelectionSession, reporter: Reporter) -> Resolution:
     from wheelfit.operations.source_builds import with_consent
-    from wheelfit.resolution.request import Request
+    from wheelfit.resolution.request import ResolutionRequest
     from wheelfit.resolution.resolver import resolve
 
     wanted = opened.wanted
-    asked = Request(
+    asked = ResolutionRequest(
         requirements=wanted.requirements,
         wheels=opened.wheels(),
         constraints=wanted.constraints,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.installation.plan import Plan
-    from wheelfit.operations.changes import ChangeRequest, Decided, Ground
+    from wheelfit.operations.changes import ChangeContext, ChangeDecision, ChangeRequest
     from wheelfit.operations.context import Context
     from wheelfit.operations.step_durations import StepDurations
     from wheelfit.resolution.resolution import Pin
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 def carry_out_or_rehearse(
-    decision: Decided,
-    decide: Callable[[], Decided],
+    decision: ChangeDecision,
+    decide: Callable[[], ChangeDecision],
     request: ChangeRequest,
     context: Context,
-    ground: Ground,
+    ground: ChangeContext,
     durations: StepDurations,
-) -> tuple[Decided, Sizes | None]:
+) -> tuple[ChangeDecision, Sizes | None]:
     """Do what was decided; of a dry run, refuse what the real one would refuse.
 
     :param durations: the time that each step takes.
@@ -52,12 +52,12 @@ def carry_out_or_rehearse(
 
 
 def _rehearse(
-    decision: Decided,
-    decide: Callable[[], Decided],
+    decision: ChangeDecision,
+    decide: Callable[[], ChangeDecision],
     request: ChangeRequest,
     context: Context,
-    ground: Ground,
-) -> tuple[Decided, Sizes]:
+    ground: ChangeContext,
+) -> tuple[ChangeDecision, Sizes]:
     """Refuse what the real run would refuse; return what that would do, and the sizes of it.
 
     A wheel at hand that is not what it was chosen for gives way to the next, as then.
@@ -84,7 +84,11 @@ def _rehearse(
 
 
 def _rehearse_with(
-    pins: Sequence[Pin], planned: Plan, request: ChangeRequest, context: Context, ground: Ground
+    pins: Sequence[Pin],
+    planned: Plan,
+    request: ChangeRequest,
+    context: Context,
+    ground: ChangeContext,
 ) -> bool:
     """Look into wheels at hand; return whether each of them is what it was chosen for."""
     from wheelfit.installation.apply import rehearse
@@ -108,7 +112,9 @@ def _rehearse_with(
     return True
 
 
-def _at_hand(planned: Plan, sizes: Sizes, request: ChangeRequest, ground: Ground) -> list[Pin]:
+def _at_hand(
+    planned: Plan, sizes: Sizes, request: ChangeRequest, ground: ChangeContext
+) -> list[Pin]:
     """Return the wheels to look into: all offline, else those that lie here and may be refused.
 
     Those in the cache were verified when they came there. In a place that is empty nothing can be
@@ -131,7 +137,7 @@ def _is_empty(folders: Iterable[Path]) -> bool:
 
 
 def _check_space(
-    planned: Plan, sizes: Sizes, request: ChangeRequest, context: Context, ground: Ground
+    planned: Plan, sizes: Sizes, request: ChangeRequest, context: Context, ground: ChangeContext
 ) -> None:
     """Refuse what takes more space than there is, as far as sizes are known.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.installation.environment import open_environment
-from wheelfit.installation.environment_folders import Places
+from wheelfit.installation.environment_folders import EnvironmentFolders
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def mend_first(environment: Environment, reporter: Reporter) -> None:
 
     :raises EnvironmentUnavailable: that cannot be done now.
     """
-    places = Places.of(environment.schemes, environment.seal)
+    places = EnvironmentFolders.of(environment.schemes, environment.seal)
     if not places.is_changing and not places.is_locked:
         return
     from wheelfit.installation.interruption import mend
@@ -101,7 +101,7 @@ def tell_interruption(environment: Environment, reporter: Reporter) -> None:
 
     :raises EnvironmentUnavailable: another process is at work on it.
     """
-    places = Places.of(environment.schemes, environment.seal)
+    places = EnvironmentFolders.of(environment.schemes, environment.seal)
     if places.is_locked:
         from wheelfit.installation.locking import locked
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from wheelfit.building.batch import Outcome
     from wheelfit.building.executors import Workers
-    from wheelfit.building.wheel_jobs import Done, WheelJob
-    from wheelfit.checking.targets.each_wheel import CheckedWheel, Each, WheelToCheck
+    from wheelfit.building.wheel_jobs import WheelJob, WheelJobResult
+    from wheelfit.checking.targets.each_wheel import CheckedWheel, WheelMapper, WheelToCheck
     from wheelfit.operations.requests import WorkerOptions
     from wheelfit.sources.progress import Progress
     from wheelfit_runtime.errors import WheelfitError
@@ -51,7 +51,7 @@ def batch_for(sizes: Sequence[int], workers: Workers) -> int:
 
 
 @contextmanager
-def each_wheel(request: WorkerOptions) -> Iterator[Each | None]:
+def each_wheel(request: WorkerOptions) -> Iterator[WheelMapper | None]:
     """Open the workers of `wheelfit.checking.targets.paths.check_paths`; None: threads."""
     if not is_executor_named(request):
         yield None
@@ -61,7 +61,7 @@ def each_wheel(request: WorkerOptions) -> Iterator[Each | None]:
 
 
 class _Each:
-    """A check of wheels by workers (`wheelfit.checking.targets.each_wheel.Each`)."""
+    """A check of wheels by workers (`wheelfit.checking.targets.each_wheel.WheelMapper`)."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -108,7 +108,7 @@ def write_by_workers(
     sizes: Sequence[int],
     request: WorkerOptions,
     progress: Progress,
-    take: Callable[[int, Done | WheelfitError], None],
+    take: Callable[[int, WheelJobResult | WheelfitError], None],
 ) -> None:
     """Write wheels by the workers of a request.
 
@@ -127,10 +127,10 @@ def write_by_workers(
         sources = {job.source.parent: job.source for job in sent}
         targets = dict.fromkeys(job.folder.parent for job in sent)
         workers.must_see(list(sources.values())[:_PROBED], list(targets)[:_PROBED])
-        waiting: dict[int, Done | WheelfitError] = {}
+        waiting: dict[int, WheelJobResult | WheelfitError] = {}
         taken = 0
 
-        def done(outcome: Outcome[WheelJob, Done]) -> None:
+        def done(outcome: Outcome[WheelJob, WheelJobResult]) -> None:
             nonlocal taken
             number = places[id(outcome.item)]
             waiting[number] = _as_named(outcome, jobs[number])
@@ -163,7 +163,9 @@ def _sent(job: WheelJob) -> WheelJob:
     return replace(job, source=source, folder=folder, writing=writing)
 
 
-def _as_named(outcome: Outcome[WheelJob, Done], job: WheelJob) -> Done | WheelfitError:
+def _as_named(
+    outcome: Outcome[WheelJob, WheelJobResult], job: WheelJob
+) -> WheelJobResult | WheelfitError:
     """Return what became of a job, with paths as the user has named them."""
     from dataclasses import replace
 

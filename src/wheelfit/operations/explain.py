@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from wheelfit.operations.selection_session import SelectionSession
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.explain import Explanation
-    from wheelfit.resolution.joint_choice import Held
+    from wheelfit.resolution.joint_choice import AgreementOutcome
     from wheelfit.resolution.listing import Release
     from wheelfit.resolution.overview import LabelRow, Overview
-    from wheelfit.resolution.request import Asked, GivenWheel
+    from wheelfit.resolution.request import GivenWheel, RequestedRequirement
     from wheelfit.resolution.resolution import Resolution
 
 
@@ -42,7 +42,7 @@ class ExplainReport:
 
     machine: ChosenMachine
     explanations: tuple[Explanation, ...]
-    agreements: tuple[Held, ...] = ()
+    agreements: tuple[AgreementOutcome, ...] = ()
     """Values on which the builds that are chosen together agree."""
     warnings: tuple[str, ...] = ()
     """Warnings about all of it."""
@@ -100,7 +100,7 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
         telling_later(opened.repository.pool, context.reporter),
     ):
         tell_interruption(opened.environment, context.reporter)
-        agreements: tuple[Held, ...] = ()
+        agreements: tuple[AgreementOutcome, ...] = ()
         if request.with_deps:
             explanations, candidates, agreements, warnings = _together(
                 request, opened, context.reporter
@@ -218,17 +218,17 @@ def _without_consent(
 
 def _together(
     request: ExplainRequest, opened: SelectionSession, reporter: Reporter
-) -> tuple[list[Explanation], Candidates, tuple[Held, ...], list[str]]:
+) -> tuple[list[Explanation], Candidates, tuple[AgreementOutcome, ...], list[str]]:
     """Return the explanations, candidates, agreements and warnings of a resolution."""
     from wheelfit.operations.source_builds import with_consent
     from wheelfit.resolution.choice_warnings import about_mixture
     from wheelfit.resolution.explain import explain_choice
-    from wheelfit.resolution.request import Request
+    from wheelfit.resolution.request import ResolutionRequest
     from wheelfit.resolution.resolver import resolve
     from wheelfit.resolution.unaccelerated import unwished_libraries
 
     wanted = opened.wanted
-    asked = Request(
+    asked = ResolutionRequest(
         requirements=wanted.requirements,
         wheels=opened.wheels(),
         constraints=wanted.constraints,
@@ -258,10 +258,10 @@ def _together(
 
 def _mixtures(explanations: Iterable[Explanation], opened: SelectionSession) -> Iterator[str]:
     """Yield warnings of builds that are best for each project and do not go together."""
-    from wheelfit.resolution.joint_choice import Chosen, held_by
+    from wheelfit.resolution.joint_choice import ChosenBuild, held_by
 
     chosen = [
-        Chosen(one.name, one.version, one.chosen.label, one.properties)
+        ChosenBuild(one.name, one.version, one.chosen.label, one.properties)
         for one in explanations
         if one.version is not None and one.chosen is not None
     ]
@@ -335,7 +335,7 @@ def _given(
         yield candidates, filename
 
 
-def _asked(opened: SelectionSession) -> list[Asked]:
+def _asked(opened: SelectionSession) -> list[RequestedRequirement]:
     """Return the requirements after overrides and exclusions."""
     from wheelfit.resolution.overrides import Replacements
 
@@ -381,11 +381,11 @@ def resolve(request: ResolveRequest, context: Context) -> Resolution:
     """
     from wheelfit.operations.source_builds import with_consent
     from wheelfit.resolution import resolver
-    from wheelfit.resolution.request import Request
+    from wheelfit.resolution.request import ResolutionRequest
 
     with open_for_choice(request, context, changes=False) as opened:
         wanted = opened.wanted
-        asked = Request(
+        asked = ResolutionRequest(
             requirements=wanted.requirements,
             wheels=opened.wheels(),
             constraints=wanted.constraints,

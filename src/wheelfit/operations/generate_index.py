@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.requests import Checked
+from wheelfit.operations.requests import ValidatedRequest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GenerateIndexRequest(Checked):
+class GenerateIndexRequest(ValidatedRequest):
     """The folder of wheels, and where the index is written."""
 
     folder: str
@@ -131,10 +131,10 @@ def _generate(
     from pathlib import Path
 
     from wheelfit.server.generate.last_run import LastRun, fingerprint
-    from wheelfit.server.generate.request import Wishes
+    from wheelfit.server.generate.request import GenerateOptions
     from wheelfit.server.generate.targets import SIMPLE
 
-    wishes = Wishes(
+    wishes = GenerateOptions(
         frozenset(map(_release, request.release)),
         keep_going=request.keep_going,
         replace=request.replace,

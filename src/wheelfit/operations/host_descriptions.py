@@ -22,7 +22,7 @@ from wheelfit.operations.hosts import (
     preset_host,
 )
 from wheelfit.operations.probe import detection_json
-from wheelfit.operations.requests import Checked
+from wheelfit.operations.requests import ValidatedRequest
 from wheelfit.resolution.preset_hosts import platforms_of_preset
 from wheelfit_runtime.errors import FileProblem, UserError, WheelfitError
 from wheelfit_runtime.platforms.presets import compose, is_preset, preset_lines
@@ -217,9 +217,9 @@ def _open(name: str, current: Target, context: Context) -> Host:
 def _this(current: Target, context: Context) -> Host:
     from wheelfit_runtime import __version__
     from wheelfit_runtime.platforms.discovery import Machine
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
-    machine = Machine(Surroundings(environ=context.environ, architecture=current.architecture))
+    machine = Machine(SystemView(environ=context.environ, architecture=current.architecture))
     overrides = machine.overrides_in_effect()
     for override in overrides:  # P-73
         context.reporter.warn(f"the environment overrides detection: {override}")
@@ -252,7 +252,7 @@ _HARDWARE = ("level", "cuda", "sm", "rocm", "gfx")
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewHostRequest(Checked):
+class NewHostRequest(ValidatedRequest):
     """What a machine has, and the place of its host file."""
 
     names: tuple[str, ...] = ()

@@ -222,7 +222,7 @@ def _bridged(
     opened: Callable[[SourceSettings], OpenedSources],
 ) -> OpenedSources:
     """Return the sources with families of distributions as variants, as far as that is wished."""
-    from wheelfit.sources.bridges.catalogue import Shelf
+    from wheelfit.sources.bridges.catalogue import BridgeCatalogue
     from wheelfit.sources.bridges.repository import BridgedRepository
 
     further: list[OpenedSources] = []
@@ -240,7 +240,7 @@ def _bridged(
         for one in (repository, *further):
             one.cut()
 
-    bridged = BridgedRepository(repository, Shelf(request.bridge), open_index)
+    bridged = BridgedRepository(repository, BridgeCatalogue(request.bridge), open_index)
     return OpenedSources(bridged, repository.pool, close, cut)
 
 

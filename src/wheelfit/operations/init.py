@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.operations.requests import Checked
+from wheelfit.operations.requests import ValidatedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, kw_only=True)
-class InitRequest(Checked):
+class InitRequest(ValidatedRequest):
     """The project, and what is added to its table or removed from it."""
 
     folder: str = "."

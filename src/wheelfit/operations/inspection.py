@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.requests import Checked
+from wheelfit.operations.requests import ValidatedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InspectRequest(Checked):
+class InspectRequest(ValidatedRequest):
     """The wheels and libraries to inspect."""
 
     wheels: tuple[str, ...]

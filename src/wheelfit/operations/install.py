@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.operations.changes import (
     ChangeRequest,
-    Present,
+    InstalledState,
     check_ground,
     decided,
     in_peace,
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from wheelfit.installation.related_distributions import Companions
     from wheelfit.installation.variant_change import VariantChange
     from wheelfit.operations.change_reports import ChangeReport
-    from wheelfit.operations.changes import Decided
+    from wheelfit.operations.changes import ChangeDecision
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.selection_session import SelectionSession
     from wheelfit.resolution.candidates import Candidates
-    from wheelfit.resolution.request import Request
+    from wheelfit.resolution.request import ResolutionRequest
     from wheelfit.resolution.resolution import Resolution
 
 
@@ -63,7 +63,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
     with open_for_choice(request, context, changes=not request.dry_run, may_be_own=False) as opened:
         check_ground(request, opened.environment, opened.rules, context)
 
-        def decide_once() -> Decided:
+        def decide_once() -> ChangeDecision:
             found = _decide(request, opened, context.reporter)
             check_bounds(request, found, opened.candidates, context.reporter)
             return found
@@ -91,7 +91,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
         )
 
 
-def _why_nothing(request: InstallRequest, decision: Decided) -> str:
+def _why_nothing(request: InstallRequest, decision: ChangeDecision) -> str:
     if decision.resolution.pins or decision.planned.keep:
         return "what is installed meets every requirement"
     if request.refit:
@@ -99,13 +99,15 @@ def _why_nothing(request: InstallRequest, decision: Decided) -> str:
     return "the files ask for nothing"
 
 
-def _decide(request: InstallRequest, opened: SelectionSession, reporter: Reporter) -> Decided:
+def _decide(
+    request: InstallRequest, opened: SelectionSession, reporter: Reporter
+) -> ChangeDecision:
     """Resolve, and see that the result is what was wished and can be where it shall be."""
     from wheelfit.installation.plan import plan
     from wheelfit.operations.source_builds import with_consent
     from wheelfit.resolution.resolver import resolve
 
-    present = Present.of(opened)
+    present = InstalledState.of(opened)
     companions = _companions(request, opened, present)
     resolution = with_consent(
         lambda: resolve(_request(request, opened, present, companions), opened.candidates),
@@ -125,7 +127,7 @@ def _decide(request: InstallRequest, opened: SelectionSession, reporter: Reporte
 
 
 def _companions(
-    request: InstallRequest, opened: SelectionSession, present: Present
+    request: InstallRequest, opened: SelectionSession, present: InstalledState
 ) -> Companions | None:
     """Return what is exchanged together with the builds whose exchange is asked for, if any is."""
     from packaging.utils import canonicalize_name
@@ -145,12 +147,12 @@ def _companions(
 def _request(
     request: InstallRequest,
     opened: SelectionSession,
-    present: Present,
+    present: InstalledState,
     companions: Companions | None,
-) -> Request:
+) -> ResolutionRequest:
     from wheelfit.core.requirements import Requirement
     from wheelfit.installation.installed import by_name
-    from wheelfit.resolution.request import Asked, Request
+    from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
 
     wanted = opened.wanted
     there = by_name(present.installed)
@@ -167,9 +169,9 @@ def _request(
     if _is_only_refit(request, opened):
         # What only they need is chosen with them, or goes.
         exchanged = [name for name in present.misfits if name not in followers]
-        requirements = tuple(Asked(Requirement(name)) for name in exchanged)
+        requirements = tuple(RequestedRequirement(Requirement(name)) for name in exchanged)
     around = {name: entry for name, entry in there.items() if name not in followers}
-    return Request(
+    return ResolutionRequest(
         requirements=requirements,
         wheels=opened.wheels(),
         constraints=wanted.constraints,
@@ -218,7 +220,10 @@ def _is_only_refit(request: InstallRequest, opened: SelectionSession) -> bool:
 
 
 def _as_requested_before(
-    request: InstallRequest, opened: SelectionSession, present: Present, resolution: Resolution
+    request: InstallRequest,
+    opened: SelectionSession,
+    present: InstalledState,
+    resolution: Resolution,
 ) -> Resolution:
     """Keep what the user once asked for marked as such, and nothing that is only exchanged."""
     from wheelfit.installation.installed import by_name
@@ -233,7 +238,7 @@ def _as_requested_before(
 
 
 def _held(
-    request: InstallRequest, opened: SelectionSession, present: Present
+    request: InstallRequest, opened: SelectionSession, present: InstalledState
 ) -> Mapping[NormalizedName, tuple[Label, PropertySet]]:
     """Return the builds that newer releases shall have too, where they have them and it fits.
 

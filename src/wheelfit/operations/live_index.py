@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from wheelfit.operations.requests import Checked
+from wheelfit.operations.requests import ValidatedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ TOKEN = "WHEELFIT_INDEX_TOKEN"  # noqa: S105 - the name of a variable
 
 
 @dataclass(frozen=True, kw_only=True)
-class LiveIndexRequest(Checked):
+class LiveIndexRequest(ValidatedRequest):
     """A live index."""
 
     at: str = "."

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from wheelfit.locking.locking import Report
     from wheelfit.locking.request import LockNeeds
     from wheelfit.operations.context import Context
-    from wheelfit.operations.requirements import Wanted
+    from wheelfit.operations.requirements import RequestedRequirements
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.project_file import ProjectFile
     from wheelfit.resolution.project_sources import ProjectSource
@@ -692,7 +692,7 @@ def _old_lock(path: Path) -> Lock | None:
         raise
 
 
-def _wanted(request: LockRequest, context: Context, rules: InstallRules) -> Wanted:
+def _wanted(request: LockRequest, context: Context, rules: InstallRules) -> RequestedRequirements:
     """Return the requirements that are named, without those of a project."""
     wanted = read_wanted(request, context.environ, may_be_empty=works_on_project(request))
     if rules.constraints:
@@ -702,7 +702,7 @@ def _wanted(request: LockRequest, context: Context, rules: InstallRules) -> Want
 
 def _roots(
     request: LockRequest,
-    wanted: Wanted,
+    wanted: RequestedRequirements,
     rules: InstallRules,
     opened: Callable[[GivenSource], GivenWheel],
     file: ProjectFile | None,

@@ -18,7 +18,7 @@ from wheelfit_runtime.platforms.cache import RememberingProcesses
 from wheelfit_runtime.platforms.child_processes import RealProcesses
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Status
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -203,7 +203,7 @@ def _choose(
 ) -> ChosenMachine:
     same_major = request.rocm_compat == "same-major"
     here = Machine(
-        Surroundings(
+        SystemView(
             environ=context.environ,
             architecture=current.architecture,
             rocm_same_major=same_major,
@@ -211,7 +211,7 @@ def _choose(
             processes=RememberingProcesses(
                 RealProcesses(),
                 lambda: _memory(request, context.environ),
-                Surroundings(environ=context.environ, architecture=current.architecture),
+                SystemView(environ=context.environ, architecture=current.architecture),
                 recall=recall,
             ),
         )

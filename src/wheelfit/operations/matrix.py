@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.requests import Checked
+from wheelfit.operations.requests import ValidatedRequest
 
 if TYPE_CHECKING:
     from wheelfit.building.front_end.source import Source
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatrixRequest(Checked):
+class MatrixRequest(ValidatedRequest):
     """The project, and the Pythons and platforms of interest; none: all."""
 
     project: str = "."

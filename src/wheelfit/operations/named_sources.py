@@ -13,7 +13,7 @@ from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.operations.requirements import source_of
 from wheelfit.projects.names import is_repository_url
 from wheelfit.resolution.listing import made_up_name
-from wheelfit.resolution.request import Asked, GivenSource, given_wheel
+from wheelfit.resolution.request import GivenSource, RequestedRequirement, given_wheel
 from wheelfit.sources.urls import last_segment
 from wheelfit_runtime.errors import NetworkError
 
@@ -92,7 +92,7 @@ def from_sources(
     """
     requirement = root.requirement
     bare = replace(requirement, marker=None)
-    named = source_of(Asked(bare, root.where))
+    named = source_of(RequestedRequirement(bare, root.where))
     if named is not None:
         yield _from(root, named, None, opened)
         return

@@ -47,7 +47,7 @@ def detection_json(detection: Detection) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ProbeRecord:
     """A record that was written or opened."""
 
     folder: str
@@ -61,7 +61,7 @@ class Record:
         return {"folder": self.folder, "differs": list(self.differs)}
 
 
-def write_record(name: str, machine: ChosenMachine) -> Record:
+def write_record(name: str, machine: ChosenMachine) -> ProbeRecord:
     """Record the machine this runs on.
 
     :param name: the folder; may hold an earlier record, which is replaced.
@@ -82,10 +82,10 @@ def write_record(name: str, machine: ChosenMachine) -> Record:
             where=name,
             hint="name a new folder, where there is room",
         ) from None
-    return Record(name, differs, is_new=True)
+    return ProbeRecord(name, differs, is_new=True)
 
 
-def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Record]:
+def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, ProbeRecord]:
     """Open a recorded machine.
 
     :param current: this machine, chosen by the same options.
@@ -115,7 +115,7 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Recor
         overrides=machine.overrides_in_effect(),
         policy=ProviderPolicy(disabled=current.policy.disabled),
     )
-    return chosen, Record(name, differs, is_new=False)
+    return chosen, ProbeRecord(name, differs, is_new=False)
 
 
 def _with_options_of(current: ChosenMachine, recorded: Machine) -> Machine:
@@ -148,7 +148,7 @@ class ProbeReport:
 
     machine: ChosenMachine
     detections: tuple[Detection, ...]
-    record: Record | None = None
+    record: ProbeRecord | None = None
     """What was written or replayed; None: neither."""
 
     def to_json(self) -> dict[str, object]:
@@ -167,11 +167,11 @@ class ProbeReport:
         from wheelfit.operations.hosts import host_text
         from wheelfit_runtime import __version__
         from wheelfit_runtime.platforms.scrubbing import Scrubber
-        from wheelfit_runtime.platforms.system_view import Surroundings
+        from wheelfit_runtime.platforms.system_view import SystemView
 
         machine, host = self.machine, self.machine.host
         # What was written down on another machine was scrubbed there.
-        scrubber = Scrubber.of(Surroundings(environ=machine.context.environ))
+        scrubber = Scrubber.of(SystemView(environ=machine.context.environ))
         file = HostFile.from_detections(
             self.detections,
             machine.target,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.locking.request import LockNeeds
     from wheelfit.operations.requests import ProjectOptions, ProjectRequirements, SourceOptions
     from wheelfit.resolution.project_file import ProjectFile
-    from wheelfit.resolution.request import Asked
+    from wheelfit.resolution.request import RequestedRequirement
 
 _NAME = "pyproject.toml"
 _LARGEST = 4 << 20
@@ -57,7 +57,7 @@ def open_project(name: str) -> ProjectFile:
     return read_project_file(data, str(path))
 
 
-def group_of(text: str) -> Sequence[Asked]:
+def group_of(text: str) -> Sequence[RequestedRequirement]:
     """Return the requirements of a dependency group.
 
     :param text: as ``NAME`` or ``PATH:NAME``, with the path of a ``pyproject.toml``.
@@ -222,11 +222,11 @@ def _defaults(
 
 
 def _narrowed(
-    known: Mapping[NormalizedName, Sequence[Asked]],
+    known: Mapping[NormalizedName, Sequence[RequestedRequirement]],
     only: Sequence[str],
     without: Sequence[str],
     what: str,
-) -> Mapping[NormalizedName, Sequence[Asked]]:
+) -> Mapping[NormalizedName, Sequence[RequestedRequirement]]:
     """Return the extras or groups that are wanted."""
     option = f"--{what.rpartition(' ')[2]}"
     wanted = {_known(name, known, what, f"{option} {name}") for name in only} or set(known)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wheelfit.core.trust import TrustEntry
     from wheelfit.installation.plugins.installed_plugins import ListedPlugin
     from wheelfit.operations.context import Context
-    from wheelfit_runtime.platforms.hardware_family import Family
+    from wheelfit_runtime.platforms.hardware_family import HardwareFamily
 
 VERSIONS_NAMESPACE = ABI_DEPENDENCY
 """The namespace whose features are packages, and whose values are their versions."""
@@ -84,7 +84,7 @@ class KnownProviders:
         names |= set(self.configured.disable_provider)
         return {name: self.why_off(name) or "" for name in sorted(names)}
 
-    def built_in(self, family: Family) -> dict[str, Any]:
+    def built_in(self, family: HardwareFamily) -> dict[str, Any]:
         """Return a built-in provider as plain data."""
         namespace = family.namespace
         rows = (*self.configured.provider_table, *EMULATED_PLUGINS)
@@ -271,7 +271,7 @@ def check_namespaces(names: Iterable[str], request: ProvidersRequest, context: C
             )
 
 
-def _vocabulary(family: Family) -> list[dict[str, Any]]:
+def _vocabulary(family: HardwareFamily) -> list[dict[str, Any]]:
     """Return every feature of a built-in provider in its order, with its possible values."""
     return [
         {"feature": one.name, "values": list(one.values), "multi_value": one.multi_value}

@@ -27,12 +27,12 @@ from wheelfit.operations.requests import (
     VariantOptions,
 )
 from wheelfit.operations.user_folders import home
-from wheelfit.server.allowed_addresses import Admission
+from wheelfit.server.allowed_addresses import AddressRules
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.proxy.application import Mounted, Proxy
 from wheelfit.server.proxy.profiles import Profile
 from wheelfit.server.proxy.upstream import FolderUpstream, Upstream
-from wheelfit.server.rebinding_guard import Addressed
+from wheelfit.server.rebinding_guard import RebindingGuard
 from wheelfit.sources.open import is_protected, open_web
 from wheelfit.sources.urls import file_path, origin, redact
 from wheelfit_runtime.errors import InvalidConfiguration, UnknownHost
@@ -158,12 +158,12 @@ def serving(
 ) -> LoopbackServer:
     """Return a small server for this machine that is to be entered.
 
-    :param names: as for `wheelfit.server.rebinding_guard.Names`.
+    :param names: as for `wheelfit.server.rebinding_guard.HostNames`.
     :param port: port to listen at; 0 takes a free one.
     :raises InvalidConfiguration: it cannot listen there.
     """
     try:
-        return LoopbackServer(Addressed(application, names), port=port)
+        return LoopbackServer(RebindingGuard(application, names), port=port)
     except OSError as error:
         raise InvalidConfiguration(
             f"nothing can be served there: {error.strerror or type(error).__name__}",
@@ -226,9 +226,9 @@ class _Upstreams:
         if self._request.no_bridges:
             return plain
         from wheelfit.server.proxy.upstream import BridgedUpstream
-        from wheelfit.sources.bridges.catalogue import Shelf
+        from wheelfit.sources.bridges.catalogue import BridgeCatalogue
 
-        return BridgedUpstream(plain, Shelf(self._request.bridge))
+        return BridgedUpstream(plain, BridgeCatalogue(self._request.bridge))
 
     def _leave_out(self, url: str, why: str) -> None:
         self._tell(f"{redact(url)} is left out: {why}")
@@ -253,7 +253,7 @@ class _Upstreams:
             note=self._context.reporter.warn,
             admits=(lambda _host, _address: False)
             if is_folder
-            else Admission.of(url, request.link_host),
+            else AddressRules.of(url, request.link_host),
             patience=_PATIENCE,
         )
 

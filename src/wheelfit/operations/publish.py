@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.building.publishing.completeness import Comparison
+    from wheelfit.building.publishing.completeness import IndexComparison
     from wheelfit.building.publishing.forecast import Forecast
-    from wheelfit.building.publishing.publication import Act
-    from wheelfit.building.publishing.release_files import Release, Set
+    from wheelfit.building.publishing.publication import PublishResult
+    from wheelfit.building.publishing.release_files import Release, ReleaseSet
     from wheelfit.building.publishing.tool_choices import ReleaseChoices
     from wheelfit.checking.findings import Report
     from wheelfit.operations.context import Context
@@ -54,12 +54,12 @@ class PublishReport:
     dry_run: bool
     is_public: bool
     """Whether the destination is the public registry."""
-    outgoing: Set
-    compared: Comparison
+    outgoing: ReleaseSet
+    compared: IndexComparison
     """The files in comparison with those that the destination had."""
     forecasts: tuple[Forecast, ...]
     found: Report
-    act: Act | None = None
+    act: PublishResult | None = None
     """What was sent; None: nothing was."""
     choices: tuple[ReleaseChoices, ...] = ()
     """In a dry run: what installers would take of each release."""
@@ -144,7 +144,7 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
     )
     if found.unchecked or found.has_faults(strict=request.strict) or request.dry_run:
         return report
-    act: Act | None
+    act: PublishResult | None
     if isinstance(destination, UploadIndex):
         act = _send(request, context, destination, outgoing, there, index_files)
         act, more = _confirmed(request, context, destination, outgoing, act)
@@ -154,7 +154,7 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
 
 
 def _choices(
-    outgoing: Set, there: Listed, index_files: Mapping[Release, bytes]
+    outgoing: ReleaseSet, there: Listed, index_files: Mapping[Release, bytes]
 ) -> tuple[ReleaseChoices, ...]:
     """Return what installers would take, as far as the wheels can be read."""
     from wheelfit.building.publishing.tool_choices import tool_choices
@@ -175,10 +175,10 @@ def _way_of(destination: Destination, *, one_by_one: bool) -> str:
 def _judged(
     request: PublishRequest,
     context: Context,
-    outgoing: Set,
+    outgoing: ReleaseSet,
     destination: Destination,
     there: Listed,
-) -> tuple[Report, Comparison, tuple[Forecast, ...]]:
+) -> tuple[Report, IndexComparison, tuple[Forecast, ...]]:
     """Find everything that speaks against publishing, and the files that must be sent."""
     from datetime import UTC, datetime
     from pathlib import Path
@@ -217,13 +217,17 @@ def _send(
     request: PublishRequest,
     context: Context,
     index: UploadIndex,
-    outgoing: Set,
+    outgoing: ReleaseSet,
     there: Listed,
     index_files: Mapping[Release, bytes],
-) -> Act:
+) -> PublishResult:
     """Send the missing files to an index."""
     from wheelfit.building.publishing.completeness import compare
-    from wheelfit.building.publishing.publication import Act, publish_as_one, publish_in_order
+    from wheelfit.building.publishing.publication import (
+        PublishResult,
+        publish_as_one,
+        publish_in_order,
+    )
     from wheelfit.building.publishing.release_files import new_index_files
     from wheelfit.building.publishing.twine_sender import TwineSender
 
@@ -235,7 +239,7 @@ def _send(
 
         base = index.base
         if not compare(outgoing.files, _by_name(there)).new:  # needs no login
-            return Act(there=tuple(one.filename for one in outgoing.files))
+            return PublishResult(there=tuple(one.filename for one in outgoing.files))
         token = index.login.password if index.login else ""
         stages = ServerAdministration(base, token, context=index.tls)
         with context.reporter.work("sending") as progress:
@@ -260,14 +264,18 @@ def _send(
 
 
 def _confirmed(
-    request: PublishRequest, context: Context, index: UploadIndex, outgoing: Set, act: Act
-) -> tuple[Act, Report]:
+    request: PublishRequest,
+    context: Context,
+    index: UploadIndex,
+    outgoing: ReleaseSet,
+    act: PublishResult,
+) -> tuple[PublishResult, Report]:
     """Look at the index again: a file is published when it is listed."""
     from dataclasses import replace
 
     from wheelfit.building.publishing.publication import confirm
     from wheelfit.building.publishing.refusals import NOT_LISTED
-    from wheelfit.checking.findings import Count, Place, Report, Unchecked
+    from wheelfit.checking.findings import CheckedFile, Count, Report, Unchecked
 
     sent = [one for one in outgoing.files if one.filename in act.sent]
     if not sent:
@@ -281,7 +289,7 @@ def _confirmed(
     found = [*looked.findings]
     for one in looked.missing:
         message = f"{index.check_url} does not list it"
-        found.append(Place(str(one.path)).found(NOT_LISTED, message))
+        found.append(CheckedFile(str(one.path)).found(NOT_LISTED, message))
     unchecked = () if looked.error is None else (Unchecked.because(looked.error, index.check_url),)
     act = replace(
         act,
@@ -296,10 +304,10 @@ def _by_name(there: Listed) -> dict[str, File]:
 
 
 def _write(
-    context: Context, place: StaticIndex, outgoing: Set, there: Listed
-) -> tuple[Act | None, Report]:
+    context: Context, place: StaticIndex, outgoing: ReleaseSet, there: Listed
+) -> tuple[PublishResult | None, Report]:
     """Write files and pages of a static index; nothing is written if a file is refused."""
-    from wheelfit.building.publishing.publication import Act
+    from wheelfit.building.publishing.publication import PublishResult
     from wheelfit.checking.findings import Count, Report
     from wheelfit.operations.release_checks import publish_static
 
@@ -310,4 +318,4 @@ def _write(
     names = {path.rpartition("/")[2] for path in written}
     sent = tuple(one.filename for one in outgoing.files if one.filename in names)
     left = tuple(one.filename for one in outgoing.files if one.filename not in names)
-    return Act(sent, left), Report()
+    return PublishResult(sent, left), Report()

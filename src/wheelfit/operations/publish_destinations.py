@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.building.publishing.forecast import Limits
+    from wheelfit.building.publishing.forecast import UploadLimits
     from wheelfit.operations.context import Context
     from wheelfit.server.generate.targets import Target
     from wheelfit.sources.memoized import MemoizedRepository
@@ -362,7 +362,7 @@ def _static(text: str) -> StaticIndex:
     return StaticIndex(target, folder)
 
 
-def limits_of(request: DestinationRequest, destination: UploadIndex | StaticIndex) -> Limits:
+def limits_of(request: DestinationRequest, destination: UploadIndex | StaticIndex) -> UploadLimits:
     """Return the limits of an index: those of the request, or its usual ones."""
     is_public = destination.is_public or Profile.PYPI in request.profile
     usual = PUBLIC_REGISTRY if is_public else NO_LIMITS

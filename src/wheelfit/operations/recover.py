@@ -10,7 +10,7 @@ from wheelfit.operations.requests import EnvironmentOptions
 
 if TYPE_CHECKING:
     from wheelfit.installation.interruption import Interruption
-    from wheelfit.installation.recovery import Recovered
+    from wheelfit.installation.recovery import Recovery
     from wheelfit.operations.context import Context
 
 
@@ -28,7 +28,7 @@ class RecoverReport:
 
     environment: str
     """The name of the environment."""
-    found: Interruption | Recovered | None
+    found: Interruption | Recovery | None
     """The change; None: none was interrupted."""
     dry_run: bool
     """Whether nothing was done."""

@@ -11,12 +11,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.building.publishing.completeness import Project
+from wheelfit.building.publishing.completeness import ReleaseStatements
 from wheelfit.building.publishing.refusals import BAD_ATTESTATION
-from wheelfit.building.publishing.release_files import Kind
+from wheelfit.building.publishing.release_files import FileKind
 from wheelfit.building.publishing.twine_sender import read_attestations
 from wheelfit.checking.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
-from wheelfit.checking.findings import Count, Finding, Place, Report, Severity
+from wheelfit.checking.findings import CheckedFile, Count, Finding, Report, Severity
 from wheelfit.checking.profile_severities import graded
 from wheelfit.checking.targets.paths import check_paths
 from wheelfit.errors import AttestationProblem, InconsistentDocuments
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.building.publishing.release_files import Outgoing, Release, Set
+    from wheelfit.building.publishing.release_files import OutgoingFile, Release, ReleaseSet
     from wheelfit.building.publishing.tool_choices import Offer
     from wheelfit.checking.tool_profiles import Profile
     from wheelfit.operations.context import Context
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 def publish_static(
     place: StaticIndex,
-    outgoing: Set,
+    outgoing: ReleaseSet,
     there: Mapping[NormalizedName, Sequence[File]],
     progress: Progress,
 ) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
@@ -52,7 +52,7 @@ def publish_static(
     """
     from wheelfit.server.generate.file_facts import Memory
     from wheelfit.server.generate.generation import generate
-    from wheelfit.server.generate.request import Wishes
+    from wheelfit.server.generate.request import GenerateOptions
 
     with tempfile.TemporaryDirectory(prefix="wheelfit-publish-") as name:
         folder = Path(name)
@@ -61,13 +61,13 @@ def publish_static(
             _lay_provenance(one, folder)
         if place.folder is not None:
             _lay_published(place.folder, outgoing, there, folder)
-        wishes = Wishes(frozenset(outgoing.releases))
+        wishes = GenerateOptions(frozenset(outgoing.releases))
         memory = Memory(folder / ".facts.json")
         generated = generate(folder, place.target, memory, wishes, progress=progress)
     return generated.written, generated.refused
 
 
-def _lay_provenance(one: Outgoing, folder: Path) -> None:
+def _lay_provenance(one: OutgoingFile, folder: Path) -> None:
     """Write the attestations of a file beside it, as indexes serve them."""
     beside = one.path.with_name(f"{one.filename}.provenance")
     data = None
@@ -85,7 +85,7 @@ def _lay_provenance(one: Outgoing, folder: Path) -> None:
 
 def _lay_published(
     root: Path,
-    outgoing: Set,
+    outgoing: ReleaseSet,
     there: Mapping[NormalizedName, Sequence[File]],
     folder: Path,
 ) -> None:
@@ -122,7 +122,7 @@ _OWN = (PYPI_FILE_SIZE.code, PYPI_PROJECT_SIZE.code)
 """Findings of `check` that the forecast has with the limits that hold."""
 
 
-def judge(outgoing: Set, profiles: frozenset[Profile], progress: Progress) -> Report:
+def judge(outgoing: ReleaseSet, profiles: frozenset[Profile], progress: Progress) -> Report:
     """Find everything that would keep files from an index, by the code of the index (B-54).
 
     :param profiles: tools whose rules count too.
@@ -134,7 +134,7 @@ def judge(outgoing: Set, profiles: frozenset[Profile], progress: Progress) -> Re
     findings: list[Finding] = []
     with tempfile.TemporaryDirectory(prefix="wheelfit-publish-") as scratch:
 
-        def look(numbered: tuple[int, Outgoing]) -> list[Finding]:
+        def look(numbered: tuple[int, OutgoingFile]) -> list[Finding]:
             number, one = numbered
             found = _rules(one, Path(scratch, str(number)))
             progress.advance(one.size)
@@ -148,10 +148,10 @@ def judge(outgoing: Set, profiles: frozenset[Profile], progress: Progress) -> Re
     return report + Report.of(new, (), Count())
 
 
-def _rules(one: Outgoing, scratch: Path) -> list[Finding]:
+def _rules(one: OutgoingFile, scratch: Path) -> list[Finding]:
     """Return the violations of the rules of an index by one file."""
     path = one.path
-    if one.kind is Kind.SOURCE:
+    if one.kind is FileKind.SOURCE:
         # It is unpacked beside itself; that shall not be among the user's files.
         scratch.mkdir()
         path = scratch / one.filename
@@ -179,15 +179,15 @@ def _rules(one: Outgoing, scratch: Path) -> list[Finding]:
     return [*found, *_attested(one)]
 
 
-def _attested(one: Outgoing) -> list[Finding]:
+def _attested(one: OutgoingFile) -> list[Finding]:
     """Return the faults of attestations; their signatures are verified if that is possible."""
     if not one.attestations:
         return []
-    place = Place(str(one.path))
+    place = CheckedFile(str(one.path))
     try:
         attestations = read_attestations(one)
     except AttestationProblem as error:
-        return [Place(str(error.where)).found(BAD_ATTESTATION, error.message)]
+        return [CheckedFile(str(error.where)).found(BAD_ATTESTATION, error.message)]
     if find_spec("pypi_attestations") is None:
         return []  # the index verifies them all the same
     import json
@@ -198,7 +198,7 @@ def _attested(one: Outgoing) -> list[Finding]:
     return [place.found(BAD_ATTESTATION, violation.message) for violation in violations]
 
 
-def project_in(folder: Path) -> Project | None:
+def project_in(folder: Path) -> ReleaseStatements | None:
     """Return the releases that a project declares; None if there is none, or it has no name.
 
     :raises InvalidDocument: its table has faults, or its matrix.
@@ -221,12 +221,12 @@ def project_in(folder: Path) -> Project | None:
         return None
     table = read_project_table(pyproject, where=str(path))
     matrix = read_matrix(pyproject, table.variants if table else (), where=str(path))
-    return Project(canonicalize_name(name), table, matrix.jobs if matrix else ())
+    return ReleaseStatements(canonicalize_name(name), table, matrix.jobs if matrix else ())
 
 
 def documents_of(
     destination: UploadIndex | StaticIndex,
-    outgoing: Set,
+    outgoing: ReleaseSet,
     there: Mapping[NormalizedName, Sequence[File]],
     context: Context,
 ) -> tuple[Mapping[Release, bytes], tuple[Finding, ...]]:
@@ -243,7 +243,7 @@ def documents_of(
             return index_files_of(outgoing, there, read), ()
         except (InconsistentDocuments, InvalidWheel) as error:
             words = f"{error.message}: {error.note}" if error.note else error.message
-            place = Place(error.where or destination.name)
+            place = CheckedFile(error.where or destination.name)
             return {}, (place.found(INCONSISTENT_WHEELS, " ".join(words.split())),)
         except NetworkError as error:
             context.reporter.warn(
@@ -253,7 +253,7 @@ def documents_of(
 
 
 def offers_of(
-    outgoing: Set,
+    outgoing: ReleaseSet,
     there: Mapping[NormalizedName, Sequence[File]],
     index_files: Mapping[Release, bytes],
 ) -> tuple[Offer, ...]:
@@ -264,20 +264,20 @@ def offers_of(
     :param index_files: what their ``-variants.json`` will say.
     """
     from wheelfit.building.publishing.tool_choices import Offer, listed_wheel, outgoing_wheel
-    from wheelfit.checking.pages import Listed, sort_files
+    from wheelfit.checking.pages import ListedRelease, sort_files
     from wheelfit.core.metadata import read_document
 
     offers = []
     for release in outgoing.releases:
         files = outgoing.of(release)
-        listed = sort_files(there.get(release[0], ())).get(release, Listed())
+        listed = sort_files(there.get(release[0], ())).get(release, ListedRelease())
         wheels = {file.filename: listed_wheel(file, name) for file, name in listed.wheels
                   if file.yanked is None}  # fmt: skip
         for one in files:
-            if one.kind is not Kind.SOURCE:
+            if one.kind is not FileKind.SOURCE:
                 wheels[one.filename] = outgoing_wheel(one)
         data = index_files.get(release)
         document = None if data is None else read_document(data, where=str(release[0]))
-        has_source = listed.has_source or any(one.kind is Kind.SOURCE for one in files)
+        has_source = listed.has_source or any(one.kind is FileKind.SOURCE for one in files)
         offers.append(Offer(*release, tuple(wheels.values()), document, has_source))
     return tuple(offers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.requests import Checked
+from wheelfit.operations.requests import ValidatedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VariantRequestOptions(Checked):
+class VariantRequestOptions(ValidatedRequest):
     """The variant that wheels become, and the origin of its providers and priorities."""
 
     property: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import NamedIndex, PinnedProject
 
 
-class Checked:
+class ValidatedRequest:
     """A dataclass that refuses what the command line would refuse as well."""
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ def _check_word(name: str, word: str, kind: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CacheOptions(Checked):
+class CacheOptions(ValidatedRequest):
     """Where things are kept between two runs."""
 
     cache_dir: str | None = None
@@ -124,7 +124,7 @@ class MachineOptions(CacheOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class VariantOptions(Checked):
+class VariantOptions(ValidatedRequest):
     """Wishes about variants, and how their metadata is judged."""
 
     variant: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ class VariantOptions(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RequirementOptions(Checked):
+class RequirementOptions(ValidatedRequest):
     """What is asked for."""
 
     requirements: tuple[str, ...] = ()
@@ -161,7 +161,7 @@ class RequirementOptions(Checked):
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class BuildConsentOptions(Checked):
+class BuildConsentOptions(ValidatedRequest):
     """What may be built from source, and what its backend is given."""
 
     allow_source: tuple[str, ...] = ()
@@ -188,7 +188,7 @@ class BuildingOptions(SourceBuildOptions, BuildOptions):
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class ProjectOptions(Checked):
+class ProjectOptions(ValidatedRequest):
     """The project that is worked on."""
 
     project: str | None = None
@@ -205,7 +205,7 @@ class ProjectRequirements(ProjectOptions, RequirementOptions):
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class LockFileOptions(Checked):
+class LockFileOptions(ValidatedRequest):
     """The lock that is read, and what is taken from it."""
 
     lock: str = "pylock.toml"
@@ -214,7 +214,7 @@ class LockFileOptions(Checked):
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class BoundOptions(Checked):
+class BoundOptions(ValidatedRequest):
     """Bounds that no result may exceed."""
 
     require_accelerator: bool = False
@@ -222,7 +222,7 @@ class BoundOptions(Checked):
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class ConsentOptions(Checked):
+class ConsentOptions(ValidatedRequest):
     """The consent to exchange installed variants."""
 
     allow_variant_change: bool = False
@@ -230,7 +230,7 @@ class ConsentOptions(Checked):
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class AttestationOptions(Checked):
+class AttestationOptions(ValidatedRequest):
     """The attestations that are verified."""
 
     verify_attestations: bool = False
@@ -239,7 +239,7 @@ class AttestationOptions(Checked):
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class ChangeOptions(Checked):
+class ChangeOptions(ValidatedRequest):
     """How files get into an environment."""
 
     dry_run: bool = False
@@ -251,7 +251,7 @@ class ChangeOptions(Checked):
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
-class WorkerOptions(Checked):
+class WorkerOptions(ValidatedRequest):
     """The processes that share the work on many items; by default this one."""
 
     jobs: int | None = None

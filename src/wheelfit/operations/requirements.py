@@ -15,7 +15,7 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidRequirement, UsageError
 from wheelfit.operations.projects import group_of, is_project_file, open_project
 from wheelfit.projects.names import is_archive, is_repository_url
-from wheelfit.resolution.request import Asked, GivenSource, GivenWheel, given_wheel
+from wheelfit.resolution.request import GivenSource, GivenWheel, RequestedRequirement, given_wheel
 from wheelfit.resolution.requirements_file import (
     RequirementLine,
     RequirementsFile,
@@ -38,17 +38,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestedRequirements:
     """The requirements of a request, wherever they were written."""
 
-    requirements: tuple[Asked, ...]
+    requirements: tuple[RequestedRequirement, ...]
     wheels: tuple[GivenWheel, ...]
-    constraints: tuple[Asked, ...]
+    constraints: tuple[RequestedRequirement, ...]
     hashes: Mapping[NormalizedName, AllowedHashes]
     """Allowed digests by project, as far as any are given."""
     files: tuple[RequirementsFile, ...]
     """The requirements files, which may name sources and switches."""
-    overrides: tuple[Asked, ...] = ()
+    overrides: tuple[RequestedRequirement, ...] = ()
     """Requirements that replace every other one on their projects."""
     excluded: frozenset[NormalizedName] = frozenset()
     """Projects left out, whatever requires them."""
@@ -85,7 +85,7 @@ class Wanted:
 
 def read_wanted(
     request: RequirementOptions, environ: Mapping[str, str], *, may_be_empty: bool = False
-) -> Wanted:
+) -> RequestedRequirements:
     """Read the requirements of a request and its files.
 
     :param request: the options about requirements.
@@ -135,10 +135,10 @@ def read_wanted(
             hashes.setdefault(found.requirement.name, set()).update(line.hashes)
     constraints = [line for file in (*files, *limits) for line in file.constraints]
     constraints += request.constraints
-    limiting = tuple(Asked(_requirement(line), line.where) for line in constraints)
+    limiting = tuple(RequestedRequirement(_requirement(line), line.where) for line in constraints)
     for line, limit in zip(constraints, limiting, strict=True):
         _note_label(line, limit.requirement.name, labels)
-    return Wanted(
+    return RequestedRequirements(
         tuple(requirements),
         tuple(wheels),
         limiting,
@@ -165,7 +165,7 @@ def _note_label(
 
 def _overrides(
     request: RequirementOptions, environ: Mapping[str, str]
-) -> tuple[tuple[Asked, ...], list[RequirementsFile]]:
+) -> tuple[tuple[RequestedRequirement, ...], list[RequirementsFile]]:
     """Return the overrides, and the files they are read from.
 
     An override on the command line replaces those of the settings for its project.
@@ -179,9 +179,9 @@ def _overrides(
             lines += files[-1].constraints
         else:
             lines.append(RequirementLine(text, "--override"))
-    overrides = [Asked(_requirement(line), line.where) for line in lines]
+    overrides = [RequestedRequirement(_requirement(line), line.where) for line in lines]
     overridden = {asked.requirement.name for asked in overrides}
-    settings = [Asked(_requirement(line), line.where) for line in request.overrides]
+    settings = [RequestedRequirement(_requirement(line), line.where) for line in request.overrides]
     overrides += [asked for asked in settings if asked.requirement.name not in overridden]
     return tuple(overrides), files
 
@@ -200,8 +200,8 @@ def _name(text: str) -> NormalizedName:
 
 
 def limited(
-    wanted: Wanted, names: Iterable[str], environ: Mapping[str, str], said_by: str
-) -> Wanted:
+    wanted: RequestedRequirements, names: Iterable[str], environ: Mapping[str, str], said_by: str
+) -> RequestedRequirements:
     """Return requirements with the constraints of further files added.
 
     :param environ: values of variables in them.
@@ -212,7 +212,7 @@ def limited(
     try:
         files = [read_requirements_file(one, _read, environ, as_constraints=True) for one in names]
         lines = [line for file in files for line in file.constraints]
-        more = tuple(Asked(_requirement(line), line.where) for line in lines)
+        more = tuple(RequestedRequirement(_requirement(line), line.where) for line in lines)
     except UserError as error:
         error.note = "\n".join(filter(None, (error.note, f"the file is named by {said_by}")))
         raise
@@ -262,7 +262,7 @@ _NAMED_URL = pattern(
 )
 
 
-def _requirement_or_file(line: RequirementLine) -> Asked | GivenWheel | GivenSource:
+def _requirement_or_file(line: RequirementLine) -> RequestedRequirement | GivenWheel | GivenSource:
     text = line.text
     promised = dict(line.hashes)
     # "name @ URL" is a requirement; a bare URL or path is a wheel or a project. A path differs
@@ -270,7 +270,7 @@ def _requirement_or_file(line: RequirementLine) -> Asked | GivenWheel | GivenSou
     if line.editable:
         return _editable(line)
     if _NAMED_URL.match(text):
-        asked = Asked(_requirement(line), line.where)
+        asked = RequestedRequirement(_requirement(line), line.where)
         source = source_of(asked)
         if source is None:
             return _promised(asked, line)
@@ -299,7 +299,7 @@ def _requirement_or_file(line: RequirementLine) -> Asked | GivenWheel | GivenSou
             promised = _met(place, line.hashes)
             return given_wheel(url, extras=extras, hashes=promised, where=line.where)
         return GivenSource(_place(place, line), None, extras, _hashes("", line), where=line.where)
-    return Asked(_requirement(line), line.where)
+    return RequestedRequirement(_requirement(line), line.where)
 
 
 def _met(wheel: Path, allowed: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -318,7 +318,7 @@ def _met(wheel: Path, allowed: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {algorithm: several[0] for algorithm, several in digests.items()}
 
 
-def _promised(asked: Asked, line: RequirementLine) -> Asked:
+def _promised(asked: RequestedRequirement, line: RequirementLine) -> RequestedRequirement:
     """Add the hashes of a line to the URL of its wheel, for no index lists that file."""
     url = asked.requirement.url or ""
     promised = {algorithm for algorithm, _ in _hashes(url, None)}
@@ -359,7 +359,7 @@ def _named(line: RequirementLine) -> str | None:
     return f"it is named in {line.where}" if line.where else None
 
 
-def source_of(asked: Asked) -> GivenSource | None:
+def source_of(asked: RequestedRequirement) -> GivenSource | None:
     """Return the source tree of a requirement with a URL; None if the URL is of a wheel."""
     one = asked.requirement
     if one.url is None or not _names_source(one.url):

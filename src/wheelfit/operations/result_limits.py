@@ -9,7 +9,7 @@ from wheelfit.errors import TooLarge
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wheelfit.operations.changes import Decided
+    from wheelfit.operations.changes import ChangeDecision
     from wheelfit.operations.context import Reporter
     from wheelfit.operations.requests import BoundOptions
     from wheelfit.resolution.candidates import Candidates
@@ -21,7 +21,7 @@ _SHOWN = 5
 
 
 def check_bounds(
-    request: BoundOptions, decision: Decided, candidates: Candidates, reporter: Reporter
+    request: BoundOptions, decision: ChangeDecision, candidates: Candidates, reporter: Reporter
 ) -> None:
     """Refuse a result that goes beyond what the user allows; nothing was downloaded yet.
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.building.staging import Staging
-    from wheelfit.building.wheel_jobs import Act, Done, WheelJob
+    from wheelfit.building.wheel_jobs import Act, WheelJob, WheelJobResult
     from wheelfit.operations.context import Context
     from wheelfit_runtime.errors import WheelfitError
 
@@ -38,7 +38,7 @@ class RewriteReport:
 
     dry_run: bool
     """Whether nothing was written."""
-    wheels: tuple[Done, ...]
+    wheels: tuple[WheelJobResult, ...]
     failed: tuple[tuple[Path, WheelfitError], ...]
     """Wheels without a result, with the reason; only with ``keep_going``."""
     urls: Mapping[Path, str] = field(default_factory=dict)
@@ -166,7 +166,7 @@ def _do(
     jobs: Sequence[WheelJob],
     request: RewriteRequest,
     context: Context,
-    take: Callable[[int, Done | WheelfitError], None],
+    take: Callable[[int, WheelJobResult | WheelfitError], None],
 ) -> None:
     """Do each job, and pass on its result or error, in their order."""
     from wheelfit.building.wheel_jobs import do_job
@@ -181,7 +181,7 @@ def _do(
         progress.start(sum(sizes))
         for index, job in enumerate(jobs):
             try:
-                one: Done | WheelfitError = do_job(job)
+                one: WheelJobResult | WheelfitError = do_job(job)
             except WheelfitError as error:
                 one = error
             take(index, one)
@@ -206,13 +206,13 @@ class _Results:
         self._rooms = [job.folder for job in jobs]
         self._places = places
         self._request = request
-        self._waiting: list[tuple[Done, Path]] = []
-        self.done: list[Done] = []
+        self._waiting: list[tuple[WheelJobResult, Path]] = []
+        self.done: list[WheelJobResult] = []
         """Results, in their final places."""
         self.failed: list[tuple[Path, WheelfitError]] = []
         """Wheels without a result, and the reason."""
 
-    def take(self, index: int, one: Done | WheelfitError) -> None:
+    def take(self, index: int, one: WheelJobResult | WheelfitError) -> None:
         """Take the result of a job.
 
         :param index: the number of the job.
@@ -274,7 +274,7 @@ def _same(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.samefile(other)
 
 
-def _mapping(one: Done, source: str) -> dict[str, object]:
+def _mapping(one: WheelJobResult, source: str) -> dict[str, object]:
     from wheelfit.core.filename import parse_wheel_filename
 
     return {

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.operations.requirements import Wanted
+    from wheelfit.operations.requirements import RequestedRequirements
     from wheelfit.resolution.request import GivenWheel
     from wheelfit.sources.open import OpenedSources
     from wheelfit.sources.pip_configuration import InstallRules
@@ -60,7 +60,7 @@ class SelectionSession(NamedTuple):
     machine: ChosenMachine
     repository: OpenedSources
     candidates: Candidates
-    wanted: Wanted
+    wanted: RequestedRequirements
     rules: InstallRules
     """What pip is told about installing."""
     prereleases: bool

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.checking.installed import Judged
-    from wheelfit.installation.choice import Choice
+    from wheelfit.checking.installed import FitVerdict
+    from wheelfit.installation.choice import RecordedChoice
     from wheelfit.installation.dependencies import Need
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
@@ -42,7 +42,7 @@ class PackageVariant:
     properties: tuple[str, ...]
     words: str
     """What the properties ask of a machine."""
-    choice: Choice | None
+    choice: RecordedChoice | None
     """The record of the choice; None: another tool installed it."""
     fits: bool | None
     """Whether it fits the machine now; None: nobody knows."""
@@ -176,7 +176,7 @@ def _judged(
     environment: Environment,
     request: ShowRequest,
     context: Context,
-) -> dict[NormalizedName, Judged]:
+) -> dict[NormalizedName, FitVerdict]:
     """Judge variants for the machine, which is looked at only if there are some."""
     names = {entry.name for entry in found if entry.label is not None}
     if not names:
@@ -190,7 +190,7 @@ def _judged(
 
 
 def _details(
-    entry: Installed, needs: InstalledNeeds, judged: Judged | None, *, files: bool
+    entry: Installed, needs: InstalledNeeds, judged: FitVerdict | None, *, files: bool
 ) -> PackageDetails:
     from wheelfit.locking.export.license import license_of
 
@@ -209,7 +209,7 @@ def _details(
     )
 
 
-def _variant(entry: Installed, judged: Judged) -> PackageVariant:
+def _variant(entry: Installed, judged: FitVerdict) -> PackageVariant:
     from wheelfit.core.phrases import needs_in_words
     from wheelfit.installation.choice import CHOICE_FILE, parse_choice
 

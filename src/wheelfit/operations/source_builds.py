@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.requests import BuildConsentOptions, BuildingOptions, BuildOptions
-    from wheelfit.operations.requirements import Wanted
+    from wheelfit.operations.requirements import RequestedRequirements
     from wheelfit.resolution.candidates import Candidates, ChoicePolicy
     from wheelfit.resolution.listing import SourcePolicy
-    from wheelfit.resolution.request import Asked, GivenWheel
+    from wheelfit.resolution.request import GivenWheel, RequestedRequirement
     from wheelfit.resolution.resolution import Pin, Resolution
     from wheelfit.sources.page import File
     from wheelfit.sources.pip_configuration import InstallRules
@@ -39,7 +39,7 @@ def open_building(
     environment: Environment,
     machine: ChosenMachine,
     policy: ChoicePolicy,
-    wanted: Wanted,
+    wanted: RequestedRequirements,
     *,
     requires_hashes: bool,
     hashes_required_by: str,
@@ -114,11 +114,11 @@ def open_places(
     environment: Environment,
     machine: ChosenMachine,
     policy: ChoicePolicy,
-    wanted: Wanted,
+    wanted: RequestedRequirements,
     *,
     requires_hashes: bool,
     hashes_required_by: str,
-    given: Callable[[Asked], GivenWheel | None] | None = None,
+    given: Callable[[RequestedRequirement], GivenWheel | None] | None = None,
 ) -> IsolatedPlaces | OwnPlaces:
     """Return the environments in which build backends run.
 
@@ -134,7 +134,7 @@ def open_places(
     """
     from wheelfit.installation.builds.environments import IsolatedPlaces, OwnPlaces
     from wheelfit.resolution.candidates import Candidates, ChoicePolicy
-    from wheelfit.resolution.request import Request
+    from wheelfit.resolution.request import ResolutionRequest
 
     if request.no_build_isolation:
         return OwnPlaces(environment.interpreter, environment.schemes.scripts, environ)
@@ -155,7 +155,7 @@ def open_places(
             user_lists=machine.user_lists,
         ),
         environ,
-        Request(
+        ResolutionRequest(
             constraints=wanted.constraints,
             require_hashes=requires_hashes,
             hashes_required_by=hashes_required_by,
@@ -177,7 +177,9 @@ def consent_of(request: BuildConsentOptions) -> Consent:
     )
 
 
-def source_policy(request: BuildingOptions, wanted: Wanted, rules: InstallRules) -> SourcePolicy:
+def source_policy(
+    request: BuildingOptions, wanted: RequestedRequirements, rules: InstallRules
+) -> SourcePolicy:
     """Return which source distributions count beside wheels.
 
     :param request: the projects of which only wheels count.
@@ -200,7 +202,9 @@ def source_policy(request: BuildingOptions, wanted: Wanted, rules: InstallRules)
     )
 
 
-def _only_binary(request: BuildingOptions, wanted: Wanted, rules: InstallRules) -> list[str]:
+def _only_binary(
+    request: BuildingOptions, wanted: RequestedRequirements, rules: InstallRules
+) -> list[str]:
     """Return the projects wanted as wheels only; ``:all:`` and ``:none:`` mean what pip means."""
     names: list[str] = []
     for text in (*rules.only_binary, *wanted.only_binary, *request.only_binary):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wheelfit.installation.builds.deferred import DeferredBuilding
 from wheelfit.operations.changes import (
     ChangeRequest,
-    Present,
+    InstalledState,
     check_ground,
     decided,
     in_peace,
@@ -17,7 +17,7 @@ from wheelfit.operations.changes import (
 from wheelfit.operations.lock_files import FromLock, open_lock
 from wheelfit.operations.locked_builds import LockedBuilds
 from wheelfit.operations.requests import BuildOptions
-from wheelfit.operations.requirements import Wanted
+from wheelfit.operations.requirements import RequestedRequirements
 from wheelfit.operations.source_builds import consent_of, open_building
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.variant_change import VariantChange
     from wheelfit.locking.selection import LockCandidates
     from wheelfit.operations.change_reports import ChangeReport
-    from wheelfit.operations.changes import Decided
+    from wheelfit.operations.changes import ChangeDecision
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.lock_files import OpenedLock
     from wheelfit.operations.machine import ChosenMachine
@@ -98,7 +98,7 @@ def _open_building(
             opened.environment,
             machine,
             choice_policy(request, machine.policy),
-            Wanted((), (), (), {}, ()),
+            RequestedRequirements((), (), (), {}, ()),
             requires_hashes=False,
             hashes_required_by="",
         ),
@@ -126,7 +126,7 @@ def _sync(
         environment, machine, choosing.candidates, opened.repository, builds, leave_out
     )
 
-    def decide_once() -> Decided:
+    def decide_once() -> ChangeDecision:
         found = _decide(request, ground, choosing, leaving, reporter)
         _check_uploads(found.planned.install, opened.settings.cooldown)
         check_bounds(request, found, choosing.candidates, reporter)
@@ -194,7 +194,7 @@ def _decide(
     choosing: LockCandidates,
     leaving: Collection[NormalizedName] | None,
     reporter: Reporter,
-) -> Decided:
+) -> ChangeDecision:
     """Choose, and see that the result may be and can be where it shall be."""
     from wheelfit.installation.extraneous import spared
     from wheelfit.installation.installed import by_name
@@ -202,7 +202,7 @@ def _decide(
     from wheelfit.installation.related_distributions import Companions
     from wheelfit.operations.source_builds import with_consent
 
-    present = Present.of(ground)
+    present = InstalledState.of(ground)
     held = _held(request, present)
     staying = None
     if not (request.refit or request.inexact):
@@ -260,7 +260,7 @@ def _decide(
 
 
 def _held(
-    request: SyncRequest, present: Present
+    request: SyncRequest, present: InstalledState
 ) -> Mapping[NormalizedName, tuple[Label, PropertySet]]:
     """Return the installed builds; each stays where the lock lists it and it fits."""
     from wheelfit.installation.installed import by_name
@@ -274,7 +274,7 @@ def _held(
     }
 
 
-def _tell_unlisted(decision: Decided, choosing: LockCandidates, reporter: Reporter) -> None:
+def _tell_unlisted(decision: ChangeDecision, choosing: LockCandidates, reporter: Reporter) -> None:
     """Warn of variants that do not fit and that the lock cannot exchange."""
     for name in decision.present.misfits:
         if name not in choosing.packages:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.requests import Checked
+from wheelfit.operations.requests import ValidatedRequest
 
 if TYPE_CHECKING:
     from wheelfit.operations.context import Context
 
 
 @dataclass(frozen=True, kw_only=True)
-class VenvRequest(Checked):
+class VenvRequest(ValidatedRequest):
     """The place of a new virtual environment, and its Python."""
 
     path: str = ".venv"

@@ -23,7 +23,7 @@ from wheelfit_runtime.platforms.override_names import names_in
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wheelfit.building.publishing.release_files import Outgoing
+    from wheelfit.building.publishing.release_files import OutgoingFile
     from wheelfit.building.wheel_results import How, State
     from wheelfit.core.document import VariantDocument
 
@@ -111,13 +111,13 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
     :raises FileProblem: there are no wheels, or no such tests.
     :raises UsageError: the command is empty, or nothing names the tests.
     """
-    from wheelfit.building.publishing.release_files import Kind, collect
+    from wheelfit.building.publishing.release_files import FileKind, collect
 
     if not shlex.split(request.command):
         raise UsageError("the command of the tests is empty", where="--command")
     sources = _test_sources(request)
     outgoing = collect([Path(path) for path in request.paths])
-    wheels = [one for one in outgoing.files if one.kind is not Kind.SOURCE]
+    wheels = [one for one in outgoing.files if one.kind is not FileKind.SOURCE]
     if not wheels:
         raise FileProblem(
             "there are no wheels to test",
@@ -153,7 +153,7 @@ def _test_sources(request: WheelTestsRequest) -> tuple[Path, ...]:
 
 
 def _tested(
-    wheel: Outgoing, sources: Sequence[Path], request: WheelTestsRequest, context: Context
+    wheel: OutgoingFile, sources: Sequence[Path], request: WheelTestsRequest, context: Context
 ) -> WheelResult:
     """Return the result of one wheel."""
     place = _place_of(wheel, request, context)
@@ -192,7 +192,7 @@ def _tested(
 # --- where ---------------------------------------------------------------------------------
 
 
-def _place_of(wheel: Outgoing, request: WheelTestsRequest, context: Context) -> _Place:
+def _place_of(wheel: OutgoingFile, request: WheelTestsRequest, context: Context) -> _Place:
     """Return where the tests of a wheel run."""
     from wheelfit.building.index_file import read_wheel_document
 
@@ -215,7 +215,7 @@ def _place_of(wheel: Outgoing, request: WheelTestsRequest, context: Context) -> 
 
 
 def _objection(
-    wheel: Outgoing,
+    wheel: OutgoingFile,
     document: VariantDocument | None,
     request: WheelTestsRequest,
     context: Context,
@@ -228,7 +228,7 @@ def _objection(
     return verdict.reason if verdict.verdict == "rejected" else ""
 
 
-def _level_of(wheel: Outgoing, document: VariantDocument | None) -> str | None:
+def _level_of(wheel: OutgoingFile, document: VariantDocument | None) -> str | None:
     """Return the level of x86-64 that is all a wheel needs; None if it needs anything else."""
     if document is None or wheel.label is None:
         return "v1"
@@ -240,7 +240,7 @@ def _level_of(wheel: Outgoing, document: VariantDocument | None) -> str | None:
 
 
 def _emulated(
-    wheel: Outgoing,
+    wheel: OutgoingFile,
     document: VariantDocument | None,
     level: str | None,
     request: WheelTestsRequest,
@@ -273,7 +273,7 @@ def _qemu(environ: Mapping[str, str]) -> str | None:
 
 
 def _environment_with(
-    wheel: Outgoing, folder: Path, place: _Place, request: WheelTestsRequest, context: Context
+    wheel: OutgoingFile, folder: Path, place: _Place, request: WheelTestsRequest, context: Context
 ) -> Path:
     """Create an environment with exactly one wheel and what its tests need; return its Python."""
     from wheelfit.operations.install import InstallRequest, install

@@ -43,7 +43,7 @@ class WhyRequest(EnvironmentOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class RequirementLink:
     """A package in a chain, and the requirement of the one before it by which it is there."""
 
     name: NormalizedName
@@ -80,7 +80,7 @@ class WhyReport:
     is_lock: bool
     versions: tuple[str, ...]
     """Its versions; several in a lock for several machines."""
-    chains: tuple[tuple[Link, ...], ...]
+    chains: tuple[tuple[RequirementLink, ...], ...]
     """From what was asked for to the package, the shortest first; none: nobody asked for it."""
     has_more: bool
     """Whether there are further chains."""
@@ -166,7 +166,7 @@ def _installed(needs: InstalledNeeds, where: str, name: NormalizedName) -> WhyRe
 
 def _installed_chains(
     needs: InstalledNeeds, name: NormalizedName, *, guess: bool
-) -> tuple[list[tuple[Link, ...]], bool]:
+) -> tuple[list[tuple[RequirementLink, ...]], bool]:
     def parents(one: NormalizedName) -> list[tuple[NormalizedName, Need]]:
         found = (need for need in needs.needing(one) if need.is_asked or guess)
         return [(need.needing.name, need) for need in found]
@@ -179,10 +179,10 @@ def _installed_chains(
     chains = []
     for nodes, edges in paths:
         links = [
-            Link(node, versions[node], str(need.requirement), need.extra)
+            RequirementLink(node, versions[node], str(need.requirement), need.extra)
             for node, need in zip(nodes[1:], edges, strict=True)
         ]
-        chains.append((Link(nodes[0], versions[nodes[0]], None), *links))
+        chains.append((RequirementLink(nodes[0], versions[nodes[0]], None), *links))
     return chains, has_more
 
 
@@ -209,11 +209,11 @@ def _in_lock(lock: Lock, where: str, name: NormalizedName) -> WhyReport:
         lambda place: place in asked or (tree.roots is None and place not in needed_by),
     )
 
-    def link(place: int, requirement: str | None, branch: Branch | None = None) -> Link:
+    def link(place: int, requirement: str | None, branch: Branch | None = None) -> RequirementLink:
         package = tree.packages[place]
         labels = () if branch is None or branch.always else branch.labels
         marker = None if package.marker is None else str(package.marker)
-        return Link(package.name, _version(package), requirement, None, labels, marker)
+        return RequirementLink(package.name, _version(package), requirement, None, labels, marker)
 
     chains = []
     for nodes, edges in paths:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Limits(NamedTuple):
+class ArchiveLimits(NamedTuple):
     """Bound what an archive may unpack to."""
 
     size: int = 4 << 30
@@ -50,7 +50,7 @@ _TAR_BLOCK = 512
 
 
 def unpack_archive(
-    path: Path, folder: Path, name: str, *, where: str, limits: Limits = Limits()
+    path: Path, folder: Path, name: str, *, where: str, limits: ArchiveLimits = ArchiveLimits()
 ) -> Path:
     """Unpack an archive and return the folder of the project.
 
@@ -103,7 +103,7 @@ _SECOND_NAME = -1
 """The kind of a member that has the content of an earlier one."""
 
 
-def _check(entries: Sequence[_Entry], folder: Path, where: str, limits: Limits) -> str:
+def _check(entries: Sequence[_Entry], folder: Path, where: str, limits: ArchiveLimits) -> str:
     """Return the name of the one folder that holds everything."""
     sizes = {entry.name: entry.size for entry in entries}
     # A second name costs a few bytes there, and all of the file here.
@@ -196,7 +196,7 @@ def _write(
 # --- tar --------------------------------------------------------------------------------------
 
 
-def _inflate(path: Path, plain: Path, name: str, where: str, limits: Limits) -> None:
+def _inflate(path: Path, plain: Path, name: str, where: str, limits: ArchiveLimits) -> None:
     """Write the plain tar archive; a small file may stand for terabytes."""
     opener: Callable[[Path], IO[bytes]] = gzip.open  # type: ignore[assignment]
     if name.endswith(".bz2"):
@@ -221,7 +221,7 @@ def _inflate(path: Path, plain: Path, name: str, where: str, limits: Limits) -> 
         raise InvalidSource(f"it is damaged: {error}", where=where) from None  # as bz2 has it
 
 
-def _unpack_tar(plain: Path, folder: Path, where: str, limits: Limits) -> str:
+def _unpack_tar(plain: Path, folder: Path, where: str, limits: ArchiveLimits) -> str:
     with (
         _damage(where),
         _Budgeted(plain.open("rb", buffering=0)) as file,
@@ -307,7 +307,7 @@ def _simple(name: str) -> str:
 # --- zip --------------------------------------------------------------------------------------
 
 
-def _unpack_zip(path: Path, folder: Path, where: str, limits: Limits) -> str:
+def _unpack_zip(path: Path, folder: Path, where: str, limits: ArchiveLimits) -> str:
     size = path.stat().st_size
     try:
         with path.open("rb") as file:

@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.core.bridges import Family
+    from wheelfit.core.bridges import BridgeFamily
     from wheelfit.core.labels import Label
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.listing import Listing
-    from wheelfit.resolution.request import Present
+    from wheelfit.resolution.request import InstalledBuild
     from wheelfit.resolution.resolution import Pin, Resolution
 
 
 def favoured(
     candidates: Candidates,
     name: NormalizedName,
-    installed: Mapping[NormalizedName, Present],
+    installed: Mapping[NormalizedName, InstalledBuild],
     *,
     prereleases: bool,
 ) -> Version | None:
@@ -93,7 +93,7 @@ def _of_everybody(
     return best[0] if best else None
 
 
-def _fitting(candidates: Candidates, name: NormalizedName, family: Family) -> set[Label]:
+def _fitting(candidates: Candidates, name: NormalizedName, family: BridgeFamily) -> set[Label]:
     """Return the labels with conditions that machine and user meet."""
     members = {one.label: one for one in family.members if one.label is not None and one.when}
     if not members or not candidates.policy.preferences.variants:
@@ -120,7 +120,7 @@ def _fitting(candidates: Candidates, name: NormalizedName, family: Family) -> se
 # --- members that own the same files ---------------------------------------------------------
 
 
-def _stands_for(pin: Pin, family: Family) -> NormalizedName:
+def _stands_for(pin: Pin, family: BridgeFamily) -> NormalizedName:
     """Return the distribution whose files a pin of a family brings.
 
     :param pin: of the project that the family stands for.
@@ -137,13 +137,13 @@ def _stands_for(pin: Pin, family: Family) -> NormalizedName:
 class _Clash:
     """Name members of one family that would be installed together."""
 
-    family: Family
+    family: BridgeFamily
     members: tuple[NormalizedName, ...]
     """All of them."""
 
 
 def _superseded(
-    resolution: Resolution, around: Mapping[NormalizedName, Present], candidates: Candidates
+    resolution: Resolution, around: Mapping[NormalizedName, InstalledBuild], candidates: Candidates
 ) -> dict[NormalizedName, str]:
     """Return the members that leave because a family's name gets another one, with the reason.
 
@@ -171,7 +171,7 @@ def alone(
     resolution: Resolution,
     again: Callable[[Candidates], Resolution],
     candidates: Candidates,
-    around: Mapping[NormalizedName, Present],
+    around: Mapping[NormalizedName, InstalledBuild],
 ) -> Resolution:
     """Resolve so that of a family whose members own the same files there is only one.
 
@@ -204,7 +204,7 @@ def alone(
 
 
 def _clashes(
-    resolution: Resolution, candidates: Candidates, around: Mapping[NormalizedName, Present]
+    resolution: Resolution, candidates: Candidates, around: Mapping[NormalizedName, InstalledBuild]
 ) -> Iterator[_Clash]:
     there = {*around, *(pin.name for pin in resolution.pins)}
     there -= _superseded(resolution, around, candidates).keys()
@@ -220,7 +220,7 @@ def _clashes(
 
 
 def _asked_by_name(
-    clash: _Clash, resolution: Resolution, around: Mapping[NormalizedName, Present]
+    clash: _Clash, resolution: Resolution, around: Mapping[NormalizedName, InstalledBuild]
 ) -> list[NormalizedName]:
     """Return the members that are there, or needed by something else than the family."""
     needed = {edge.needed for edge in resolution.edges if edge.needing != clash.family.name}

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.core.bridges import Family
+    from wheelfit.core.bridges import BridgeFamily
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
@@ -179,7 +179,7 @@ class Candidates:
         """
         return self._memory.listings.get(self._edition(name), lambda: self._list(name))
 
-    def bridge(self, name: NormalizedName) -> Family | None:
+    def bridge(self, name: NormalizedName) -> BridgeFamily | None:
         """Return the family whose members stand for a project; None of anything else.
 
         :param name: of the project.

@@ -14,7 +14,7 @@ from wheelfit.resolution.builds import builds_of_label, builds_of_release, is_bo
 from wheelfit.resolution.memo import Memo
 from wheelfit.resolution.overrides import Replacements
 from wheelfit.resolution.problem import Need, Package, place_of
-from wheelfit.resolution.request import Asked
+from wheelfit.resolution.request import RequestedRequirement
 from wheelfit.resolution.version_set import VersionSet, is_pin
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import WheelfitError
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.listing import Wheel
     from wheelfit.resolution.prefetch import Prefetch
     from wheelfit.resolution.problem import Build
-    from wheelfit.resolution.request import Present, Request
+    from wheelfit.resolution.request import InstalledBuild, ResolutionRequest
 
 
 def needs_of(requirement: Requirement, text: object = "") -> list[Need]:
@@ -86,7 +86,7 @@ class Catalogue:
 
     def __init__(
         self,
-        request: Request,
+        request: ResolutionRequest,
         candidates: Candidates,
         lookahead: Prefetch,
         roots: Iterable[Need],
@@ -100,7 +100,7 @@ class Catalogue:
         self._is_any_divided = is_any_divided
         self._request = request
         self._lookahead = lookahead
-        self._kept: dict[NormalizedName, Present | None] = {}
+        self._kept: dict[NormalizedName, InstalledBuild | None] = {}
         self._apart: dict[NormalizedName, Version] = {}
         self._installed_core: dict[NormalizedName, CoreMetadata] = {}
         self._versions: dict[NormalizedName, tuple[Version, ...]] = {}
@@ -331,7 +331,7 @@ class Catalogue:
 
     # --- parts --------------------------------------------------------------------------
 
-    def present(self, name: NormalizedName) -> Present | None:
+    def present(self, name: NormalizedName) -> InstalledBuild | None:
         """Return the installed distribution that stays if it will do (F-96)."""
         if name not in self._kept:
             self._kept[name] = self._keepable(name)
@@ -436,7 +436,7 @@ class Catalogue:
             if release is None or chosen.get(release[0]) == release[1]:
                 yield text
 
-    def _keepable(self, name: NormalizedName) -> Present | None:
+    def _keepable(self, name: NormalizedName) -> InstalledBuild | None:
         present = self._request.installed.get(name)
         request = self._request
         if present is None or name in self.candidates.context.given:
@@ -461,7 +461,7 @@ class Catalogue:
             return None
         return present
 
-    def _unwanted(self, present: Present) -> str | None:
+    def _unwanted(self, present: InstalledBuild) -> str | None:
         """Return why an installed variant does not do any more (F-96)."""
         preferences = self.candidates.policy.preferences
         pinned = preferences.labels.get(present.name)
@@ -482,7 +482,7 @@ class Catalogue:
             present.properties, support
         )
 
-    def _support(self, present: Present) -> Support | None:
+    def _support(self, present: InstalledBuild) -> Support | None:
         if present.document is None:
             return None
         used = namespaces_used([present.properties])
@@ -527,7 +527,7 @@ class Catalogue:
         if not self._replacements.concern(requirement.name):
             yield from self._one(requirement, label)
             return
-        for override in self._replacements.instead(Asked(requirement)):
+        for override in self._replacements.instead(RequestedRequirement(requirement)):
             one = override.requirement
             yield from needs_of(one, f"{_cited(one)} ({override.where})")
 

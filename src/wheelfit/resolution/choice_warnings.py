@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from wheelfit.core.property_support import Support
-    from wheelfit.resolution.joint_choice import Held
+    from wheelfit.resolution.joint_choice import AgreementOutcome
     from wheelfit.resolution.release_choice import ReleaseChoice
 
 
@@ -90,7 +90,7 @@ def _not_using(namespace: str, reasons: Sequence[tuple[ReleaseChoice, str]]) -> 
     )
 
 
-def about_mixture(held: Iterable[Held]) -> Iterator[str]:
+def about_mixture(held: Iterable[AgreementOutcome]) -> Iterator[str]:
     """Yield cautions about builds that share an environment and do not go with each other.
 
     :param held: on what everything in the environment agrees, or does not.

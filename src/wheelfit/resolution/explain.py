@@ -14,8 +14,8 @@ from wheelfit.resolution.catalogue import Catalogue, needs_of
 from wheelfit.resolution.no_match import NoMatch, unknown_project
 from wheelfit.resolution.prefetch import Prefetch
 from wheelfit.resolution.release_choice import passed_over
-from wheelfit.resolution.request import Request
-from wheelfit.resolution.version_policy import Admission
+from wheelfit.resolution.request import ResolutionRequest
+from wheelfit.resolution.version_policy import VersionPolicy
 from wheelfit_runtime.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -206,8 +206,8 @@ def explain_project(
     limits = [one.specifier for one in constraints if one.name == name]
     specifier = reduce(and_, limits, requirement.specifier)
     need = needs_of(replace(requirement, specifier=specifier))[0]
-    catalogue = Catalogue(Request(), candidates, Prefetch(candidates, threads=0), [need])
-    admission = Admission(catalogue, prereleases=prereleases)
+    catalogue = Catalogue(ResolutionRequest(), candidates, Prefetch(candidates, threads=0), [need])
+    admission = VersionPolicy(catalogue, prereleases=prereleases)
     admission.see(need)
     passed: list[ReleaseChoice] = []
     newer: list[str] = []

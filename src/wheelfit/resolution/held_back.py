@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.resolution.listing import NO_TAG, ONLY_BINARY, wrong_python
 from wheelfit.resolution.problem import Package
-from wheelfit.resolution.proof import Kind, clause_of
+from wheelfit.resolution.proof import StepKind, clause_of
 from wheelfit.resolution.resolution import HeldBack
 from wheelfit.resolution.solver import Exhausted, Unsolvable, solve
 from wheelfit.resolution.version_set import VersionSet
@@ -166,7 +166,7 @@ class HeldBackSearch:
         Empty where the user's own requirement on another project is part of it.
         """
         facts = list(top.facts())
-        said = [fact for fact in facts if fact.kind in (Kind.ASKED, Kind.CONSTRAINED)]
+        said = [fact for fact in facts if fact.kind in (StepKind.ASKED, StepKind.CONSTRAINED)]
         if any(
             term.package.name != name and term.versions != VersionSet.full()
             for fact in said
@@ -180,7 +180,7 @@ class HeldBackSearch:
         own = [
             fact
             for fact in others
-            if fact.kind is Kind.NEEDS and fact.terms[0].package.name == name
+            if fact.kind is StepKind.NEEDS and fact.terms[0].package.name == name
         ]
         if not own:
             return f"cannot be had: {clause_of(others[0], knowledge)}" if others else ""
@@ -195,7 +195,7 @@ class HeldBackSearch:
         name = fact.terms[0].package.name
         listing = self._catalogue.candidates.listing(name)
         locked = self._preferred.get(name)
-        if fact.kind is not Kind.NOTHING or listing is None or [*listing.releases] != [locked]:
+        if fact.kind is not StepKind.NOTHING or listing is None or [*listing.releases] != [locked]:
             return ""
         return f"{name} {locked} is locked"
 

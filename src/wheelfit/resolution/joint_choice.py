@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.shared_requirements import Agreement
     from wheelfit.resolution.release_choice import ReleaseChoice
-    from wheelfit.resolution.request import Present
+    from wheelfit.resolution.request import InstalledBuild
     from wheelfit_runtime.errors import WheelfitError
 
 
@@ -47,7 +47,7 @@ class Effort(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenBuild:
     """Hold one build of a set."""
 
     name: NormalizedName
@@ -66,7 +66,7 @@ class Chosen:
     """Whether it is installed and stays as it is."""
 
     @classmethod
-    def of_release(cls, choice: ReleaseChoice, label: Label | None) -> Chosen:
+    def of_release(cls, choice: ReleaseChoice, label: Label | None) -> ChosenBuild:
         """Return a build of a release.
 
         :param choice: the verdicts on its wheels.
@@ -81,7 +81,7 @@ class Chosen:
         return cls(name, version, label, choice.declared(label), place, offers)
 
     @classmethod
-    def that_stays(cls, present: Present) -> Chosen:
+    def that_stays(cls, present: InstalledBuild) -> ChosenBuild:
         """Return what is installed and stays.
 
         :param present: the installed distribution.
@@ -102,7 +102,7 @@ class Attempt(Generic[Found]):
     """A set of builds, chosen while some values were agreed on."""
 
     agreed: tuple[Agreed, ...]
-    chosen: Mapping[NormalizedName, Chosen]
+    chosen: Mapping[NormalizedName, ChosenBuild]
     """Everything that would be in the environment."""
     seen: Callable[[], Iterable[PropertySet]]
     """Returns what the builds declare that were looked at and fit."""
@@ -113,7 +113,7 @@ class Attempt(Generic[Found]):
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedAttempt:
     """Say that nothing can be had while some values are agreed on."""
 
     agreed: tuple[Agreed, ...]
@@ -123,11 +123,11 @@ class Refused:
     """As of an `Attempt`."""
 
 
-class Change(NamedTuple):
+class Concession(NamedTuple):
     """Say what one package gave up so that all agree."""
 
-    taken: Chosen
-    freely: Chosen
+    taken: ChosenBuild
+    freely: ChosenBuild
     """What it would have been alone."""
 
     def __str__(self) -> str:
@@ -137,19 +137,19 @@ class Change(NamedTuple):
         return f"{taken.build} of {taken.name} {taken.version}, not {freely.version} {freely.build}"
 
 
-class Forced(NamedTuple):
+class ForcedValue(NamedTuple):
     """Say why a value had to be agreed on, and what it cost."""
 
     by: tuple[NormalizedName, ...] = ()
     """Whose builds decided."""
     because: tuple[str, ...] = ()
     """Why, in clauses; none: nothing was forced."""
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Concession, ...] = ()
     """Which builds gave way."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class AgreementOutcome:
     """Say on what an environment agrees, or that it does not."""
 
     agreement: Agreement
@@ -157,7 +157,7 @@ class Held:
     """The values that go with every build, mostly one; none: they are mixed."""
     packages: Mapping[NormalizedName, tuple[str, ...]] = field(hash=False)
     """Who has a say, and for what he is built."""
-    forced: Forced = Forced()
+    forced: ForcedValue = ForcedValue()
 
     @property
     def sides(self) -> str:
@@ -200,10 +200,10 @@ class Held:
 
 
 def held_by(
-    chosen: Iterable[Chosen],
+    chosen: Iterable[ChosenBuild],
     agreements: Iterable[Agreement],
-    forced: Mapping[str, Forced] = MappingProxyType({}),
-) -> Iterator[Held]:
+    forced: Mapping[str, ForcedValue] = MappingProxyType({}),
+) -> Iterator[AgreementOutcome]:
     """Yield on what builds agree, and what they mix; nothing of what none of them speaks of.
 
     :param chosen: everything in the environment.
@@ -215,26 +215,28 @@ def held_by(
         packages = {one.name: agreement.values(one.properties) for one in builds}
         found = common(packages.values())
         if found is not None:
-            yield Held(
+            yield AgreementOutcome(
                 agreement,
                 _sorted(found),
                 MappingProxyType({n: _sorted(values) for n, values in packages.items() if values}),
-                forced.get(agreement.name, Forced()),
+                forced.get(agreement.name, ForcedValue()),
             )
 
 
-Choose: TypeAlias = "Callable[[tuple[Agreed, ...], Effort, Found | None], Attempt[Found] | Refused]"
+Choose: TypeAlias = (
+    "Callable[[tuple[Agreed, ...], Effort, Found | None], Attempt[Found] | RefusedAttempt]"
+)
 """Chooses one set, from the values agreed on, the effort, and the set that was chosen freely;
 without any of them for that one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settled(Generic[Found]):
+class AgreedBuilds(Generic[Found]):
     """A set of builds that agree, and on what."""
 
     found: Found
     """The set, as it was found."""
-    held: tuple[Held, ...]
+    held: tuple[AgreementOutcome, ...]
     """On what everything in the environment agrees, and what was given up for that."""
 
 
@@ -243,12 +245,12 @@ def settle(
     agreements: Sequence[Agreement],
     binding: Sequence[Agreement],
     *,
-    installed: Mapping[NormalizedName, Present] = MappingProxyType({}),
+    installed: Mapping[NormalizedName, InstalledBuild] = MappingProxyType({}),
     order: Iterable[NormalizedName] = (),
     may_turn: Collection[NormalizedName] = (),
     companions: Collection[NormalizedName] = (),
     efforts: Sequence[Effort] = tuple(Effort),
-) -> Settled[Found]:
+) -> AgreedBuilds[Found]:
     """Choose a set of builds that agree, and say what forced them.
 
     The best set has the fewest installed builds exchanged, then of what was named the fewest
@@ -272,7 +274,7 @@ def settle(
     """
     chosen = _chosen(choose((), Effort.ANY_VERSION, None))
     settling = _Settling(choose, chosen, binding, installed, tuple(order), may_turn, companions)
-    forced: dict[str, Forced] = {}
+    forced: dict[str, ForcedValue] = {}
     if settling.is_needed:
         best = settling.best(efforts)
         forced = {one.agreement.name: settling.forced(best, one) for one in best.agreed}
@@ -280,11 +282,11 @@ def settle(
         agreed = (_decided_by(one, forced[one.agreement.name].by) for one in best.agreed)
         chosen = _chosen(choose(tuple(agreed), best.effort, chosen.found))
     held = held_by(chosen.chosen.values(), agreements, forced)
-    return Settled(chosen.found, tuple(held))
+    return AgreedBuilds(chosen.found, tuple(held))
 
 
-def _chosen(found: Attempt[Found] | Refused) -> Attempt[Found]:
-    if isinstance(found, Refused):
+def _chosen(found: Attempt[Found] | RefusedAttempt) -> Attempt[Found]:
+    if isinstance(found, RefusedAttempt):
         raise found.why()
     return found
 
@@ -300,14 +302,14 @@ class _Settling(Generic[Found]):
     _choose: Choose[Found]
     _free: Attempt[Found]
     _agreements: Sequence[Agreement]
-    _installed: Mapping[NormalizedName, Present]
+    _installed: Mapping[NormalizedName, InstalledBuild]
     _order: tuple[NormalizedName, ...]
     _may_turn: Collection[NormalizedName]
     _companions: Collection[NormalizedName]
     _attempts: int = 0
     _effort: Effort = Effort.AS_NEW
     _found: list[Attempt[Found]] = field(default_factory=list)
-    _refused: list[Refused] = field(default_factory=list)
+    _refused: list[RefusedAttempt] = field(default_factory=list)
     _sides: dict[str, frozenset[str]] = field(default_factory=dict)
     _seen: dict[str, set[str]] = field(default_factory=dict)
 
@@ -326,7 +328,7 @@ class _Settling(Generic[Found]):
         return self._open(self._free) is not None
 
     def best(self, efforts: Sequence[Effort]) -> Attempt[Found]:
-        told: list[Refused] = []
+        told: list[RefusedAttempt] = []
         for effort in efforts:
             if effort is Effort.ANY_BUILD and self._found:
                 break
@@ -342,8 +344,8 @@ class _Settling(Generic[Found]):
             raise self._error(told)
         return self._best(self._found)
 
-    def forced(self, best: Attempt[Found], agreed: Agreed) -> Forced:
-        return Forced(*self._reasons(best, agreed), self._changes(best, agreed))
+    def forced(self, best: Attempt[Found], agreed: Agreed) -> ForcedValue:
+        return ForcedValue(*self._reasons(best, agreed), self._changes(best, agreed))
 
     # --- trying ---------------------------------------------------------------------
 
@@ -378,9 +380,9 @@ class _Settling(Generic[Found]):
             if name not in self._may_turn and present.properties:
                 yield name, agreement.values(present.properties)
 
-    def _explore(self, found: Attempt[Found] | Refused) -> None:
+    def _explore(self, found: Attempt[Found] | RefusedAttempt) -> None:
         """Go from a set that does not agree to those that do."""
-        if isinstance(found, Refused):
+        if isinstance(found, RefusedAttempt):
             self._refused.append(found)
             return
         agreement = self._open(found)
@@ -402,7 +404,7 @@ class _Settling(Generic[Found]):
             self._look_at(following)
             self._explore(following)
 
-    def _look_at(self, found: Attempt[Found] | Refused) -> None:
+    def _look_at(self, found: Attempt[Found] | RefusedAttempt) -> None:
         for properties in set(found.seen()):
             for agreement in self._agreements:
                 self._seen[agreement.name] |= agreement.values(properties)
@@ -449,7 +451,7 @@ class _Settling(Generic[Found]):
                 names.append(name)
         return names
 
-    def _turns(self, present: Present, one: Chosen) -> bool:
+    def _turns(self, present: InstalledBuild, one: ChosenBuild) -> bool:
         """Tell whether what is installed would turn to another value."""
         if present.name in self._may_turn:
             return False
@@ -502,7 +504,7 @@ class _Settling(Generic[Found]):
         self,
         best: Attempt[Found],
         agreed: Agreed,
-        offers: Callable[[Chosen], Iterable[PropertySet]],
+        offers: Callable[[ChosenBuild], Iterable[PropertySet]],
     ) -> tuple[tuple[NormalizedName, ...], tuple[str, ...]]:
         """Return who has no other builds than for a value, in clauses.
 
@@ -556,7 +558,7 @@ class _Settling(Generic[Found]):
                 return [name], f"{name} has a better build for {agreed}"
         return [], f"{agreed} is higher than {other}"
 
-    def _changes(self, best: Attempt[Found], agreed: Agreed) -> tuple[Change, ...]:
+    def _changes(self, best: Attempt[Found], agreed: Agreed) -> tuple[Concession, ...]:
         """Return what gave way to a value, or to no other one that is agreed on."""
         changes = []
         for name, taken in sorted(best.chosen.items()):
@@ -565,16 +567,16 @@ class _Settling(Generic[Found]):
                 continue
             opposed = [one for one in best.agreed if one.objection(freely.properties)]
             if agreed in opposed or not opposed:
-                changes.append(Change(taken, freely))
+                changes.append(Concession(taken, freely))
         return tuple(changes)
 
-    def _obstacle(self, told: Sequence[Refused]) -> Agreement:
+    def _obstacle(self, told: Sequence[RefusedAttempt]) -> Agreement:
         """Return what nothing agrees on: the last one to which any attempt came."""
         last = max((one.agreed for one in told), key=len)[-1].agreement
         first = self._open(self._free)
         return last if first is None or not self._holds(self._free, last) else first
 
-    def _error(self, told: Iterable[Refused]) -> NoConsistentSet:
+    def _error(self, told: Iterable[RefusedAttempt]) -> NoConsistentSet:
         agreement = self._obstacle(told := [*told])
         free = [one for one in self._free.chosen.values() if one.properties]
         packages = {one.name: _sorted(agreement.values(one.properties)) for one in free}
@@ -612,12 +614,12 @@ def _decided_by(agreed: Agreed, names: Sequence[NormalizedName]) -> Agreed:
     return replace(agreed, because=f"because of {listed(names)}" if names else "")
 
 
-def _value_of(one: Attempt[Any] | Refused, agreement: Agreement) -> str | None:
+def _value_of(one: Attempt[Any] | RefusedAttempt, agreement: Agreement) -> str | None:
     """Return on which value a set agrees because it was told to."""
     return next((a.value for a in one.agreed if a.agreement == agreement), None)
 
 
-def _beside(one: Chosen) -> Iterable[PropertySet]:
+def _beside(one: ChosenBuild) -> Iterable[PropertySet]:
     return one.offers if one.beside is None else one.beside
 
 
@@ -626,12 +628,12 @@ def _is_bound(values: frozenset[str], rivals: frozenset[str]) -> bool:
     return bool(values) and values.isdisjoint(rivals)
 
 
-def _has_say(one: Chosen, agreed: Sequence[Agreed]) -> bool:
+def _has_say(one: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
     """Tell whether a build is for any value of what is agreed on."""
     return any(each.agreement.values(one.properties) for each in agreed)
 
 
-def _goes(one: Chosen, agreed: Sequence[Agreed]) -> bool:
+def _goes(one: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
     """Tell whether a package has a build that goes with some values."""
     offers = one.offers or (one.properties,)
     return any(all(each.objection(offer) is None for each in agreed) for offer in offers)

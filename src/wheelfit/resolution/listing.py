@@ -22,7 +22,7 @@ from wheelfit.core.markers import parse_marker
 from wheelfit.core.versions import parse_specifiers
 from wheelfit.errors import InvalidFilename
 from wheelfit.projects.names import release_of
-from wheelfit.sources.page import File, Origin
+from wheelfit.sources.page import File, WheelOrigin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from packaging.tags import Tag
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.bridges import Family
+    from wheelfit.core.bridges import BridgeFamily
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.target import Target
     from wheelfit.sources.page import ProjectPage
@@ -206,7 +206,7 @@ class Releases(Mapping[Version, Release]):
         """Return what stands for the source distribution of a release."""
         file, rejection = self._judge.source(_best_source(files.sources))
         made_up = made_up_name(self._name, files.version)
-        unbuilt = replace(file, filename=made_up, origin=Origin(file.filename))
+        unbuilt = replace(file, filename=made_up, origin=WheelOrigin(file.filename))
         return Wheel(unbuilt, parse_wheel_filename(made_up), rejection)
 
     def possible(self) -> tuple[Version, ...]:
@@ -280,7 +280,7 @@ class Listing:
     """What the source has to say of the project, as that it is archived (PEP 792)."""
     ignored: tuple[str, ...] = ()
     """Files that are none of the project's wheels, and why, one clause each."""
-    bridge: Family | None = None
+    bridge: BridgeFamily | None = None
     """The family whose members are its variants; None: it is what it is."""
     ranks: Mapping[Version, int] = field(default_factory=dict, hash=False)
     """The places of versions where those of one source come before those of another; empty: newer

@@ -8,7 +8,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from wheelfit.errors import NoSolution, SourceOff
 from wheelfit.resolution.listing import NO_SOURCES, WRONG_HASH
-from wheelfit.resolution.proof import Kind
+from wheelfit.resolution.proof import StepKind
 from wheelfit_runtime.errors import HashMismatch, NoCompatibleWheel, NoFit, ProjectNotFound
 
 if TYPE_CHECKING:
@@ -206,8 +206,8 @@ class NoMatch:
         listing = self._candidates.listing(name) if term.known else None
         if listing is None or self._prereleases:
             return
-        asked = [one.terms[-1].versions for one in facts if _wants(one, name, Kind.ASKED)]
-        needed = [one.terms[-1].versions for one in facts if _wants(one, name, Kind.NEEDS)]
+        asked = [one.terms[-1].versions for one in facts if _wants(one, name, StepKind.ASKED)]
+        needed = [one.terms[-1].versions for one in facts if _wants(one, name, StepKind.NEEDS)]
         for version in listing.possible():
             if version <= term.known[0]:
                 return
@@ -335,7 +335,7 @@ def _without_wheels(release: Release) -> str:
     return f"no wheels; {'; '.join(reasons)}" if reasons else "no wheels"
 
 
-def _wants(fact: Step, name: NormalizedName, kind: Kind) -> bool:
+def _wants(fact: Step, name: NormalizedName, kind: StepKind) -> bool:
     """Return whether a fact is a requirement of a project."""
     package = fact.terms[-1].package if fact.terms else None
     return fact.kind is kind and package is not None and package.name == name

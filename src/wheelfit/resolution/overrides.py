@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from wheelfit.resolution.request import Asked
+from wheelfit.resolution.request import RequestedRequirement
 from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ class Replacements:
 
     def __init__(
         self,
-        overrides: Iterable[Asked],
+        overrides: Iterable[RequestedRequirement],
         excluded: AbstractSet[NormalizedName],
         environment: Mapping[str, str | AbstractSet[str]],
     ) -> None:
-        self._overrides: dict[NormalizedName, list[Asked]] = {}
+        self._overrides: dict[NormalizedName, list[RequestedRequirement]] = {}
         for asked in overrides:
             requirement = asked.requirement
             if requirement.url is not None:
@@ -54,7 +54,7 @@ class Replacements:
         """Say whether anything is replaced that is needed of a project."""
         return name in self._excluded or name in self._overrides
 
-    def instead(self, asked: Asked) -> Iterator[Asked]:
+    def instead(self, asked: RequestedRequirement) -> Iterator[RequestedRequirement]:
         """Yield what counts in place of a requirement; mostly itself.
 
         :param asked: of the user or of a package; its marker holds.
@@ -69,4 +69,4 @@ class Replacements:
         for override in overrides:
             both = requirement.extras | override.requirement.extras
             where = f"overridden by {override.where or 'the command line'}"
-            yield Asked(replace(override.requirement, extras=both), where)
+            yield RequestedRequirement(replace(override.requirement, extras=both), where)

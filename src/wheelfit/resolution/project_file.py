@@ -25,7 +25,7 @@ from wheelfit.core.toml_lines import lines_of
 from wheelfit.errors import InvalidRequirement
 from wheelfit.resolution.project_conflicts import Member, read_conflicts
 from wheelfit.resolution.project_sources import read_sources
-from wheelfit.resolution.request import Asked
+from wheelfit.resolution.request import RequestedRequirement
 from wheelfit_runtime.errors import Fault, FileProblem, InvalidDocument
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from wheelfit.core.markers import Marker
     from wheelfit.resolution.project_sources import ProjectSource
 
-_Needs: TypeAlias = tuple[Asked, ...]
+_Needs: TypeAlias = tuple[RequestedRequirement, ...]
 _DEEPEST = 100
 """Extras and groups that may stand for each other in a row."""
 _MOST = 20_000
@@ -108,7 +108,7 @@ class _Own:
     path: str
 
 
-_Item: TypeAlias = Asked | _Include | _Own
+_Item: TypeAlias = RequestedRequirement | _Include | _Own
 
 
 class _Reading:
@@ -268,7 +268,7 @@ class _Reading:
         if requirement.name == self._name:
             yield _Own(requirement.extras, requirement.marker, path)
         else:
-            yield Asked(requirement, f"{self._where}:{self._lines.get(path, 1)}")
+            yield RequestedRequirement(requirement, f"{self._where}:{self._lines.get(path, 1)}")
 
     def _include(self, steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[_Item]:
         name = table.get("include-group")
@@ -343,7 +343,7 @@ class _Flat:
         marker: Marker | None,
         above: frozenset[tuple[str, NormalizedName | None]],
         done: set[tuple[str, NormalizedName, Marker | None]],
-    ) -> Iterator[Asked]:
+    ) -> Iterator[RequestedRequirement]:
         for item in items:
             if self._left == 0:
                 return  # it was said once
@@ -352,7 +352,7 @@ class _Flat:
                 self._left = 0
                 self._fault("", "its extras and groups stand for each other too often")
                 return
-            if isinstance(item, Asked):
+            if isinstance(item, RequestedRequirement):
                 requirement = item.requirement
                 yield replace(
                     item, requirement=replace(requirement, marker=_both(marker, requirement.marker))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.version_set import VersionSet
 
 
-class Kind(Enum):
+class StepKind(Enum):
     """Say where a step comes from."""
 
     ASKED = "asked"
@@ -62,7 +62,7 @@ class Term:
 class Step:
     """Say that some terms cannot all hold, and why."""
 
-    kind: Kind
+    kind: StepKind
     terms: tuple[Term, ...]
     """What cannot hold together; nothing at all at the top of a proof."""
     text: str = ""
@@ -148,7 +148,7 @@ def tell_newest(
             continue
         if fact.kind in _OF_RELEASES and fact.terms[0].package.name == name:
             older.append(f"  - {clause}")
-        elif fact.kind is Kind.NOTHING:
+        elif fact.kind is StepKind.NOTHING:
             lacking.append(f"  - {clause}")
     if older:
         lines.append(f"older versions of {name} are of no use either:")
@@ -168,9 +168,9 @@ def essence(top: Step, knowledge: Knowledge) -> str:
     words = _Words(knowledge)
     facts = _newest_first(top)
     for fact in facts:
-        if fact.kind is Kind.NOTHING:
+        if fact.kind is StepKind.NOTHING:
             name = fact.terms[0].package.name
-            needs = [one for one in facts if one.kind is Kind.NEEDS]
+            needs = [one for one in facts if one.kind is StepKind.NEEDS]
             needing = [one for one in needs if one.terms[-1].package.name == name]
             return " and ".join(words.clause(one) for one in (*needing[:1], fact))
     return " and ".join(words.clause(fact) for fact in facts[:2])
@@ -207,7 +207,7 @@ _LONG = 40
 """Derived steps beyond which a proof is no longer read."""
 _FACTS = 30
 _OLDER = 5
-_OF_RELEASES = (Kind.NEEDS, Kind.LIMITS, Kind.IDLE)
+_OF_RELEASES = (StepKind.NEEDS, StepKind.LIMITS, StepKind.IDLE)
 
 
 def _newest_first(top: Step) -> list[Step]:
@@ -219,9 +219,9 @@ def _newest_first(top: Step) -> list[Step]:
         return known.index(inside[0]) if inside else len(known)
 
     facts = list(top.facts())
-    asked = [fact for fact in facts if fact.kind is Kind.ASKED]
+    asked = [fact for fact in facts if fact.kind is StepKind.ASKED]
     # Where nothing else decides: what was tried last is told last, and it is the oldest.
-    others = [fact for fact in reversed(facts) if fact.kind is not Kind.ASKED]
+    others = [fact for fact in reversed(facts) if fact.kind is not StepKind.ASKED]
     return [*asked, *sorted(others, key=age)]
 
 
@@ -343,27 +343,27 @@ class _Words:
 
     def clause(self, step: Step) -> str:
         match step.kind:
-            case Kind.ASKED:
+            case StepKind.ASKED:
                 return f"you ask for {step.text or self._wanted(step.terms[0])}"
-            case Kind.NEEDS:
+            case StepKind.NEEDS:
                 needed = step.text or self._wanted(step.terms[-1])
                 return f"{self._some(step.terms[0])} {needed}"
-            case Kind.NOTHING:
+            case StepKind.NOTHING:
                 (term,) = step.terms
                 name, release = term.package.name, term.package.release
                 if release is not None:
                     others = not all(number in term.versions for number in term.known)
                     return self._knowledge.no_build(name, release, others=others)
                 return self._knowledge.lack(name, term.versions)
-            case Kind.CONSTRAINED:
+            case StepKind.CONSTRAINED:
                 (term,) = step.terms
                 return f"the constraint {step.text} excludes {self._these(term)}"
-            case Kind.DIVIDED:
+            case StepKind.DIVIDED:
                 return f"{self._these(step.terms[0])} comes as {_labels(step.terms[1])}"
-            case Kind.LIMITS:
+            case StepKind.LIMITS:
                 subject, many = self._subject(step.terms[0])
                 return f"{subject} {'are' if many else 'is'} built for {step.text}"
-            case Kind.IDLE:
+            case StepKind.IDLE:
                 subject, many = self._subject(step.terms[0])
                 verb = "are" if many else "is"
                 return f"{subject} {verb} built for {step.text}, which nothing else needs"

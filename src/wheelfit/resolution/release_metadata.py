@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.labels import NULL
-from wheelfit.core.strict_json import DEFAULT_LIMITS, Limits
+from wheelfit.core.strict_json import DEFAULT_LIMITS, JsonLimits
 from wheelfit.core.unusable_metadata import Degradation
 from wheelfit.errors import BadMetadata, InconsistentDocuments
 from wheelfit.sources.repository import TooCostly
@@ -49,7 +49,7 @@ class MetadataPolicy:
     """Whether labels missing from a remote index file are looked up in the wheels (F-76)."""
     most_labels: int = 16
     """Labels of a remote release to look up in its wheels (F-77)."""
-    limits: Limits = DEFAULT_LIMITS
+    limits: JsonLimits = DEFAULT_LIMITS
     """How large a document may be (F-30)."""
     accept_unknown_drafts: bool = False
     """Whether documents of a 0.x schema that nobody knows are read (F-38)."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedRequirement:
     """Hold one requirement and where it was written."""
 
     requirement: Requirement
@@ -90,7 +90,7 @@ class GivenSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class InstalledBuild:
     """Hold what matters here of an installed distribution."""
 
     name: NormalizedName
@@ -109,14 +109,14 @@ class Present:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ResolutionRequest:
     """Hold everything that is asked."""
 
-    requirements: tuple[Asked, ...] = ()
+    requirements: tuple[RequestedRequirement, ...] = ()
     wheels: tuple[GivenWheel, ...] = ()
-    constraints: tuple[Asked, ...] = ()
+    constraints: tuple[RequestedRequirement, ...] = ()
     """Limits on what is needed anyway; no extras, no URLs."""
-    overrides: tuple[Asked, ...] = ()
+    overrides: tuple[RequestedRequirement, ...] = ()
     """What is said of a project here replaces what anybody else says that he needs of it."""
     excluded: frozenset[NormalizedName] = frozenset()
     """Projects that are left out, whoever needs them."""
@@ -127,9 +127,9 @@ class Request:
     )
     """The build to take of any release in which it fits, as the one that is installed: its
     label, and what that declares."""
-    installed: Mapping[NormalizedName, Present] = field(default_factory=dict, hash=False)
+    installed: Mapping[NormalizedName, InstalledBuild] = field(default_factory=dict, hash=False)
     """What is there and stays if it will do (F-96)."""
-    around: Mapping[NormalizedName, Present] = field(default_factory=dict, hash=False)
+    around: Mapping[NormalizedName, InstalledBuild] = field(default_factory=dict, hash=False)
     """What is there and takes part in agreements, whether it stays or not; default: what is
     installed."""
     there: Mapping[NormalizedName, Version] = field(default_factory=dict, hash=False)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
-    from wheelfit.resolution.joint_choice import Held
+    from wheelfit.resolution.joint_choice import AgreementOutcome
     from wheelfit.resolution.release_choice import ReleaseChoice
-    from wheelfit.resolution.request import Present
+    from wheelfit.resolution.request import InstalledBuild
     from wheelfit.sources.page import File
 
 
@@ -130,7 +130,7 @@ class Resolution:
 
     pins: tuple[Pin, ...]
     """What to install, what others need first."""
-    kept: tuple[Present, ...] = ()
+    kept: tuple[InstalledBuild, ...] = ()
     """What is installed and belongs to the solution as it is, by name."""
     edges: tuple[Edge, ...] = ()
     """Who needs whom, by names."""
@@ -138,7 +138,7 @@ class Resolution:
     """Everything worth telling, one sentence each, the most important first."""
     details: tuple[str, ...] = ()
     """What went as it should and is told on request, one sentence each."""
-    held: tuple[Held, ...] = ()
+    held: tuple[AgreementOutcome, ...] = ()
     """On what everything in the environment agrees, and what was given up for that."""
     replaced: frozenset[NormalizedName] = frozenset()
     """Projects of which the user says himself what is needed of them, or leaves them out."""

@@ -18,16 +18,16 @@ from wheelfit.core.requirements import Requirement
 from wheelfit.errors import InvalidMarker, InvalidRequirement, NoConsistentSet, NoSolution
 from wheelfit.resolution.catalogue import Catalogue, needs_of
 from wheelfit.resolution.choice_warnings import about_mixture
-from wheelfit.resolution.joint_choice import Attempt, Chosen, Effort, Refused, settle
+from wheelfit.resolution.joint_choice import Attempt, ChosenBuild, Effort, RefusedAttempt, settle
 from wheelfit.resolution.overrides import Replacements
 from wheelfit.resolution.prefetch import Prefetch
 from wheelfit.resolution.problem import Need, Package
-from wheelfit.resolution.proof import Kind, essence, is_long, steps, tell, tell_newest
+from wheelfit.resolution.proof import StepKind, essence, is_long, steps, tell, tell_newest
 from wheelfit.resolution.release_choice import passed_over
-from wheelfit.resolution.request import Asked, GivenWheel, given_wheel
+from wheelfit.resolution.request import GivenWheel, RequestedRequirement, given_wheel
 from wheelfit.resolution.resolution import Edge, HeldBack, Pin, Resolution
 from wheelfit.resolution.solver import Exhausted, Unsolvable, solve
-from wheelfit.resolution.version_policy import Admission
+from wheelfit.resolution.version_policy import VersionPolicy
 from wheelfit.resolution.version_set import VersionSet
 from wheelfit.sources.hash_check import WEAK_HASHES
 from wheelfit.sources.page import ProjectPage
@@ -44,15 +44,15 @@ if TYPE_CHECKING:
     from wheelfit.resolution.builds import ReleaseBuild
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.choice_context import ChoiceContext
-    from wheelfit.resolution.joint_choice import Held
+    from wheelfit.resolution.joint_choice import AgreementOutcome
     from wheelfit.resolution.no_match import NoMatch
     from wheelfit.resolution.proof import Step
-    from wheelfit.resolution.request import Present, Request
+    from wheelfit.resolution.request import InstalledBuild, ResolutionRequest
     from wheelfit.resolution.solver import Solved
     from wheelfit.sources.page import File
 
 
-def resolve(request: Request, candidates: Candidates, *, threads: int = 12) -> Resolution:
+def resolve(request: ResolutionRequest, candidates: Candidates, *, threads: int = 12) -> Resolution:
     """Return wheels that meet a request.
 
     Resolving again reads only what changed: after `Candidates.reject` the next wheel of that
@@ -86,7 +86,7 @@ def resolve(request: Request, candidates: Candidates, *, threads: int = 12) -> R
     )
 
 
-def _not_back(request: Request, candidates: Candidates, threads: int) -> Resolution:
+def _not_back(request: ResolutionRequest, candidates: Candidates, threads: int) -> Resolution:
     """Resolve such that an upgrade leaves nothing older than it was, if that is possible.
 
     What would go back stays as it is installed, and nothing below counts; where the needs cannot be
@@ -118,7 +118,7 @@ def _not_back(request: Request, candidates: Candidates, threads: int) -> Resolut
 
 
 def _gone_back(
-    request: Request,
+    request: ResolutionRequest,
     candidates: Candidates,
     resolution: Resolution,
     held: Container[NormalizedName],
@@ -144,14 +144,14 @@ def _gone_back(
     return found
 
 
-def _upgraded(request: Request) -> frozenset[NormalizedName]:
+def _upgraded(request: ResolutionRequest) -> frozenset[NormalizedName]:
     """Return the projects of which the newest release is asked for."""
     if not request.upgrade:
         return request.upgrade_only
     return request.upgrade_only | {asked.requirement.name for asked in request.requirements}
 
 
-def _is_older(pin: Pin, present: Present, candidates: Candidates) -> bool:
+def _is_older(pin: Pin, present: InstalledBuild, candidates: Candidates) -> bool:
     if candidates.bridge(pin.name) is not None:
         # The local version of a bridged family names the build; which one is another question.
         return Version(pin.version.public) < Version(present.version.public)
@@ -172,7 +172,7 @@ class _Found(NamedTuple):
             return None
         return self.catalogue.release_build(name, self.versions[name], place)
 
-    def kept(self, name: NormalizedName) -> Present | None:
+    def kept(self, name: NormalizedName) -> InstalledBuild | None:
         """Return what is installed of a project if it stays as it is."""
         present, build = self.catalogue.present(name), self.build(name)
         if present is None or present.version != self.versions[name]:
@@ -191,7 +191,7 @@ class _Resolving:
 
     def __init__(
         self,
-        request: Request,
+        request: ResolutionRequest,
         candidates: Candidates,
         threads: int,
         floors: Mapping[NormalizedName, Version] = MappingProxyType({}),
@@ -252,7 +252,7 @@ class _Resolving:
 
     def _choose(
         self, agreed: tuple[Agreed, ...], effort: Effort, free: _Found | None
-    ) -> Attempt[_Found] | Refused:
+    ) -> Attempt[_Found] | RefusedAttempt:
         """Implement `Choose`: solve, and take what stays installed beside it into the set."""
         candidates = self._candidates.within(replace(self._candidates.context, agreed=agreed))
         freely = {} if free is None else free.versions
@@ -280,7 +280,7 @@ class _Resolving:
                 solved = solve(catalogue, needs, self._constraints(), prereleases=prereleases)
             except Unsolvable as error:
                 step = error.step
-                return Refused(
+                return RefusedAttempt(
                     agreed,
                     lambda: self._explained(step, catalogue, needs),
                     lambda: _seen(catalogue),
@@ -291,28 +291,28 @@ class _Resolving:
                     note=str(error),
                     hint="narrow the request, for instance by pinning a project to a version",
                 )
-                return Refused(agreed, lambda: exhausted, tuple)
+                return RefusedAttempt(agreed, lambda: exhausted, tuple)
         versions = {package.name: version for package, version in solved.versions.items()}
         found = _Found(solved, catalogue, versions)
         return Attempt(agreed, self._set(found), lambda: _seen(catalogue), found, effort)
 
-    def _set(self, found: _Found) -> dict[NormalizedName, Chosen]:
+    def _set(self, found: _Found) -> dict[NormalizedName, ChosenBuild]:
         """Return a solution as a set of builds; what is installed beside it belongs to it."""
         chosen = {
-            name: Chosen.that_stays(present) for name, present in self._request.around.items()
+            name: ChosenBuild.that_stays(present) for name, present in self._request.around.items()
         }
         candidates, final = found.catalogue.candidates, self._final(found)
         for name, version in found.versions.items():
             present, build = found.kept(name), found.build(name)
             if present is not None:
-                chosen[name] = Chosen.that_stays(present)
+                chosen[name] = ChosenBuild.that_stays(present)
                 continue
             choice = candidates.usable(name, version)
             if build is None:
-                chosen[name] = Chosen.of_release(choice, choice.taken)
+                chosen[name] = ChosenBuild.of_release(choice, choice.taken)
                 continue
             beside = final.settled(name, version, build.label).offered
-            one = Chosen.of_release(choice, build.label)
+            one = ChosenBuild.of_release(choice, build.label)
             chosen[name] = replace(one, beside=tuple(map(choice.declared, beside)))
         return chosen
 
@@ -342,13 +342,13 @@ class _Resolving:
 
     # --- reading the request ------------------------------------------------------
 
-    def _applies(self, asked: Asked) -> bool:
+    def _applies(self, asked: RequestedRequirement) -> bool:
         if asked.requirement.applies(self._target.environment):
             return True
         self._details.append(f"{asked}: its marker does not match, so it is left out")
         return False
 
-    def _instead(self, asked: Asked) -> list[Asked]:
+    def _instead(self, asked: RequestedRequirement) -> list[RequestedRequirement]:
         """Return what counts in place of what the user asks for."""
         if not self._replacements.concern(asked.requirement.name):
             return [asked]
@@ -468,7 +468,7 @@ class _Resolving:
 
     # --- the result ------------------------------------------------------------------
 
-    def _resolution(self, found: _Found, held: tuple[Held, ...]) -> Resolution:
+    def _resolution(self, found: _Found, held: tuple[AgreementOutcome, ...]) -> Resolution:
         candidates, final = found.catalogue.candidates, self._final(found)
         chosen = found.versions
         extras: dict[NormalizedName, set[NormalizedName]] = {}
@@ -482,7 +482,7 @@ class _Resolving:
         )
         requested = {need.package.name for need in self._roots}
         pins: list[Pin] = []
-        kept: list[Present] = []
+        kept: list[InstalledBuild] = []
         for name in _needed_first(chosen, edges):
             present, build = found.kept(name), found.build(name)
             if present is not None:
@@ -598,7 +598,7 @@ class _Resolving:
         from wheelfit.resolution.no_match import NoMatch, unknown_project  # noqa: PLC0415 - start-up
 
         lack = NoMatch(catalogue, prereleases=self._request.prereleases)
-        nothing = [fact for fact in top.facts() if fact.kind is Kind.NOTHING]
+        nothing = [fact for fact in top.facts() if fact.kind is StepKind.NOTHING]
         asked = {need.package.name for need in roots}
         for fact in nothing:
             name = fact.terms[0].package.name
@@ -613,12 +613,12 @@ class _Resolving:
             if wrong is not None:
                 return wrong
         facts = list(top.facts())
-        if len(facts) == 2 and {fact.kind for fact in facts} == {Kind.ASKED, Kind.NOTHING}:
+        if len(facts) == 2 and {fact.kind for fact in facts} == {StepKind.ASKED, StepKind.NOTHING}:
             (fact,) = nothing
             name = fact.terms[0].package.name
             return lack.alone(name, fact.terms[0].versions, self._hopeless(name, catalogue, roots))
         for fact in facts:
-            if fact.kind is Kind.LIMITS:
+            if fact.kind is StepKind.LIMITS:
                 package = fact.terms[0].package
                 lack.look_at_build(package.name, package.release)
         note = self._told(top, lack, catalogue, roots)
@@ -673,7 +673,7 @@ class _Resolving:
     ) -> Version | None:
         """Return the newest usable release of several that are in question."""
         needs = [need for need in (*roots, *self._constraints()) if need.package.name == name]
-        admission = Admission(catalogue, prereleases=self._request.prereleases)
+        admission = VersionPolicy(catalogue, prereleases=self._request.prereleases)
         for need in needs:
             admission.see(need)
         versions = reduce(and_, (need.versions for need in needs))
@@ -688,7 +688,7 @@ _PROOFS = 3
 """Projects for which a proof is looked for that begins with the newest release."""
 
 
-def _from_urls(asked: Iterable[Asked]) -> Iterable[GivenWheel]:
+def _from_urls(asked: Iterable[RequestedRequirement]) -> Iterable[GivenWheel]:
     for one in asked:
         requirement = one.requirement
         if requirement.url is None:

@@ -29,8 +29,8 @@ from nab_resolver.types import (
 from nab_resolver.types import Term as Literal
 
 from wheelfit.resolution.problem import Need, Package, number_of, place_of
-from wheelfit.resolution.proof import Kind, Step, Term
-from wheelfit.resolution.version_policy import Admission
+from wheelfit.resolution.proof import Step, StepKind, Term
+from wheelfit.resolution.version_policy import VersionPolicy
 from wheelfit.resolution.version_set import VersionSet
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class _Search:
         self._releases = releases
         self._roots = roots
         self._limits = _Limits(constraints)
-        self._admission = Admission(releases, prereleases=prereleases)
+        self._admission = VersionPolicy(releases, prereleases=prereleases)
         for need in [*constraints, *self._limits.joined(roots)]:
             self._admission.see(need)
         releases.announce(roots)
@@ -295,7 +295,7 @@ class _Provider(BaseProvider[Package, Any]):
     def __init__(
         self,
         releases: Releases,
-        admission: Admission,
+        admission: VersionPolicy,
         roots: Sequence[Need],
         clauses: Sequence[_Clause],
     ) -> None:
@@ -599,7 +599,7 @@ class _Translation:
         elif node.cause is IncompatibilityCause.DEPENDENCY:
             kind = _kind_of_dependency(node)
             text = self._requirement(node)
-            if kind is Kind.IDLE:
+            if kind is StepKind.IDLE:
                 text = self._made_for(terms[0])
         elif node.cause is IncompatibilityCause.CONSTRAINT:
             (term,) = terms
@@ -615,9 +615,9 @@ class _Translation:
         if len(causes) != 2 or any(getattr(t.package, "release", None) for t in node.terms):
             return None
         left, right = causes
-        if left.kind is Kind.DIVIDED:
+        if left.kind is StepKind.DIVIDED:
             return right
-        return left if right.kind is Kind.DIVIDED else None
+        return left if right.kind is StepKind.DIVIDED else None
 
     def _made_for(self, term: Term) -> str:
         """Return what builds were made for, as ``torch``."""
@@ -651,14 +651,14 @@ class _Translation:
         return str(need.text) if need else ""
 
 
-def _kind_of_dependency(node: Incompatibility[Any, Any]) -> Kind:
+def _kind_of_dependency(node: Incompatibility[Any, Any]) -> StepKind:
     if len(node.terms) == 1:
-        return Kind.IDLE if node.dependency_range is None else Kind.NEEDS
+        return StepKind.IDLE if node.dependency_range is None else StepKind.NEEDS
     parent, child = node.terms[:2]
     if child.is_positive():
-        return Kind.NEEDS if _is_tie(node) else Kind.LIMITS
+        return StepKind.NEEDS if _is_tie(node) else StepKind.LIMITS
     is_own = child.package.release is not None and parent.package.release is None
-    return Kind.DIVIDED if is_own else Kind.NEEDS
+    return StepKind.DIVIDED if is_own else StepKind.NEEDS
 
 
 def _is_tie(node: Incompatibility[Any, Any]) -> bool:
@@ -675,9 +675,9 @@ def _forbidding(clause: _Clause) -> Incompatibility[Package, Any]:
 
 
 _KINDS = {
-    IncompatibilityCause.ROOT: Kind.ASKED,
-    IncompatibilityCause.DEPENDENCY: Kind.NEEDS,
-    IncompatibilityCause.NO_VERSIONS: Kind.NOTHING,
-    IncompatibilityCause.CONSTRAINT: Kind.CONSTRAINED,
-    IncompatibilityCause.DERIVED: Kind.FOLLOWS,
+    IncompatibilityCause.ROOT: StepKind.ASKED,
+    IncompatibilityCause.DEPENDENCY: StepKind.NEEDS,
+    IncompatibilityCause.NO_VERSIONS: StepKind.NOTHING,
+    IncompatibilityCause.CONSTRAINT: StepKind.CONSTRAINED,
+    IncompatibilityCause.DERIVED: StepKind.FOLLOWS,
 }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.version_set import VersionSet
 
 
-class Admission:
+class VersionPolicy:
     """Remember what was asked for, and tell which versions count.
 
     :param releases: what exists.

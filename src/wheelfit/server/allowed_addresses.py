@@ -3,7 +3,7 @@
 A server that fetches what strangers name can be made to ask servers that only it can reach: the
 metadata service of a cloud, a database on this machine. So what a public index names has to be
 public. What counts is the address that a connection led to, whatever name it had and wherever
-that name leads the next time. That is too late for ports, so `Reach` looks at URLs: on the same
+that name leads the next time. That is too late for ports, so `UrlRules` looks at URLs: on the same
 host another port may be one that only this server reaches.
 """
 
@@ -26,7 +26,7 @@ _OLD_FORM = re.compile(r"(?:0x[0-9a-f]+|[0-9]+)(?:\.(?:0x[0-9a-f]+|[0-9]+)){0,3}
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class AddressRules:
     """The rules about hosts and addresses."""
 
     hosts: frozenset[str]
@@ -36,7 +36,7 @@ class Admission:
     """How near an address that only pages name may be."""
 
     @classmethod
-    def of(cls, url: str, hosts: Iterable[str] = ()) -> Admission:
+    def of(cls, url: str, hosts: Iterable[str] = ()) -> AddressRules:
         """Return what an index may name.
 
         An index that is named by a private address, or one of this machine, may name its like;
@@ -122,17 +122,17 @@ _USUAL = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class UrlRules:
     """The rules about URLs: those that pages list, and every hop of a redirect."""
 
-    admits: Admission
+    admits: AddressRules
     """Decides about hosts and addresses."""
     port: int
     ports: frozenset[tuple[str, int]]
     """Further ones that the operator named, each with its host."""
 
     @classmethod
-    def of(cls, url: str, hosts: Iterable[str] = ()) -> Reach:
+    def of(cls, url: str, hosts: Iterable[str] = ()) -> UrlRules:
         """Return what an index may name.
 
         :param hosts: ``host`` or ``host:port`` that its pages may name as well.
@@ -140,7 +140,7 @@ class Reach:
         """
         named = [origin(f"http://{host}") for host in hosts]
         ports = frozenset((one.host.rstrip("."), one.port) for one in named)
-        return cls(Admission.of(url, (one.host for one in named)), origin(url).port, ports)
+        return cls(AddressRules.of(url, (one.host for one in named)), origin(url).port, ports)
 
     def __call__(self, url: str) -> bool:
         """Return whether a URL may be asked for.

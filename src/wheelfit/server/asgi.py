@@ -35,7 +35,7 @@ _Send: TypeAlias = "Callable[[_Message], Awaitable[None]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ClientLimits:
     """The limits of what clients may take."""
 
     head: int = 32 << 10
@@ -60,7 +60,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedRequest:
     """The record of an answered request."""
 
     request: Request
@@ -88,9 +88,9 @@ class AsgiApplication:
         application: Application,
         *,
         at_hand: Callable[[Request], Answer | None] | None = None,
-        limits: Limits = Limits(),
+        limits: ClientLimits = ClientLimits(),
         origin: str = "",
-        tell: Callable[[Served], None] | None = None,
+        tell: Callable[[ServedRequest], None] | None = None,
         headers: Iterable[tuple[str, str]] = (),
     ) -> None:
         self._application = application
@@ -143,7 +143,7 @@ class AsgiApplication:
             if self._tell is not None:
                 client = scope.get("client")
                 self._tell(
-                    Served(
+                    ServedRequest(
                         request,
                         status,
                         outgoing.sent,
@@ -207,7 +207,7 @@ class _Incoming:
         self,
         receive: _Receive,
         headers: Mapping[str, str],
-        limits: Limits,
+        limits: ClientLimits,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         length = headers.get("content-length", "")
@@ -361,7 +361,7 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return headers
 
 
-def _too_large(limits: Limits) -> Answer:
+def _too_large(limits: ClientLimits) -> Answer:
     return Answer.text(413, f"a body may have {limits.body} bytes")
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol as _Protocol
 
-    from wheelfit.server.asgi import Limits
+    from wheelfit.server.asgi import ClientLimits
 else:
     _Protocol = object  # it is of an extra
 
@@ -44,7 +44,7 @@ _PHRASES = {
 class Bounds:
     """The connections of a server and their common limits."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ClientLimits) -> None:
         self.limits = limits
         self.is_stopping = False
         """Whether every answer is the last of its connection."""

@@ -21,7 +21,7 @@ from wheelfit_runtime.errors import InvalidConfiguration
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wheelfit.server.asgi import AsgiApplication, Limits
+    from wheelfit.server.asgi import AsgiApplication, ClientLimits
 
 
 _BACKLOG = 2048
@@ -139,7 +139,7 @@ class _Faults:
 def serve(
     application: AsgiApplication,
     listener: socket.socket,
-    limits: Limits,
+    limits: ClientLimits,
     *,
     ready: Callable[[], None],
     stop_within: int = 60,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import STRICT, Answer, Disconnect, Request
-from wheelfit.server.rebinding_guard import Addressed
+from wheelfit.server.rebinding_guard import RebindingGuard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,7 +116,7 @@ class LoopbackIndex(LoopbackServer):
     """
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(Addressed(FolderIndex(folder)))
+        super().__init__(RebindingGuard(FolderIndex(folder)))
 
     @property
     def url(self) -> str:

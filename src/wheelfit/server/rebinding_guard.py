@@ -43,7 +43,7 @@ def host_name(text: str) -> str:
     return text
 
 
-class Names:
+class HostNames:
     """The host names that a server answers to: those of this machine, and those configured.
 
     :param names: hosts without ports, in any case.
@@ -69,7 +69,7 @@ class Names:
         return None
 
 
-class Addressed:
+class RebindingGuard:
     """An `Application` around another that answers only requests for certain host names.
 
     :param names: hosts besides those of this machine, without ports.
@@ -77,7 +77,7 @@ class Addressed:
 
     def __init__(self, application: Application, names: Iterable[str] = ()) -> None:
         self._application = application
-        self._names = Names(names)
+        self._names = HostNames(names)
 
     def __call__(self, request: Request) -> Answer:
         """Answer a request."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.credentials import Credentials
     from wheelfit.sources.transport import Response, Transport
     from wheelfit.sources.urls import Origin
-    from wheelfit.wheels.remote import Part, Range
+    from wheelfit.wheels.remote import Range, RemotePart
 
 
 PAGE_LIMIT = 64 << 20
@@ -129,7 +129,7 @@ class Client:
 
         return self._complete(url, wanted, read)
 
-    def get_range(self, url: str, asked: Range) -> Part:
+    def get_range(self, url: str, asked: Range) -> RemotePart:
         """Return a range of the bytes of a file.
 
         :param url: without credentials.
@@ -137,14 +137,14 @@ class Client:
         :raises Unreachable: there was no complete answer, repeatedly.
         :raises UnexpectedStatus: another status, or other bytes than asked for.
         """
-        from wheelfit.wheels.remote import Part, announced_extent  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.remote import RemotePart, announced_extent  # noqa: PLC0415 - start-up
 
-        def read(response: Response, where: str) -> Part:
+        def read(response: Response, where: str) -> RemotePart:
             if response.status in _MISSING:
                 raise unexpected(response.status, where)
             extent = announced_extent(asked, response.status, response.headers, where=redact(where))
             size = extent.stop - extent.start
-            return Part(extent, read_body(self.hurried(response), size, where=redact(where)))
+            return RemotePart(extent, read_body(self.hurried(response), size, where=redact(where)))
 
         headers = {"Accept-Encoding": "identity", "Range": asked.header}
         return self._complete(url, headers, read)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.urls import Origin
 
 
-class Line:
+class ConnectionSlot:
     """Hold one connection; a context manager that gives it back.
 
     :param give_back: called once.
@@ -50,7 +50,7 @@ class ConnectionLimits:
         self._waiting: Counter[Origin] = Counter()
         self._news = threading.Condition()
 
-    def take(self, server: Origin) -> Line:
+    def take(self, server: Origin) -> ConnectionSlot:
         """Take the first connection for a file; wait until one is free.
 
         :param server: who gives the file.
@@ -64,7 +64,7 @@ class ConnectionLimits:
                 self._waiting[server] -= 1
             return self._taken_by(server)
 
-    def take_another(self, server: Origin) -> Line | None:
+    def take_another(self, server: Origin) -> ConnectionSlot | None:
         """Take one more connection for a file, if one is free and no file waits for its first.
 
         :param server: who gives the file.
@@ -74,9 +74,9 @@ class ConnectionLimits:
                 return None
             return self._taken_by(server)
 
-    def _taken_by(self, server: Origin) -> Line:
+    def _taken_by(self, server: Origin) -> ConnectionSlot:
         self._taken[server] += 1
-        return Line(partial(self._give_back, server))
+        return ConnectionSlot(partial(self._give_back, server))
 
     def is_wanted(self, server: Origin) -> bool:
         """Say whether a file waits for its first connection.

@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.wheel_store import Sibling
     from wheelfit.wheels.bytes_source import ByteSource
-    from wheelfit.wheels.delta import Directory, Piece, Plan
+    from wheelfit.wheels.delta import Directory, RebuildPiece, RebuildPlan
     from wheelfit.wheels.record import RecordRow
-    from wheelfit.wheels.remote import Part, Range
+    from wheelfit.wheels.remote import Range, RemotePart
     from wheelfit.wheels.zip_directory import Member
 
 
@@ -71,7 +71,7 @@ _NEARLY_ALL = 0.95
 _NO_FILE = ("", -1, 0)
 
 
-class Kept(Protocol):
+class KeptWheels(Protocol):
     """Know what is kept; a ``WheelStore`` does."""
 
     def siblings(self, name: NormalizedName, least: int) -> Iterable[Sibling]:
@@ -81,7 +81,7 @@ class Kept(Protocol):
 def begin_exchange(
     client: Client,
     file: File,
-    kept: Kept,
+    kept: KeptWheels,
     target: BinaryIO,
     *,
     budget: Budget,
@@ -154,7 +154,7 @@ class _HashedAhead:
         self._ended.set()
         self._thread.join()
 
-    def check_for(self, plan: Plan) -> Check:
+    def check_for(self, plan: RebuildPlan) -> Check:
         """Return what goes on from here if the wheel does begin like the sibling."""
         first = plan.pieces[0]
         is_right = first.origin == 0 and self._check.count <= first.stop
@@ -240,7 +240,7 @@ class Exchange:
     def __init__(
         self,
         remote: _Remote,
-        plan: Plan,
+        plan: RebuildPlan,
         sibling: Sibling,
         kept: ByteSource,
         target: BinaryIO,
@@ -378,7 +378,7 @@ class Exchange:
             elif piece.origin is not None:
                 self._copy_piece(piece, piece.origin)
 
-    def _copy_piece(self, piece: Piece, origin: int) -> None:
+    def _copy_piece(self, piece: RebuildPiece, origin: int) -> None:
         start = piece.start + self._copied_by_kernel(piece, origin)
         for position in range(start, piece.stop, _BLOCK):
             if self._ended.is_set():
@@ -387,7 +387,7 @@ class Exchange:
             data = self._kept.read_at(origin + position - piece.start, length)
             self._arriving.write_at(position, data)
 
-    def _copied_by_kernel(self, piece: Piece, origin: int) -> int:
+    def _copied_by_kernel(self, piece: RebuildPiece, origin: int) -> int:
         """Copy as much as the kernel wants to; return how much that was."""
         copied, length = 0, piece.stop - piece.start
         number = getattr(self._kept, "fileno", None)
@@ -419,7 +419,7 @@ class _Remote:
         self.fetched = 0
         self.directory = self._read_directory(likely)
 
-    def fetch(self, asked: Range) -> Part:
+    def fetch(self, asked: Range) -> RemotePart:
         """Fetch a part.
 
         :raises StartOver: it is of another state of the wheel.

@@ -21,7 +21,7 @@ from wheelfit_runtime.errors import FileProblem, InvalidWheel
 if TYPE_CHECKING:
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
-    from wheelfit.wheels.remote import Part, Range
+    from wheelfit.wheels.remote import Range, RemotePart
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
@@ -172,9 +172,9 @@ def size_of_local(path: Path, *, unpacked: bool) -> FileSize:
         return FileSize(total, is_here=True, why_unknown=error.message)
 
 
-def _part(file: BinaryIO, asked: Range) -> Part:
+def _part(file: BinaryIO, asked: Range) -> RemotePart:
     """Return a range of the bytes of an open file."""
-    from wheelfit.wheels.remote import Extent, Part, Suffix  # noqa: PLC0415 - start-up
+    from wheelfit.wheels.remote import Extent, RemotePart, Suffix  # noqa: PLC0415 - start-up
 
     total = os.fstat(file.fileno()).st_size
     if isinstance(asked, Suffix):
@@ -182,7 +182,7 @@ def _part(file: BinaryIO, asked: Range) -> Part:
     else:
         start, stop = asked.start, min(asked.stop, total)
     file.seek(start)
-    return Part(Extent(start, stop, total), file.read(stop - start))
+    return RemotePart(Extent(start, stop, total), file.read(stop - start))
 
 
 def metadata_of(members: dict[str, bytes], where: str) -> bytes:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.bridges import Family
+    from wheelfit.core.bridges import BridgeFamily
 
 ACCEPT = (
     "application/vnd.pypi.simple.v1+json, "
@@ -61,7 +61,7 @@ def time_of_upload(file: File) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class WheelOrigin:
     """Say what a wheel is built from, when nobody has published it."""
 
     name: str
@@ -109,7 +109,7 @@ class File:
     """URL of what was attested about the file, if there is something (PEP 740)."""
     forbidden: tuple[str, ...] = ()
     """Attributes that the entry of an index file has and may not have; they are ignored (F-72)."""
-    origin: Origin | None = None
+    origin: WheelOrigin | None = None
     """What the file is built from, here; None: it is as somebody has published it."""
     declared: bytes | None = None
     """What a bridge declares as its ``variant.json``, since the file has none; its name is then
@@ -181,7 +181,7 @@ class ProjectPage:
     """Name of the repository that answered, without credentials."""
     notes: tuple[str, ...] = ()
     """What was ignored on the page and why (F-136), one sentence each."""
-    bridge: Family | None = None
+    bridge: BridgeFamily | None = None
     """The family whose members are listed as its variants; None: it is what it is."""
     elsewhere: OtherPages = OtherPages()
     """What the index says of the same project on other ones; nothing here follows from it."""

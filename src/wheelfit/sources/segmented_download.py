@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from wheelfit.sources.client import Client
-    from wheelfit.sources.connection_limits import ConnectionLimits, Line
+    from wheelfit.sources.connection_limits import ConnectionLimits, ConnectionSlot
     from wheelfit.sources.download_budget import Budget
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
@@ -158,7 +158,7 @@ class Segments:
             self._take(answer, _Stretch(extent.start, extent.stop))
         self._end, self._speed = extent.start, 0.0
 
-    def start(self, line: Line) -> None:
+    def start(self, line: ConnectionSlot) -> None:
         """Fetch the rest, in threads of their own.
 
         :param line: what the first of them uses, and then gives back.
@@ -249,7 +249,7 @@ class Segments:
         """Whether all parts are certainly of the same state of the file."""
         return self.validator.startswith('"')
 
-    def _work(self, line: Line) -> None:
+    def _work(self, line: ConnectionSlot) -> None:
         """Fetch one stretch after the other, as one of several maybe."""
         with line:
             while (stretch := self._claim()) is not None:

@@ -27,7 +27,7 @@ _YES = frozenset({"1", "true", "t", "yes", "y", "on"})
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class UvSurroundings:
     """Say where uv looks for what it is told."""
 
     environ: Mapping[str, str]
@@ -56,7 +56,7 @@ class IndexesOfUv:
     """Flat lists of files, which uv reads itself, beside all others."""
 
 
-def read_uv_configuration(surroundings: Surroundings) -> IndexesOfUv:
+def read_uv_configuration(surroundings: UvSurroundings) -> IndexesOfUv:
     """Return which indexes uv asks.
 
     A file that cannot be read is none: uv itself says so.
@@ -153,7 +153,7 @@ def _named(text: str) -> dict[str, Any]:
 # --- files ------------------------------------------------------------------------
 
 
-def _tables(surroundings: Surroundings) -> Iterator[Mapping[str, Any]]:
+def _tables(surroundings: UvSurroundings) -> Iterator[Mapping[str, Any]]:
     """Yield what files say, those that count most first."""
     environ, options = surroundings.environ, surroundings.options
     named = next(iter(options.get("config-file", ())), environ.get("UV_CONFIG_FILE", ""))
@@ -170,7 +170,7 @@ def _tables(surroundings: Surroundings) -> Iterator[Mapping[str, Any]]:
             return
 
 
-def _of_project(surroundings: Surroundings) -> Iterator[Mapping[str, Any]]:
+def _of_project(surroundings: UvSurroundings) -> Iterator[Mapping[str, Any]]:
     """Yield what the nearest folder with settings says, and the workspace it may belong to."""
     named = next(
         iter(
@@ -191,7 +191,7 @@ def _of_project(surroundings: Surroundings) -> Iterator[Mapping[str, Any]]:
             return
 
 
-def _user_folder(surroundings: Surroundings) -> Path:
+def _user_folder(surroundings: UvSurroundings) -> Path:
     environ, home = surroundings.environ, surroundings.home
     if surroundings.platform == "win32":
         return Path(environ.get("APPDATA") or home / "AppData/Roaming")

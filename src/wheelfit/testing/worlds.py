@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.target import Target
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
-from wheelfit.resolution.request import Asked, Request
+from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
 from wheelfit.resolution.resolver import resolve
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit.testing.repositories import FakeRepository
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wheelfit.core.provider_lookup import Detector
-    from wheelfit.resolution.request import GivenWheel, Present
+    from wheelfit.resolution.request import GivenWheel, InstalledBuild
     from wheelfit.resolution.resolution import Resolution
 
 
@@ -58,9 +58,11 @@ def linux_target(python: str = "3.11.7", *, name: str = "this machine") -> Targe
     )
 
 
-def asked(*texts: str) -> tuple[Asked, ...]:
+def asked(*texts: str) -> tuple[RequestedRequirement, ...]:
     """Return requirements as a user writes them."""
-    return tuple(Asked(parse_requirement(text, allow_variant_markers=False)) for text in texts)
+    return tuple(
+        RequestedRequirement(parse_requirement(text, allow_variant_markers=False)) for text in texts
+    )
 
 
 @dataclass
@@ -100,7 +102,7 @@ class World:
         overrides: Sequence[str] = (),
         excluded: Sequence[str] = (),
         wheels: Sequence[GivenWheel] = (),
-        installed: Sequence[Present] = (),
+        installed: Sequence[InstalledBuild] = (),
         candidates: Candidates | None = None,
         upgrade: bool = False,
         prereleases: bool = False,
@@ -108,7 +110,7 @@ class World:
         threads: int = 0,
     ) -> Resolution:
         """Resolve requirements written as a user writes them."""
-        request = Request(
+        request = ResolutionRequest(
             requirements=asked(*requirements),
             wheels=tuple(wheels),
             constraints=asked(*constraints),

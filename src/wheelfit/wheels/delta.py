@@ -35,7 +35,7 @@ _ENTRY = struct.Struct("<4s4x4H3L3H8xL")
 _ENTRY_MARK = b"PK\x01\x02"
 
 
-class Entry(NamedTuple):
+class DirectoryEntry(NamedTuple):
     """The fields that identify a member; there are ten thousand of them, read unchecked."""
 
     name: bytes
@@ -64,7 +64,7 @@ class Entry(NamedTuple):
 class Directory:
     """The central directory at the end of a wheel."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[DirectoryEntry, ...]
     """All members in the order in which they lie there."""
     end: DirectoryEnd
     """Where the central directory lies."""
@@ -76,7 +76,7 @@ class Directory:
     """The last bytes of the wheel, the directory and maybe more."""
 
 
-class Piece(NamedTuple):
+class RebuildPiece(NamedTuple):
     """The origin of a part of a wheel."""
 
     start: int
@@ -94,7 +94,7 @@ class Piece(NamedTuple):
         return self.origin is None and self.data is None
 
 
-class Origin(NamedTuple):
+class MemberOrigin(NamedTuple):
     """The member of the other wheel that has the same data."""
 
     name: str
@@ -104,16 +104,16 @@ class Origin(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RebuildPlan:
     """The plan by which a wheel is put together."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[RebuildPiece, ...]
     """All of it, in order and without gaps."""
-    origins: Mapping[str, Origin]
+    origins: Mapping[str, MemberOrigin]
     """Where the data of members lies in the other wheel, if it does."""
 
     @property
-    def missing(self) -> tuple[Piece, ...]:
+    def missing(self) -> tuple[RebuildPiece, ...]:
         """What must be fetched."""
         return tuple(piece for piece in self.pieces if piece.is_missing)
 
@@ -150,7 +150,7 @@ def make_directory(tail: bytes, size: int, *, where: str) -> Directory:
     return Directory(entries, end, size, start, tail)
 
 
-def _parsed(data: bytes, end: DirectoryEnd, where: str) -> tuple[Entry, ...]:
+def _parsed(data: bytes, end: DirectoryEnd, where: str) -> tuple[DirectoryEntry, ...]:
     found = []
     position = 0
     try:
@@ -174,7 +174,7 @@ def _parsed(data: bytes, end: DirectoryEnd, where: str) -> tuple[Entry, ...]:
     if starts[:1] != [0] or any(start >= stop for start, stop in zip(starts, stops, strict=True)):
         raise InvalidWheel("its members do not lie one behind the other", where=where)
     return tuple(
-        Entry(name, head, content, start, stop)
+        DirectoryEntry(name, head, content, start, stop)
         for (start, name, head, content), stop in zip(found, stops, strict=True)
     )
 
@@ -200,7 +200,7 @@ def shared_bytes(wanted: Directory, other: Directory) -> int:
     return sum(entry.packed_size for entry in wanted.entries if entry.content in there)
 
 
-def make_plan(wanted: Directory, other: Directory, source: ByteSource, *, near: int) -> Plan:
+def make_plan(wanted: Directory, other: Directory, source: ByteSource, *, near: int) -> RebuildPlan:
     """Plan how to put a wheel together.
 
     :param source: the bytes of the other one.
@@ -210,51 +210,53 @@ def make_plan(wanted: Directory, other: Directory, source: ByteSource, *, near: 
     """
     by_name = {entry.name: entry for entry in other.entries}
     by_content = {entry.content: entry for entry in other.entries}
-    pieces: list[Piece] = []
+    pieces: list[RebuildPiece] = []
     origins = {}
     for entry in wanted.entries:
         twin = by_name.get(entry.name)
         if twin is None or twin.content != entry.content:
             twin = by_content.get(entry.content) if entry.packed_size else None
         if twin is None:
-            pieces.append(Piece(entry.start, entry.stop))
+            pieces.append(RebuildPiece(entry.start, entry.stop))
             continue
         is_whole = (twin.name, twin.head, twin.size) == (entry.name, entry.head, entry.size)
-        origins[_text(entry.name)] = Origin(_text(twin.name), is_whole)
+        origins[_text(entry.name)] = MemberOrigin(_text(twin.name), is_whole)
         if is_whole:
-            pieces.append(Piece(entry.start, entry.stop, twin.start))
+            pieces.append(RebuildPiece(entry.start, entry.stop, twin.start))
         else:
             pieces += _from_twin(entry, twin, source)
-    pieces.append(Piece(wanted.end.offset, wanted.size))
+    pieces.append(RebuildPiece(wanted.end.offset, wanted.size))
     pieces = [_at_hand(piece, wanted) if piece.is_missing else piece for piece in pieces]
-    return Plan(tuple(_joined(_coalesced(pieces, near))), origins)
+    return RebuildPlan(tuple(_joined(_coalesced(pieces, near))), origins)
 
 
 def _text(name: bytes) -> str:
     return name.decode(errors="replace")  # which is the name of no file then
 
 
-def _from_twin(entry: Entry, twin: Entry, source: ByteSource) -> list[Piece]:
+def _from_twin(
+    entry: DirectoryEntry, twin: DirectoryEntry, source: ByteSource
+) -> list[RebuildPiece]:
     """Take the data of a member, and what follows it, from one with another header."""
     length = LOCAL_HEADER_SIZE + len(twin.name) + _LONGEST_EXTRA
     header = source.read_at(twin.start, min(length, twin.size))
     if len(header) < LOCAL_HEADER_SIZE or local_header_size(header) > len(header):
-        return [Piece(entry.start, entry.stop)]
+        return [RebuildPiece(entry.start, entry.stop)]
     header = header[: local_header_size(header)]
     # Names are known; whatever else the lengths differ by is not.
     size = len(header) + len(entry.name) - len(twin.name)
     if entry.size - size != twin.size - len(header):
-        return [Piece(entry.start, entry.stop)]
-    data = Piece(entry.start + size, entry.stop, twin.start + len(header))
+        return [RebuildPiece(entry.start, entry.stop)]
+    data = RebuildPiece(entry.start + size, entry.stop, twin.start + len(header))
     made = _made_header(header, entry, twin)
     if made is not None:
-        return [Piece(entry.start, data.start, data=made), data]
+        return [RebuildPiece(entry.start, data.start, data=made), data]
     if entry.packed_size < _WORTH_A_HEADER:
-        return [Piece(entry.start, entry.stop)]
-    return [Piece(entry.start, data.start), data]
+        return [RebuildPiece(entry.start, entry.stop)]
+    return [RebuildPiece(entry.start, data.start), data]
 
 
-def _made_header(header: bytes, entry: Entry, twin: Entry) -> bytes | None:
+def _made_header(header: bytes, entry: DirectoryEntry, twin: DirectoryEntry) -> bytes | None:
     """Change the header of another member into what the one of this member probably is."""
     extra = header[LOCAL_HEADER_SIZE + len(twin.name) :]
     flags, *moment = entry.head
@@ -269,39 +271,39 @@ def _made_header(header: bytes, entry: Entry, twin: Entry) -> bytes | None:
     return bytes(fields) + entry.name + extra
 
 
-def _at_hand(piece: Piece, wanted: Directory) -> Piece:
+def _at_hand(piece: RebuildPiece, wanted: Directory) -> RebuildPiece:
     """Take a part from the bytes at hand if it lies there."""
     if piece.start < wanted.tail_start:
         return piece
     first, last = piece.start - wanted.tail_start, piece.stop - wanted.tail_start
-    return Piece(piece.start, piece.stop, data=wanted.tail[first:last])
+    return RebuildPiece(piece.start, piece.stop, data=wanted.tail[first:last])
 
 
-def _coalesced(pieces: Sequence[Piece], near: int) -> list[Piece]:
+def _coalesced(pieces: Sequence[RebuildPiece], near: int) -> list[RebuildPiece]:
     """Let missing parts with little between them be one."""
-    result: list[Piece] = []
+    result: list[RebuildPiece] = []
     last = None  # the place of the last missing one in the result
     for piece in pieces:
         if not piece.is_missing:
             result.append(piece)
             continue
         if last is not None and piece.start - result[last].stop <= near:
-            result[last:] = [Piece(result[last].start, piece.stop)]
+            result[last:] = [RebuildPiece(result[last].start, piece.stop)]
         else:
             last = len(result)
             result.append(piece)
     return result
 
 
-def _joined(pieces: Iterable[Piece]) -> list[Piece]:
+def _joined(pieces: Iterable[RebuildPiece]) -> list[RebuildPiece]:
     """Let neighbours that lie side by side in the other wheel be one, and known bytes too."""
-    result: list[Piece] = []
-    known: list[Piece] = []
+    result: list[RebuildPiece] = []
+    known: list[RebuildPiece] = []
 
     def settle() -> None:
         if known:
             data = b"".join(piece.data or b"" for piece in known)
-            result.append(Piece(known[0].start, known[-1].stop, data=data))
+            result.append(RebuildPiece(known[0].start, known[-1].stop, data=data))
             known.clear()
 
     for piece in pieces:
@@ -315,7 +317,7 @@ def _joined(pieces: Iterable[Piece]) -> list[Piece]:
             and last.origin is not None
             and piece.origin == last.origin + last.stop - last.start
         ):
-            result[-1] = Piece(last.start, piece.stop, last.origin)
+            result[-1] = RebuildPiece(last.start, piece.stop, last.origin)
         else:
             result.append(piece)
     settle()
@@ -329,7 +331,7 @@ class Rebuilt:
     :param fetched: has what was missing, at its place in the wheel.
     """
 
-    def __init__(self, plan: Plan, other: ByteSource, fetched: ByteSource) -> None:
+    def __init__(self, plan: RebuildPlan, other: ByteSource, fetched: ByteSource) -> None:
         self._pieces = plan.pieces
         self._starts = [piece.start for piece in plan.pieces]
         self._other = other
@@ -352,7 +354,7 @@ class Rebuilt:
             start, place = until, place + 1
         return found[0] if len(found) == 1 else b"".join(found)
 
-    def _read(self, piece: Piece, start: int, stop: int) -> bytes:
+    def _read(self, piece: RebuildPiece, start: int, stop: int) -> bytes:
         if piece.data is not None:
             return piece.data[start - piece.start : stop - piece.start]
         if piece.origin is not None:

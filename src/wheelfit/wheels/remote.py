@@ -109,7 +109,7 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RemotePart:
     """A part of a file."""
 
     extent: Extent
@@ -164,7 +164,7 @@ def announced_extent(
 
 
 def read_members(
-    fetch: Callable[[Range], Part],
+    fetch: Callable[[Range], RemotePart],
     names: Iterable[str],
     *,
     filename: WheelFilename,
@@ -185,7 +185,7 @@ def read_members(
     return _converse(dist_info_reader(names, filename=filename, where=where), fetch)
 
 
-def read_sizes(fetch: Callable[[Range], Part], *, where: str) -> tuple[int, int]:
+def read_sizes(fetch: Callable[[Range], RemotePart], *, where: str) -> tuple[int, int]:
     """Return how large a remote wheel is, and how large the files in it are together.
 
     At most two requests: all of it stands in the central directory.
@@ -199,7 +199,7 @@ def read_sizes(fetch: Callable[[Range], Part], *, where: str) -> tuple[int, int]
     return _converse(_size_reader(where), fetch)
 
 
-def _converse(reader: Generator[Range, Part, _T], fetch: Callable[[Range], Part]) -> _T:
+def _converse(reader: Generator[Range, RemotePart, _T], fetch: Callable[[Range], RemotePart]) -> _T:
     """Fetch what a reader asks for, and return what it found."""
     try:
         asked = next(reader)
@@ -210,7 +210,7 @@ def _converse(reader: Generator[Range, Part, _T], fetch: Callable[[Range], Part]
         return found
 
 
-def _size_reader(where: str) -> Generator[Range, Part, tuple[int, int]]:
+def _size_reader(where: str) -> Generator[Range, RemotePart, tuple[int, int]]:
     held = _HeldParts(where)
     held.add((yield Suffix(FIRST_REQUEST)))
     end = find_end(held.tail, held.total, where=where)
@@ -222,7 +222,7 @@ def _size_reader(where: str) -> Generator[Range, Part, tuple[int, int]]:
 
 def dist_info_reader(
     names: Iterable[str], *, filename: WheelFilename, where: str
-) -> Generator[Range, Part, dict[str, bytes]]:
+) -> Generator[Range, RemotePart, dict[str, bytes]]:
     """Yield the ranges needed, be sent each part, and return the files.
 
     :param names: inside dist-info, as ``METADATA``.
@@ -309,10 +309,10 @@ class _HeldParts:
 
     def __init__(self, where: str) -> None:
         self._where = where
-        self._parts: list[Part] = []
+        self._parts: list[RemotePart] = []
         self.total = 0
 
-    def add(self, part: Part) -> None:
+    def add(self, part: RemotePart) -> None:
         """Take a part; every one must be of the same state of the file."""
         extent = part.extent
         if len(part.data) != extent.stop - extent.start:
@@ -358,7 +358,7 @@ class _HeldParts:
             position = max(reach)
         return True
 
-    def fetch(self, spans: Iterable[Span]) -> Generator[Range, Part, None]:
+    def fetch(self, spans: Iterable[Span]) -> Generator[Range, RemotePart, None]:
         """Ask for what is missing of some spans; near ones in one request."""
         near = _NEAR if len(self._parts) < 2 else _LESS_NEAR
         missing: list[Span] = []

@@ -118,7 +118,7 @@ class FileTable(Mapping[str, UnpackedFile]):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FolderState:
     """The present state of the files of an unpacked wheel."""
 
     changed: str | None
@@ -208,7 +208,7 @@ class UnpackedWheel:
         """Return the name of a file that is not as it was written; None if all are."""
         return self.look().changed
 
-    def look(self) -> Seen:
+    def look(self) -> FolderState:
         """Look at every file.
 
         Size, time, kind and owner are compared, which shows every edit of a linked file but one
@@ -216,7 +216,7 @@ class UnpackedWheel:
         """
         folder = self._strange_folder()
         if folder is not None:
-            return Seen(folder)
+            return FolderState(folder)
         tree = str(self.folder / TREE) + os.sep
         files = self.files
         numbers: list[int] = []
@@ -226,12 +226,12 @@ class UnpackedWheel:
             try:
                 found = look(tree + name)
             except OSError:
-                return Seen(name)
+                return FolderState(name)
             is_same = found.st_mtime_ns == time and found.st_size == size
             if not is_same or not stat.S_ISREG(found.st_mode) or found.st_uid not in own:
-                return Seen(name)
+                return FolderState(name)
             note(found.st_ino)
-        return Seen(None, numbers)
+        return FolderState(None, numbers)
 
     def _strange_folder(self) -> str | None:
         """Return a folder that is a link, or not this user's; files are found through it.

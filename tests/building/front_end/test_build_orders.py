@@ -12,21 +12,21 @@ from wheelfit.building.front_end.build_orders import (
     orders_for,
 )
 from wheelfit.building.front_end.recipes import Recipe, Recipes
-from wheelfit.building.front_end.variants import PLAIN, Choice
+from wheelfit.building.front_end.variants import PLAIN, WheelToBuild
 from wheelfit.core.labels import NULL, Label
 from wheelfit.core.properties import PropertySet, parse_property
 
-V3 = Choice(Label("v3"), PropertySet([parse_property("x86_64 :: level :: v3")]))
-V3_GNU = Choice(
+V3 = WheelToBuild(Label("v3"), PropertySet([parse_property("x86_64 :: level :: v3")]))
+V3_GNU = WheelToBuild(
     Label("v3_gnu"),
     PropertySet(map(parse_property, ("x86_64 :: level :: v3", "openmp :: provider :: gnu"))),
 )
-NOTHING = Choice(NULL)
+NOTHING = WheelToBuild(NULL)
 ALL = (PLAIN, NOTHING, V3, V3_GNU)
 ORDER = BuildOrder(Path("project"), (), Recipe())
 
 
-def sets(recipes: Recipes, more: Recipe = Recipe()) -> list[tuple[Choice, ...]]:
+def sets(recipes: Recipes, more: Recipe = Recipe()) -> list[tuple[WheelToBuild, ...]]:
     """Return which wheels are built together."""
     return [order.choices for order in orders_for(ORDER, ALL, recipes, more)]
 
@@ -48,7 +48,7 @@ def test_flags_tell_apart() -> None:
 
 def test_other_libraries_tell_apart() -> None:
     """A variant that is linked with another library is a build of its own."""
-    mkl = Choice(Label("mkl"), PropertySet([parse_property("blas :: library :: mkl")]))
+    mkl = WheelToBuild(Label("mkl"), PropertySet([parse_property("blas :: library :: mkl")]))
     orders = orders_for(ORDER, (PLAIN, mkl), Recipes(), Recipe(flags=True))
     assert [order.choices for order in orders] == [(PLAIN,), (mkl,)]
     assert compiles_alike(*orders)  # so the code for processors need not be compared

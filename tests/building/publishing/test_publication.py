@@ -13,7 +13,7 @@ from server.legacy import LegacyIndex
 from server.uploading import DOCUMENT
 
 from wheelfit.building.publishing.publication import publish_as_one, publish_in_order
-from wheelfit.building.publishing.release_files import Outgoing, collect
+from wheelfit.building.publishing.release_files import OutgoingFile, collect
 from wheelfit.building.publishing.twine_sender import TwineSender
 from wheelfit.errors import UploadRefused
 from wheelfit.server.folder import FolderIndex
@@ -27,7 +27,7 @@ FAST = canonicalize_name("fast")
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> tuple[Outgoing, ...]:
+def files(tmp_path: Path) -> tuple[OutgoingFile, ...]:
     """Give a release with two variants."""
     for label in (None, "mkl", "open"):
         build_wheel(tmp_path / "dist", "fast", "1.0", label=label,
@@ -79,7 +79,7 @@ class Waiting:
         """Return what sends to a stage."""
         return Sending(self, stage)
 
-    def run(self, files: tuple[Outgoing, ...]) -> Any:
+    def run(self, files: tuple[OutgoingFile, ...]) -> Any:
         """Publish files."""
         return publish_as_one(files, self, self.sender, lambda: self.published, NO_PROGRESS)
 
@@ -91,7 +91,7 @@ class Sending:
         self._index = index
         self._stage = stage
 
-    def send(self, file: Outgoing, sent: Callable[[int], None]) -> None:
+    def send(self, file: OutgoingFile, sent: Callable[[int], None]) -> None:
         """Send a file."""
         name = file.filename
         self._index.before(name)
@@ -119,7 +119,7 @@ class Sending:
 # --- as one act -----------------------------------------------------------------------------------
 
 
-def test_all_are_shown_at_once(files: tuple[Outgoing, ...]) -> None:
+def test_all_are_shown_at_once(files: tuple[OutgoingFile, ...]) -> None:
     """B-52: nothing is published before everything was taken; the second time nothing is sent."""
     index = Waiting()
     index.before = lambda _: None if not index.published else pytest.fail("too early")
@@ -137,7 +137,7 @@ def test_all_are_shown_at_once(files: tuple[Outgoing, ...]) -> None:
     "error", [Unreachable("gone"), UnexpectedStatus("broken", status=500)], ids=str
 )
 def test_an_interruption_leaves_a_stage_to_go_on_with(
-    files: tuple[Outgoing, ...], error: Exception
+    files: tuple[OutgoingFile, ...], error: Exception
 ) -> None:
     """What was sent waits unseen, the error says what to do, and the same set goes on there."""
     index = Waiting()
@@ -161,7 +161,7 @@ def test_an_interruption_leaves_a_stage_to_go_on_with(
                                       "where": ""}]),
     ],
 )  # fmt: skip
-def test_a_refusal_leaves_nothing(files: tuple[Outgoing, ...], error: Exception) -> None:
+def test_a_refusal_leaves_nothing(files: tuple[OutgoingFile, ...], error: Exception) -> None:
     """After a refusal the stage is gone, since the files will be others."""
     index = Waiting()
     index.fails[files[2].filename] = error
@@ -171,7 +171,7 @@ def test_a_refusal_leaves_nothing(files: tuple[Outgoing, ...], error: Exception)
     assert index.published == {}
 
 
-def test_who_may_not_leaves_nothing_behind_either(files: tuple[Outgoing, ...]) -> None:
+def test_who_may_not_leaves_nothing_behind_either(files: tuple[OutgoingFile, ...]) -> None:
     """A token that is for another project ends it, and nothing is published."""
     index = Waiting()
     index.fails[files[0].filename] = PolicyRefusal("not yours")
@@ -181,7 +181,7 @@ def test_who_may_not_leaves_nothing_behind_either(files: tuple[Outgoing, ...]) -
     assert index.waiting == {}
 
 
-def test_stages_of_others_are_left_alone(files: tuple[Outgoing, ...]) -> None:
+def test_stages_of_others_are_left_alone(files: tuple[OutgoingFile, ...]) -> None:
     """A stage with other files, or other content, is not published along with ours."""
     index = Waiting()
     index.waiting["theirs"] = {"other-1.0-py3-none-any.whl": "0"}
@@ -191,7 +191,7 @@ def test_stages_of_others_are_left_alone(files: tuple[Outgoing, ...]) -> None:
     assert set(index.waiting) == {"theirs", "mixed"}
 
 
-def test_an_earlier_attempt_with_other_content_is_named(files: tuple[Outgoing, ...]) -> None:
+def test_an_earlier_attempt_with_other_content_is_named(files: tuple[OutgoingFile, ...]) -> None:
     """A stage that holds names of ours is not ours to drop; the error says which one it is."""
     index = Waiting()
     index.waiting["earlier"] = {files[0].filename: "0" * 64}
@@ -202,7 +202,7 @@ def test_an_earlier_attempt_with_other_content_is_named(files: tuple[Outgoing, .
     assert index.published == {}
 
 
-def test_two_who_publish_the_same_both_succeed(files: tuple[Outgoing, ...]) -> None:
+def test_two_who_publish_the_same_both_succeed(files: tuple[OutgoingFile, ...]) -> None:
     """Whoever finds the names in another stage joins that, or finds all of it published."""
     index = Waiting()
     acts: list[Any] = []
@@ -221,7 +221,7 @@ def test_two_who_publish_the_same_both_succeed(files: tuple[Outgoing, ...]) -> N
 
 
 def test_two_who_publish_different_things_are_told_apart(
-    files: tuple[Outgoing, ...], tmp_path: Path
+    files: tuple[OutgoingFile, ...], tmp_path: Path
 ) -> None:
     """One wins; the other is told that the name has other content, and leaves nothing behind."""
     build_wheel(tmp_path / "other", "fast", "1.0", requires=["something"])
@@ -251,7 +251,7 @@ def legacy(tmp_path: Path) -> Iterator[LegacyIndex]:
         yield running
 
 
-def in_order(legacy: LegacyIndex, files: tuple[Outgoing, ...]) -> Any:
+def in_order(legacy: LegacyIndex, files: tuple[OutgoingFile, ...]) -> Any:
     """Publish files, and an index file."""
     page = FolderIndex(legacy.folder).project(FAST)
     listed = {file.filename: file for file in page.files} if page else {}
@@ -259,7 +259,7 @@ def in_order(legacy: LegacyIndex, files: tuple[Outgoing, ...]) -> Any:
     return publish_in_order(files, {files[0].release: b"{}"}, sender, listed, NO_PROGRESS)
 
 
-def test_the_index_file_goes_last(legacy: LegacyIndex, files: tuple[Outgoing, ...]) -> None:
+def test_the_index_file_goes_last(legacy: LegacyIndex, files: tuple[OutgoingFile, ...]) -> None:
     """B-52: wheels for everybody, variants, and then the file that makes installers see those."""
     act = in_order(legacy, files)
     assert legacy.uploads == [*(one.filename for one in files), "fast-1.0-variants.json"]
@@ -267,7 +267,7 @@ def test_the_index_file_goes_last(legacy: LegacyIndex, files: tuple[Outgoing, ..
     assert (legacy.folder / "fast-1.0-variants.json").read_bytes() == b"{}"
 
 
-def test_it_goes_on_where_it_stopped(legacy: LegacyIndex, files: tuple[Outgoing, ...]) -> None:
+def test_it_goes_on_where_it_stopped(legacy: LegacyIndex, files: tuple[OutgoingFile, ...]) -> None:
     """The error says how far it got; the second time only the rest is sent."""
     legacy.answers[files[1].filename] = [Answer.text(500, "no")] * 4
     with pytest.raises(UnexpectedStatus) as caught:
@@ -279,7 +279,9 @@ def test_it_goes_on_where_it_stopped(legacy: LegacyIndex, files: tuple[Outgoing,
     assert act.there == (files[0].filename,)
 
 
-def test_other_content_stops_everything(legacy: LegacyIndex, files: tuple[Outgoing, ...]) -> None:
+def test_other_content_stops_everything(
+    legacy: LegacyIndex, files: tuple[OutgoingFile, ...]
+) -> None:
     """F-131: a name that is taken by other content is found before anything is sent."""
     build_wheel(legacy.folder, "fast", "1.0", requires=["something"])
     with pytest.raises(UploadRefused, match="other content"):
@@ -288,7 +290,7 @@ def test_other_content_stops_everything(legacy: LegacyIndex, files: tuple[Outgoi
 
 
 def test_an_index_may_not_take_index_files(
-    legacy: LegacyIndex, files: tuple[Outgoing, ...]
+    legacy: LegacyIndex, files: tuple[OutgoingFile, ...]
 ) -> None:
     """The wheels are published all the same, and the refusal is told."""
     legacy.answers["fast-1.0-variants.json"] = [Answer.text(400, "what is that?")]

@@ -12,15 +12,15 @@ from server.uploading import DOCUMENT
 
 from wheelfit.building.matrix import Job, read_matrix
 from wheelfit.building.publishing.completeness import (
-    Project,
+    ReleaseStatements,
     closed_findings,
     compare,
     completeness_findings,
     does,
 )
-from wheelfit.building.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY, Limits, forecast
+from wheelfit.building.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY, UploadLimits, forecast
 from wheelfit.building.publishing.release_files import (
-    Kind,
+    FileKind,
     collect,
     index_files_of,
     new_index_files,
@@ -75,11 +75,11 @@ def test_wheels_for_everybody_go_first(tmp_path: Path) -> None:
         (tmp_path / name).write_text("x")
     found = collect([tmp_path])
     assert [(str(one.release[1]), one.kind, one.label) for one in found.files] == [
-        ("0.9", Kind.PLAIN, None),
-        ("1.0", Kind.SOURCE, None),
-        ("1.0", Kind.PLAIN, None),
-        ("1.0", Kind.VARIANT, "mkl"),
-        ("1.0", Kind.VARIANT, "open"),
+        ("0.9", FileKind.PLAIN, None),
+        ("1.0", FileKind.SOURCE, None),
+        ("1.0", FileKind.PLAIN, None),
+        ("1.0", FileKind.VARIANT, "mkl"),
+        ("1.0", FileKind.VARIANT, "open"),
     ]
     wheel = found.files[0]
     assert wheel.sha256 == hashlib.sha256(wheel.path.read_bytes()).hexdigest()
@@ -145,7 +145,9 @@ def test_a_release_is_complete_with_what_is_there(tmp_path: Path) -> None:
 
     def codes(files: list[Path], there: list[File], *labels: str) -> list[tuple[str, str]]:
         known = {FAST: tuple(there)}
-        found = completeness_findings(collect(files), known, Project(FAST, table(*labels)))
+        found = completeness_findings(
+            collect(files), known, ReleaseStatements(FAST, table(*labels))
+        )
         return [(one.code, one.severity.value) for one in found]
 
     assert codes([mkl], []) == [("no-plain-wheel", "error")]
@@ -155,7 +157,7 @@ def test_a_release_is_complete_with_what_is_there(tmp_path: Path) -> None:
     assert codes([mkl, plain], [listed(extra)], "mkl", "open") == []
     assert codes([mkl, plain, extra], [], "mkl") == [("unlisted-variant", "warning")]
     assert codes([plain], [], "mkl") == []  # a release without variants
-    strange = Project(canonicalize_name("other"), table("open"))
+    strange = ReleaseStatements(canonicalize_name("other"), table("open"))
     other = completeness_findings(collect([mkl, plain]), {}, strange)
     assert not list(other)
 
@@ -187,7 +189,7 @@ def test_a_release_has_all_wheels_of_its_matrix(tmp_path: Path) -> None:
         tmp_path / "late", "fast", "1.0", label="mkl", document=DOCUMENT,
         tag="cp313-cp313-manylinux_2_28_x86_64",
     )  # fmt: skip
-    project = Project(FAST, None, matrix.jobs)
+    project = ReleaseStatements(FAST, None, matrix.jobs)
     (one,) = completeness_findings(collect(build), {}, project)
     assert (one.code, one.message) == (
         "missing-wheel",
@@ -252,15 +254,15 @@ def test_sizes_are_forecast(tmp_path: Path) -> None:
     size = sum(path.stat().st_size for path in paths)
     there = {FAST: (File("fast-0.9-py3-none-any.whl", "https://x.example/", size=1000),)}
 
-    ((one,), findings) = forecast(new, there, Limits(project=1000 + 5 * size))
+    ((one,), findings) = forecast(new, there, UploadLimits(project=1000 + 5 * size))
     assert (one.there, one.new, one.after, one.further) == (1000, size, 1000 + size, 4)
     assert "room for 4 more" in str(one)
     assert not findings
-    (_, findings) = forecast(new, there, Limits(project=1000 + 2 * size))
+    (_, findings) = forecast(new, there, UploadLimits(project=1000 + 2 * size))
     assert [(one.code, one.severity.value) for one in findings] == [
         ("project-too-large", "warning")
     ]
-    (_, findings) = forecast(new, there, Limits(file=1, project=1000))
+    (_, findings) = forecast(new, there, UploadLimits(file=1, project=1000))
     assert sorted((one.code, one.severity.value) for one in findings) == [
         ("file-too-large", "error"),
         ("file-too-large", "error"),
@@ -269,11 +271,11 @@ def test_sizes_are_forecast(tmp_path: Path) -> None:
     said = " ".join(one.message for one in findings)
     assert "most of it is fast" in said  # what could become a distribution of its own
     assert "the largest releases there are 0.9 (1.0 kB)" in said
-    (_, findings) = forecast((), there, Limits(file=1, project=1))
+    (_, findings) = forecast((), there, UploadLimits(file=1, project=1))
     assert not findings  # nothing comes in addition
     ((one,), _) = forecast(new, there, NO_LIMITS)
     assert one.left is one.further is None
-    assert Limits(100_000_000, 10_000_000_000) == PUBLIC_REGISTRY
+    assert UploadLimits(100_000_000, 10_000_000_000) == PUBLIC_REGISTRY
 
 
 # --- index files ------------------------------------------------------------

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from wheelfit.checking.checks import CHECKS
 from wheelfit.checking.documents.line_numbers import line_numbers, with_lines
-from wheelfit.checking.findings import Place
+from wheelfit.checking.findings import CheckedFile
 from wheelfit.core.strict_json import path_of
 
 TEXT = b"""{
@@ -61,7 +61,7 @@ def test_no_more_than_is_asked() -> None:
 
 def test_what_is_missing() -> None:
     """Something that should be there and is not stands where its parent stands."""
-    place = Place("x.json")
+    place = CheckedFile("x.json")
     check = CHECKS["wrong-keys"]
     found = [place.found(check, "", path=path) for path in ("a.z", 'a.b[1].q["r s"]', "z", "")]
     assert [one.line for one in with_lines(found, TEXT)] == [2, 3, 1, 1]
@@ -69,7 +69,7 @@ def test_what_is_missing() -> None:
 
 def test_without_places() -> None:
     """Findings about the whole document are left as they are."""
-    found = [Place("x.json").found(CHECKS["wrong-keys"], "")]
+    found = [CheckedFile("x.json").found(CHECKS["wrong-keys"], "")]
     assert with_lines(found, TEXT) == found
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from wheelfit.checking.documents.document import VOCABULARIES
-from wheelfit_runtime.platforms.hardware_family import Family
+from wheelfit_runtime.platforms.hardware_family import HardwareFamily
 from wheelfit_runtime.platforms.providers import every, namespaces
 
 
 @pytest.mark.parametrize("family", every(), ids=namespaces())
-def test_every_value_a_provider_offers_is_known(family: Family) -> None:
+def test_every_value_a_provider_offers_is_known(family: HardwareFamily) -> None:
     """P-28, P-30: features, values, and whether a wheel may list several."""
     features = VOCABULARIES[family.namespace].features
     for config in family.provider.get_all_configs():
@@ -20,7 +20,7 @@ def test_every_value_a_provider_offers_is_known(family: Family) -> None:
 
 
 @pytest.mark.parametrize("family", every(), ids=namespaces())
-def test_what_is_known_can_be_a_value(family: Family) -> None:
+def test_what_is_known_can_be_a_value(family: HardwareFamily) -> None:
     """P-28, P-73: the provider accepts whatever the linter knows, wheelfit's own included."""
     accepts = family.provider.accepts
     for name, offered in VOCABULARIES[family.namespace].features.items():

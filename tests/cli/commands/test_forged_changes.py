@@ -13,7 +13,7 @@ import pytest
 from cli.running import Runner, tree
 
 from wheelfit.installation.environment import open_environment
-from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, Places
+from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, EnvironmentFolders
 from wheelfit.installation.transaction import Transaction
 from wheelfit.testing.file_systems import Killed, Killing
 from wheelfit.testing.wheels import build_wheel
@@ -232,7 +232,7 @@ def interrupted(place: Path) -> None:
     with (
         pytest.raises(Killed),
         Transaction(
-            Places.of(environment.schemes, environment.seal), file_system=Killing(8)
+            EnvironmentFolders.of(environment.schemes, environment.seal), file_system=Killing(8)
         ) as transaction,
     ):
         transaction.switch(gone, changes=["remove demo 1.0"])

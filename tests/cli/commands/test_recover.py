@@ -14,7 +14,7 @@ import pytest
 from cli.running import Runner, tree
 
 from wheelfit.installation.environment import open_environment
-from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, Places
+from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, EnvironmentFolders
 from wheelfit.installation.locking import locked
 from wheelfit.installation.transaction import Transaction
 from wheelfit.testing.file_systems import Killed, Killing
@@ -40,7 +40,7 @@ def target(run: Runner, tmp_path: Path, wheel: Path) -> Path:
 def interrupt(target: Path, after: int) -> None:
     """Kill a change that takes the package away, after some changes of the disk."""
     environment = open_environment(None, environ=os.environ, target=target)
-    places = Places.of(environment.schemes, environment.seal)
+    places = EnvironmentFolders.of(environment.schemes, environment.seal)
     gone = {
         str(target / name): {path.name: "demo" for path in (target / name).iterdir()}
         for name in ("demo", "demo-1.0.dist-info")

@@ -18,7 +18,7 @@ from wheelfit_runtime.platforms.probes.mapped_libraries import (
     read,
     soname,
 )
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 MAPS = """\
 00400000-00401000 r-xp 00000000 08:01 17 /usr/bin/program with blanks
@@ -47,7 +47,7 @@ def test_what_is_code() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the file")
 def test_this_process() -> None:
     """The running interpreter is among the files of this process."""
-    here = Surroundings()
+    here = SystemView()
     found = read(here, None)
     assert found.pid == os.getpid()
     assert found.problem == ""
@@ -66,7 +66,7 @@ def test_this_process() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the file")
 def test_replaced_on_disk(tmp_path: Path) -> None:
     """A file that was replaced since it was mapped has neither a SONAME nor a fingerprint."""
-    here = Surroundings()
+    here = SystemView()
     library = tmp_path / "libcrypto.so.3"
     shutil.copyfile(os.path.realpath(sys.executable), library)
     with library.open("rb") as stream:
@@ -87,7 +87,7 @@ def test_another_root(tmp_path: Path) -> None:
     (folder / "maps").write_text(MAPS)
     (folder / "comm").write_text("trainer\n")
     (folder / "environ").write_bytes(b"CUDA_VISIBLE_DEVICES=0\0HOME=/x\0broken\0")
-    machine = Surroundings(str(tmp_path), {}, system="Linux")
+    machine = SystemView(str(tmp_path), {}, system="Linux")
     found = read(machine, 42)
     assert (found.program, len(found.files)) == ("trainer", 4)
     assert dict(found.environ) == {"CUDA_VISIBLE_DEVICES": "0", "HOME": "/x"}
@@ -120,6 +120,6 @@ def test_no_answer(system: str, files: list[str], problem: str, tmp_path: Path) 
     for name in files:
         (tmp_path / "proc/42").mkdir(parents=True, exist_ok=True)
         (tmp_path / "proc/42" / name).touch()
-    found = read(Surroundings(str(tmp_path), {}, system=system), 42)
+    found = read(SystemView(str(tmp_path), {}, system=system), 42)
     assert found.files == ()
     assert found.problem.startswith(problem)

@@ -12,7 +12,7 @@ from wheelfit_runtime.platforms.providers.aarch64 import macos as arm_macos
 from wheelfit_runtime.platforms.providers.aarch64.tables import APPENDED, FEATURES
 from wheelfit_runtime.platforms.providers.x86_64 import macos as x86_macos
 from wheelfit_runtime.platforms.providers.x86_64.tables import LEVELS
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 INTEL = {
     "machdep.cpu.features": b"FPU SSE3 SSSE3 SSE4.1 SSE4.2 CX16 POPCNT FMA AVX1.0 MOVBE F16C\0",
@@ -84,9 +84,9 @@ def test_silence_is_not_knowing() -> None:
 
 def test_only_macos_is_asked(tmp_path: Path) -> None:
     """P-70: recorded answers count; a captured machine without any has none."""
-    recorded = Surroundings(root=str(tmp_path), recorded_sysctl=INTEL)
+    recorded = SystemView(root=str(tmp_path), recorded_sysctl=INTEL)
     wanted = ("machdep.cpu.features", "hw.optional.none")
     assert list(sysctl.read(recorded, wanted)) == ["machdep.cpu.features"]
-    assert sysctl.read(Surroundings(root=str(tmp_path)), wanted) == {}
+    assert sysctl.read(SystemView(root=str(tmp_path)), wanted) == {}
     if sys.platform != "darwin":
-        assert sysctl.read(Surroundings(), wanted) == {}
+        assert sysctl.read(SystemView(), wanted) == {}

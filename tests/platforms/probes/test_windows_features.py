@@ -10,7 +10,7 @@ import pytest
 from wheelfit_runtime.platforms.probes import windows_features
 from wheelfit_runtime.platforms.providers.aarch64 import tables as aarch64
 from wheelfit_runtime.platforms.providers.x86_64 import tables as x86_64
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,8 @@ def test_no_level_can_be_told() -> None:
 
 def test_only_windows_is_asked(tmp_path: Path) -> None:
     """P-70: recorded answers count; a captured machine without any has none."""
-    recorded = Surroundings(root=str(tmp_path), recorded_features=frozenset({10}))
+    recorded = SystemView(root=str(tmp_path), recorded_features=frozenset({10}))
     assert windows_features.read(recorded) == frozenset({10})
-    assert windows_features.read(Surroundings(root=str(tmp_path))) is None
+    assert windows_features.read(SystemView(root=str(tmp_path))) is None
     if sys.platform != "win32":
-        assert windows_features.read(Surroundings()) is None
+        assert windows_features.read(SystemView()) is None

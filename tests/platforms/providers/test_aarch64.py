@@ -19,7 +19,7 @@ from wheelfit_runtime.platforms.providers.aarch64.tables import (
     HWCAP_BITS,
     REQUIREMENTS,
 )
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 UP_TO: dict[str, frozenset[str]] = {}
 for _version, _needed in REQUIREMENTS:
@@ -151,7 +151,7 @@ def test_hidden_abilities_are_named() -> None:
 
 
 def _machine(root: Path, system: str, architecture: str = "aarch64", **recorded: Any) -> Detection:
-    machine = Machine(Surroundings(root, {}, system=system, architecture=architecture, **recorded))
+    machine = Machine(SystemView(root, {}, system=system, architecture=architecture, **recorded))
     detection = machine.detect("aarch64")
     assert detection is not None
     return detection

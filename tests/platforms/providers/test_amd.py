@@ -12,7 +12,7 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
 from wheelfit_runtime.platforms.providers.amd import provider as amd
 from wheelfit_runtime.platforms.providers.amd.kfd import AmdDriver, AmdGpu
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 MACHINES = Path(__file__).parents[2] / "machines"
 
@@ -37,12 +37,12 @@ def _detect(machine: Machine) -> Detection:
 
 
 def _forced(root: Path, **environ: str) -> Detection:
-    return _detect(Machine(Surroundings(root, environ, system="Linux", architecture="x86_64")))
+    return _detect(Machine(SystemView(root, environ, system="Linux", architecture="x86_64")))
 
 
 def _captured(name: str, **environ: str) -> Detection:
     given = recording.surroundings_of(MACHINES / name)
-    return _detect(Machine(Surroundings(**given | {"environ": given["environ"] | environ})))
+    return _detect(Machine(SystemView(**given | {"environ": given["environ"] | environ})))
 
 
 def test_features_have_the_order_of_the_reference() -> None:
@@ -147,9 +147,9 @@ def test_exactly_the_installed_rocm_counts_unless_wished(
 def test_the_wish_reaches_the_provider() -> None:
     """P-123: a parameter of the machine; the reference's mode ignores it."""
     given = recording.surroundings_of(MACHINES / "linux-x86-amd-mi300x") | {"rocm_same_major": True}
-    wished = _values(_detect(Machine(Surroundings(**given))))["rocm_version"]
+    wished = _values(_detect(Machine(SystemView(**given))))["rocm_version"]
     assert wished == ("6.4", "6.3", "6.2", "6.1", "6.0")
-    assert _values(_detect(Machine(Surroundings(**given, reference=True))))["rocm_version"] == (
+    assert _values(_detect(Machine(SystemView(**given, reference=True))))["rocm_version"] == (
         "6.4",
     )
 
@@ -196,7 +196,7 @@ def test_a_disguise_does_not_count() -> None:
     assert _captured("linux-x86-amd-mi300x", **own).warnings == ()
 
 
-class _Forbidden(Surroundings):
+class _Forbidden(SystemView):
     """Let the user open nothing."""
 
     __slots__ = ()
@@ -238,7 +238,7 @@ def _with_tools(root: Path, answer: Answer, *files: str) -> tuple[Detection, lis
         (root / name).touch()
     tools = _Tools(answer)
     machine = Machine(
-        Surroundings(
+        SystemView(
             root, {"PATH": "/usr/bin"}, system="Linux", architecture="x86_64", processes=tools
         )
     )
@@ -266,9 +266,7 @@ def test_a_real_program_is_asked_and_given_up(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
-    machine = Machine(
-        Surroundings(tmp_path, {"PATH": "/usr/bin:/bin"}, system="Linux", deadline=0.3)
-    )
+    machine = Machine(SystemView(tmp_path, {"PATH": "/usr/bin:/bin"}, system="Linux", deadline=0.3))
     found = _detect(machine)
     assert (found.status, found.features) == (Status.FAILED, ())
     assert found.warnings == ("rocm_agent_enumerator -name did not answer in time",)
@@ -340,7 +338,7 @@ def test_a_gpu_without_its_driver_is_told(
 
 def test_other_systems_have_neither_files_nor_tools(tmp_path: Path) -> None:
     """P-74: nothing is looked for on macOS."""
-    found = _detect(Machine(Surroundings(tmp_path, {}, system="Darwin", architecture="aarch64")))
+    found = _detect(Machine(SystemView(tmp_path, {}, system="Darwin", architecture="aarch64")))
     assert found.status is Status.NOTHING
 
 
@@ -376,7 +374,7 @@ def test_rocm_can_be_forced(tmp_path: Path, text: str, value: str) -> None:
 def test_the_variable_of_the_reference_counts_more(tmp_path: Path) -> None:
     """P-126: of two that say the same thing the first one, and only that is in effect."""
     environ = {FORCE_GFX: "gfx942", BOOTSTRAP_GFX: "gfx1100", FORCE_ROCM: "6.4.1"}
-    machine = Machine(Surroundings(tmp_path, environ, system="Linux"))
+    machine = Machine(SystemView(tmp_path, environ, system="Linux"))
     assert _values(_detect(machine)) == {"gfx_arch": ("gfx942",), "rocm_version": ("6.4",)}
     assert machine.overrides_in_effect() == (f"{FORCE_GFX}=gfx942", f"{FORCE_ROCM}=6.4.1")
 
@@ -387,7 +385,7 @@ def test_switching_detection_off_wins_over_forcing() -> None:
     found = _captured("linux-x86-amd-mi300x", **environ)
     assert (found.status, found.features, found.warnings) == (Status.DISABLED, (), ())
     assert found.evidence == (Evidence(BOOTSTRAP_OFF, "1"),)
-    machine = Machine(Surroundings(environ=environ, system="Linux"))
+    machine = Machine(SystemView(environ=environ, system="Linux"))
     assert f"{BOOTSTRAP_OFF}=1" in machine.overrides_in_effect()
     assert _captured("linux-x86-amd-mi300x", **{BOOTSTRAP_OFF: "0"}).features
 
@@ -452,7 +450,7 @@ def test_a_variable_that_cannot_be_read_switches_the_provider_off(
     (warning,) = found.warnings
     assert variable in warning
     assert repr(text) in warning
-    assert Machine(Surroundings(tmp_path, {variable: text})).overrides_in_effect() == ()
+    assert Machine(SystemView(tmp_path, {variable: text})).overrides_in_effect() == ()
 
 
 def test_forcing_everything_asks_nobody(tmp_path: Path) -> None:
@@ -462,6 +460,6 @@ def test_forcing_everything_asks_nobody(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     tools = _Tools(NAMES)
     environ = {FORCE_GFX: "gfx942", FORCE_ROCM: "7.0.0", "PATH": "/usr/bin"}
-    found = _detect(Machine(Surroundings(tmp_path, environ, system="Linux", processes=tools)))
+    found = _detect(Machine(SystemView(tmp_path, environ, system="Linux", processes=tools)))
     assert [seen.source for seen in found.evidence] == [FORCE_GFX, FORCE_ROCM]
     assert tools.asked == []

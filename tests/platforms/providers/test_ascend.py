@@ -12,7 +12,7 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
 from wheelfit_runtime.platforms.providers.ascend import provider as ascend
 from wheelfit_runtime.platforms.providers.ascend.files import AscendCard, AscendDriver
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 MACHINES = Path(__file__).parents[2] / "machines"
 
@@ -34,7 +34,7 @@ def _detect(machine: Machine) -> Detection:
 
 
 def _forced(root: Path, **environ: str) -> Detection:
-    return _detect(Machine(Surroundings(root, environ, system="Linux", architecture="aarch64")))
+    return _detect(Machine(SystemView(root, environ, system="Linux", architecture="aarch64")))
 
 
 def _cards(*chips: str) -> tuple[AscendCard, ...]:
@@ -158,7 +158,7 @@ def _look(root: Path, answer: Answer) -> tuple[Detection, int]:
     tool = _Tool(answer)
     environ = {"PATH": "/usr/bin"}
     machine = Machine(
-        Surroundings(root, environ, system="Linux", architecture="aarch64", processes=tool)
+        SystemView(root, environ, system="Linux", architecture="aarch64", processes=tool)
     )
     return _detect(machine), tool.asked
 
@@ -242,7 +242,7 @@ def test_a_real_program_is_asked(tmp_path: Path) -> None:
     )
     program.chmod(0o755)
     environ = {"PATH": "/usr/bin", "ASCEND_RT_VISIBLE_DEVICES": "-masked"}
-    found = _detect(Machine(Surroundings(tmp_path, environ, system="Linux")))
+    found = _detect(Machine(SystemView(tmp_path, environ, system="Linux")))
     assert _values(found) == {"npu_type": ("910b",), "driver_version": ("24.1.0",)}
     assert found.evidence[-1].value == "NPU 0 (910b3); driver 24.1.0"
 
@@ -267,7 +267,7 @@ def test_versions_do_not_need_an_npu() -> None:
 @pytest.mark.parametrize("system", ["Linux", "Windows", "Darwin"])
 def test_nothing_is_there(tmp_path: Path, system: str) -> None:
     """P-74: no error on any system; the reference fails where there is no uname."""
-    found = _detect(Machine(Surroundings(tmp_path, {}, system=system, architecture="x86_64")))
+    found = _detect(Machine(SystemView(tmp_path, {}, system=system, architecture="x86_64")))
     assert (found.status, found.features, found.warnings) == (Status.NOTHING, (), ())
     assert len(found.evidence) == 1
 
@@ -291,7 +291,7 @@ def test_each_feature_can_be_forced(
 ) -> None:
     """P-141, P-144: as given, in lower case; the other name of a type follows."""
     variable = f"{FORCE}{feature.upper()}"
-    machine = Machine(Surroundings(tmp_path, {variable: text}, system="Linux"))
+    machine = Machine(SystemView(tmp_path, {variable: text}, system="Linux"))
     found = _detect(machine)
     assert _values(found) == {feature: values}
     assert found.evidence[0] == Evidence(variable, text)
@@ -304,7 +304,7 @@ def test_a_forced_type_replaces_all_cards(variable: str) -> None:
     folder = MACHINES / "linux-aarch64-ascend-container-without-devices"
     given = recording.surroundings_of(folder)
     given["environ"] |= {variable: "910b"}
-    found = _detect(Machine(Surroundings(**given)))
+    found = _detect(Machine(SystemView(**given)))
     assert (_values(found)["npu_type"], found.warnings) == (("910b",), ())
 
 
@@ -330,7 +330,7 @@ def test_a_variable_that_cannot_be_read_switches_the_provider_off(
     (warning,) = found.warnings
     assert variable in warning
     assert repr(text) in warning
-    assert Machine(Surroundings(tmp_path, {variable: text})).overrides_in_effect() == ()
+    assert Machine(SystemView(tmp_path, {variable: text})).overrides_in_effect() == ()
 
 
 def test_an_own_override_wins(tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ def test_an_own_override_wins(tmp_path: Path) -> None:
         "WHEELFIT_OVERRIDE_ASCEND_NPU_TYPE": "a3,910c",
         "WHEELFIT_OVERRIDE_ASCEND_CANN_VERSION": "8.2.rc1,8.1",
     }
-    found = _detect(Machine(Surroundings(tmp_path, environ, system="Linux", processes=tool)))
+    found = _detect(Machine(SystemView(tmp_path, environ, system="Linux", processes=tool)))
     assert list(_values(found).items()) == [
         ("npu_type", ("a3", "910c")),
         ("driver_version", ("24.1.rc3",)),

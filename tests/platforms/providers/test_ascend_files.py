@@ -9,7 +9,7 @@ import pytest
 from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
 from wheelfit_runtime.platforms.providers.ascend import files as ascend_files
 from wheelfit_runtime.platforms.providers.ascend.files import AscendFiles, AscendSigns
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ def test_npus_are_processing_accelerators_of_huawei(tmp_path: Path) -> None:
     (tmp_path / "dev").mkdir()
     for name in ("davinci10", "davinci2", "vdavinci100", "davinci_manager", "davinci", "null"):
         (tmp_path / "dev" / name).touch()
-    files = ascend_files.parse(ascend_files.read(Surroundings(str(tmp_path), {}, system="Linux")))
+    files = ascend_files.parse(ascend_files.read(SystemView(str(tmp_path), {}, system="Linux")))
     assert files.devices == (0xD500, 0xD802)
     assert files.nodes == ("/dev/davinci2", "/dev/davinci10", "/dev/vdavinci100")
     assert [e.source for e in files.evidence if e.value == "exists"][-1] == "/dev/davinci_manager"
@@ -55,7 +55,7 @@ def test_the_driver_s_file(text: str, version: str | None) -> None:
 
 def test_nothing_there(tmp_path: Path) -> None:
     """P-74: no error."""
-    signs = ascend_files.read(Surroundings(str(tmp_path), {}, system="Linux"))
+    signs = ascend_files.read(SystemView(str(tmp_path), {}, system="Linux"))
     assert ascend_files.parse(signs) == AscendFiles()
 
 

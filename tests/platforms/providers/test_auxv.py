@@ -9,7 +9,7 @@ import pytest
 from wheelfit_runtime.platforms.providers.aarch64 import auxv
 from wheelfit_runtime.platforms.providers.aarch64.auxv import Hwcap
 from wheelfit_runtime.platforms.providers.aarch64.tables import APPENDED, FEATURES
-from wheelfit_runtime.platforms.system_view import Surroundings, architecture_of_this_process
+from wheelfit_runtime.platforms.system_view import SystemView, architecture_of_this_process
 
 
 def test_both_words_are_found() -> None:
@@ -40,7 +40,7 @@ def test_every_ability_has_a_bit() -> None:
 
 def test_the_library_says_what_the_file_says() -> None:
     """P-112: ``getauxval`` gives the same two words."""
-    data, asked = auxv.read(Surroundings()), auxv.ask_library()
+    data, asked = auxv.read(SystemView()), auxv.ask_library()
     if data is None or asked is None:
         pytest.skip("needs Linux with /proc and a C library")
     file, library = auxv.parse(data), auxv.parse(asked)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit_runtime.platforms.providers.ascend import cann
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,7 @@ def test_the_places_in_their_order(tmp_path: Path) -> None:
         path = tmp_path / name.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
-    seen = Surroundings(
+    seen = SystemView(
         str(tmp_path), {"ASCEND_TOOLKIT_HOME": "/srv/cann/"}, system="Linux", architecture="x86_64"
     )
     assert [file[0] for file in cann.read(seen)] == [
@@ -58,4 +58,4 @@ def test_the_places_in_their_order(tmp_path: Path) -> None:
 
 def test_nothing_is_installed(tmp_path: Path) -> None:
     """P-74: nothing there is no error."""
-    assert cann.read(Surroundings(str(tmp_path), {"ASCEND_TOOLKIT_HOME": "/gone"})) == ()
+    assert cann.read(SystemView(str(tmp_path), {"ASCEND_TOOLKIT_HOME": "/gone"})) == ()

@@ -24,7 +24,7 @@ from wheelfit_runtime.platforms.providers.x86_64.tables import (
     LEVELS,
 )
 from wheelfit_runtime.platforms.recording import open_recorded
-from wheelfit_runtime.platforms.system_view import Surroundings, architecture_of_this_process
+from wheelfit_runtime.platforms.system_view import SystemView, architecture_of_this_process
 
 MACHINES = Path(__file__).parents[2] / "machines"
 
@@ -135,7 +135,7 @@ def test_an_empty_table_has_no_flags() -> None:
 
 def test_the_real_instruction_agrees_with_the_kernel() -> None:
     """P-105, P-107: on this machine both ways give the same flags of the vocabulary."""
-    here = Surroundings()
+    here = SystemView()
     if here.system != "Linux" or architecture_of_this_process() != "x86_64":
         pytest.skip("needs Linux on x86-64")
     table, text = cpuid.read(here), proc_cpuinfo.read(here)
@@ -150,7 +150,7 @@ def test_the_real_instruction_agrees_with_the_kernel() -> None:
 
 def test_the_code_for_windows_brings_the_same_registers() -> None:
     """P-107: called as Windows would call it, which takes its arguments from other registers."""
-    here = Surroundings()
+    here = SystemView()
     if here.system != "Linux" or architecture_of_this_process() != "x86_64":
         pytest.skip("needs Linux on x86-64")
     table = cpuid.read(here)
@@ -185,15 +185,15 @@ if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):
     sys.exit(77)
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.providers.x86_64 import cpuid
-from wheelfit_runtime.platforms.system_view import Surroundings
-assert cpuid.read(Surroundings()) is None
-print(*Machine(Surroundings(environ={})).detect("x86_64").features[0].values)
+from wheelfit_runtime.platforms.system_view import SystemView
+assert cpuid.read(SystemView()) is None
+print(*Machine(SystemView(environ={})).detect("x86_64").features[0].values)
 """
 
 
 def test_a_system_that_refuses_the_code_is_no_accident() -> None:
     """P-74, P-107: the answer is that there is none, and the file still counts."""
-    detection = Machine(Surroundings(environ={})).detect("x86_64")
+    detection = Machine(SystemView(environ={})).detect("x86_64")
     if sys.platform != "linux" or detection is None or detection.status is not Status.SUPPORTED:
         pytest.skip("needs Linux on x86-64")
     done = subprocess.run(
@@ -206,4 +206,4 @@ def test_a_system_that_refuses_the_code_is_no_accident() -> None:
 
 def test_the_instruction_is_never_issued_for_a_captured_machine(tmp_path: Path) -> None:
     """P-70: a captured machine without a recorded table has none."""
-    assert cpuid.read(Surroundings(root=str(tmp_path), architecture="x86_64")) is None
+    assert cpuid.read(SystemView(root=str(tmp_path), architecture="x86_64")) is None

@@ -30,7 +30,7 @@ from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, Nvidia
 from wheelfit_runtime.platforms.providers.tpu import provider as tpu
 from wheelfit_runtime.platforms.providers.tpu.files import TpuChip, TpuFiles
 from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -155,7 +155,7 @@ def test_an_independent_tool_can_query_them(installed: Path, variantlib_python: 
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     valid, supported = json.loads(done.stdout)
-    here = Machine(Surroundings(environ=environ))
+    here = Machine(SystemView(environ=environ))
     for family in every():
         name = family.namespace
         configs = family.provider.get_all_configs()

@@ -20,7 +20,7 @@ from wheelfit_runtime.platforms.providers.intel import tables
 from wheelfit_runtime.platforms.providers.intel.files import IntelDriver, IntelGpu
 from wheelfit_runtime.platforms.providers.intel.tables import DeviceIp
 from wheelfit_runtime.platforms.recording import RecordedProcesses
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 FORCE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
 
@@ -54,7 +54,7 @@ def _values(detection: Detection) -> tuple[str, ...]:
 
 
 def _detect(root: Path, system: str = "Linux", **more: Any) -> Detection:
-    machine = Machine(Surroundings(root, system=system, architecture="x86_64", **more))
+    machine = Machine(SystemView(root, system=system, architecture="x86_64", **more))
     detection = machine.detect("intel")
     assert detection is not None
     return detection
@@ -165,9 +165,7 @@ def test_a_variable_that_cannot_be_read_switches_the_provider_off(
 def test_our_own_variable_counts_more(tmp_path: Path) -> None:
     """P-73: it holds the whole list, in order; nobody is asked."""
     environ = {FORCE: "20.4.4", "WHEELFIT_OVERRIDE_INTEL_DEVICE_IP": "12.60.7, 40.0.0"}
-    machine = Machine(
-        Surroundings(tmp_path, environ, system="Linux", interpreter="/no/such/python")
-    )
+    machine = Machine(SystemView(tmp_path, environ, system="Linux", interpreter="/no/such/python"))
     detection = machine.detect("intel")
     assert detection is not None
     assert _values(detection) == ("12.60.7", "40.0.0")
@@ -230,7 +228,7 @@ def test_no_driver_is_an_exception(
         touch(tmp_path, "usr/lib64/libze_loader.so.1")
     told = {"calls": [], "loaded": "libze_loader.so.1", "init": 0, "devices": devices}
     answer = Answer(ending, code, json.dumps(told).encode())
-    here = Surroundings(
+    here = SystemView(
         root=str(tmp_path),
         environ={},
         system="Linux",

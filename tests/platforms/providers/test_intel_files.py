@@ -9,12 +9,12 @@ from platforms.pci_bus import add_device, add_intel_gpu, touch
 
 from wheelfit_runtime.platforms.providers.intel import files as intel_files
 from wheelfit_runtime.platforms.providers.intel.files import IntelFiles
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 
-def _here(root: Path, **more: object) -> Surroundings:
+def _here(root: Path, **more: object) -> SystemView:
     settings: dict[str, object] = {"environ": {}, "system": "Linux", "architecture": "x86_64"}
-    return Surroundings(root=str(root), **(settings | more))  # type: ignore[arg-type]
+    return SystemView(root=str(root), **(settings | more))  # type: ignore[arg-type]
 
 
 def _look(root: Path, **more: object) -> IntelFiles:
@@ -120,9 +120,9 @@ def test_a_captured_machine_is_never_shown_the_real_loader(tmp_path: Path) -> No
     files = IntelFiles(libraries=("/usr/lib64/libze_loader.so.1",))
     captured = intel_files.candidates(_here(tmp_path), files)
     assert captured == (f"{tmp_path}/usr/lib64/libze_loader.so.1",)
-    real = intel_files.candidates(Surroundings(system="Linux", environ={}), files)
+    real = intel_files.candidates(SystemView(system="Linux", environ={}), files)
     assert real == ("libze_loader.so.1", "/usr/lib64/libze_loader.so.1")
-    assert intel_files.candidates(Surroundings(system="Darwin", environ={}), files) == ()
+    assert intel_files.candidates(SystemView(system="Darwin", environ={}), files) == ()
 
 
 def test_windows_linux_is_asked_where_it_has_the_loader(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from wheelfit_runtime.platforms.providers.amd import kfd, tables
 from wheelfit_runtime.platforms.providers.amd.kfd import AmdGpu, KfdFiles, KfdTopology
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,7 +114,7 @@ def test_reading_looks_for_the_devices_of_each_gpu(tmp_path: Path) -> None:
     (tmp_path / "dev/dri").mkdir(parents=True)
     for name in ("dev/kfd", "dev/dri/renderD136", "dev/dri/renderD200"):
         (tmp_path / name).touch()
-    files = kfd.read(Surroundings(str(tmp_path), {}, system="Linux"))
+    files = kfd.read(SystemView(str(tmp_path), {}, system="Linux"))
     assert files.properties == {0: CPU.strip(), 1: _gpu(90402).strip(),
                                 2: _gpu(90402, 136).strip(), 3: None}  # fmt: skip
     assert files.devices == {"/dev/kfd", "/dev/dri/renderD136"}
@@ -123,6 +123,6 @@ def test_reading_looks_for_the_devices_of_each_gpu(tmp_path: Path) -> None:
 
 def test_a_machine_without_the_driver(tmp_path: Path) -> None:
     """P-74: nothing there is no error."""
-    files = kfd.read(Surroundings(str(tmp_path), {}, system="Linux"))
+    files = kfd.read(SystemView(str(tmp_path), {}, system="Linux"))
     assert files == KfdFiles({}, None, frozenset())
     assert kfd.parse(files) == KfdTopology()

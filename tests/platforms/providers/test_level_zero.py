@@ -22,7 +22,7 @@ from wheelfit_runtime.platforms.isolated import library_child
 from wheelfit_runtime.platforms.providers.intel import level_zero, level_zero_child
 from wheelfit_runtime.platforms.providers.intel.files import IntelFiles
 from wheelfit_runtime.platforms.providers.intel.tables import DeviceIp
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 A770 = "8086:56a0 12.55.8 discrete Intel(R) Arc(TM) A770 Graphics"
 LUNAR_LAKE = "8086:64a0 20.4.4 integrated Intel(R) Arc(TM) Graphics"
@@ -40,7 +40,7 @@ def root(tmp_path: Path) -> Path:
 def _detect(root: Path, loader: FakeLevelZero, environ: dict[str, str], **more: Any) -> Detection:
     settings = {"deadline": 20} | more
     machine = Machine(
-        Surroundings(
+        SystemView(
             root,
             environ,
             system="Linux",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wheelfit_runtime.platforms.facts import Core
 from wheelfit_runtime.platforms.providers.aarch64 import midr
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 
 def test_implementer_and_part_are_taken_out() -> None:
@@ -23,5 +23,5 @@ def test_registers_of_every_processor_are_read(tmp_path: Path) -> None:
         place.mkdir(parents=True)
         (place / "midr_el1").write_text(text)
     (folder / "cpu1").mkdir()
-    assert midr.read(Surroundings(root=str(tmp_path))) == ("0x410fd4f0", "0x410fd460")
-    assert midr.read(Surroundings(root=str(tmp_path / "empty"))) == ()
+    assert midr.read(SystemView(root=str(tmp_path))) == ("0x410fd4f0", "0x410fd460")
+    assert midr.read(SystemView(root=str(tmp_path / "empty"))) == ()

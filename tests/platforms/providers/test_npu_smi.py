@@ -10,7 +10,7 @@ from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.providers.ascend import npu_smi
 from wheelfit_runtime.platforms.providers.ascend.files import AscendCard
 from wheelfit_runtime.platforms.providers.ascend.npu_smi import NpuTable
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,7 +117,7 @@ def test_the_tool_is_asked_once_without_masks(tmp_path: Path) -> None:
     (tmp_path / "usr/local/bin/npu-smi").touch()
     tool = _Tool()
     environ = {"PATH": "/bin:/usr/local/bin", "ASCEND_RT_VISIBLE_DEVICES": "0", "HOME": "/"}
-    seen = Surroundings(str(tmp_path), environ, system="Linux", processes=tool, deadline=2.0)
+    seen = SystemView(str(tmp_path), environ, system="Linux", processes=tool, deadline=2.0)
     assert npu_smi.read(seen) == _answer(WIDE)
     (question,) = tool.asked
     assert question.name == "npu-smi info"
@@ -128,6 +128,6 @@ def test_the_tool_is_asked_once_without_masks(tmp_path: Path) -> None:
 def test_without_the_tool_nobody_is_asked(tmp_path: Path) -> None:
     """P-143: it is found on the PATH, or not at all."""
     tool = _Tool()
-    seen = Surroundings(str(tmp_path), {"PATH": "/usr/bin"}, system="Linux", processes=tool)
+    seen = SystemView(str(tmp_path), {"PATH": "/usr/bin"}, system="Linux", processes=tool)
     assert npu_smi.read(seen) is None
     assert tool.asked == []

@@ -10,7 +10,7 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 from wheelfit_runtime.platforms.providers.nvidia import provider as nvidia
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 FORCE_DRIVER = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
 FORCE_SM = "NV_VARIANT_PROVIDER_FORCE_SM_ARCH"
@@ -34,7 +34,7 @@ def _sm(detection: Detection) -> tuple[str, ...]:
 
 
 def _forced(tmp_path: Path, **environ: str) -> Detection:
-    machine = Machine(Surroundings(tmp_path, environ, system="Linux", architecture="x86_64"))
+    machine = Machine(SystemView(tmp_path, environ, system="Linux", architecture="x86_64"))
     detection = machine.detect("nvidia")
     assert detection is not None
     return detection
@@ -162,7 +162,7 @@ def test_forcing_everything_asks_nobody(tmp_path: Path) -> None:
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev" / "nvidiactl").touch()
     machine = Machine(
-        Surroundings(
+        SystemView(
             tmp_path,
             {FORCE_SM: "9.0", FORCE_DRIVER: "12.8"},
             system="Linux",
@@ -191,7 +191,7 @@ def test_an_own_override_of_sm_arch_speaks_for_all_devices() -> None:
     assert nvidia.supported(driver).devices
     machines = Path(__file__).parents[2] / "machines" / "linux-x86-two-unlike-gpus" / "root"
     environ = {FORCE_DRIVER: "12.8", "WHEELFIT_OVERRIDE_NVIDIA_SM_ARCH": "90_real"}
-    detection = Machine(Surroundings(machines, environ, system="Linux")).detect("nvidia")
+    detection = Machine(SystemView(machines, environ, system="Linux")).detect("nvidia")
     assert detection is not None
     assert _sm(detection) == ("90_real",)
     assert detection.devices == ()

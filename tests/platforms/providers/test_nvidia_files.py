@@ -8,7 +8,7 @@ import pytest
 
 from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files
 from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def _look(root: Path, **more: object) -> NvidiaFiles:
     settings: dict[str, object] = {"environ": {}, "system": "Linux", "architecture": "x86_64"}
-    here = Surroundings(root=str(root), **(settings | more))  # type: ignore[arg-type]
+    here = SystemView(root=str(root), **(settings | more))  # type: ignore[arg-type]
     return nvidia_files.parse(nvidia_files.read(here))
 
 

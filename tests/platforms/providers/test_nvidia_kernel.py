@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from wheelfit.testing.drivers import add_nvidia_gpu
 from wheelfit_runtime.loader.driver import read_driver
 from wheelfit_runtime.platforms.providers.nvidia import kernel as nvidia_kernel
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ V100 = "Tesla V100-SXM2-16GB"
 
 def _gpus(root: Path) -> list[tuple[int, str, str, int | None]]:
     """Return what is found, once as a provider looks and once as a program that starts."""
-    here = Surroundings(root=str(root), environ={})
+    here = SystemView(root=str(root), environ={})
     found = nvidia_kernel.gpus(here.read_text, here.children, here.exists)
     again = read_driver(str(root), ()).gpus
     told = [(one.index, one.model, one.uuid, one.device) for one in found]

@@ -17,7 +17,7 @@ from wheelfit_runtime.platforms.isolated import library_child
 from wheelfit_runtime.platforms.providers.nvidia import child as nvidia_child
 from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library
 from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ def _detect(
     root: Path, driver: FakeDriver, environ: dict[str, str], deadline: float = 20
 ) -> Detection:
     machine = Machine(
-        Surroundings(
+        SystemView(
             root,
             environ,
             system="Linux",
@@ -192,7 +192,7 @@ def test_libraries_that_cannot_be_loaded_are_told_about(root: Path, tmp_path: Pa
     folder.mkdir()
     (folder / "libcuda.so.1").write_text("no library")
     machine = Machine(
-        Surroundings(root, {}, system="Linux", architecture="x86_64", library_folders=(folder,))
+        SystemView(root, {}, system="Linux", architecture="x86_64", library_folders=(folder,))
     )
     detection = machine.detect("nvidia")
     assert detection is not None
@@ -205,7 +205,7 @@ def test_an_interpreter_that_cannot_be_started_is_told_about(
 ) -> None:
     """P-71: no child process, no exception."""
     machine = Machine(
-        Surroundings(
+        SystemView(
             root,
             {},
             system="Linux",
@@ -225,8 +225,8 @@ def test_without_an_interpreter_a_thread_asks_and_never_initialises(
 ) -> None:
     """P-71, P-72: in a frozen application NVML tells all, libcuda the version only."""
     program = (
-        "import sys\nfrom wheelfit_runtime.platforms.discovery import Machine, Surroundings\n"
-        "machine = Machine(Surroundings(sys.argv[1], system='Linux', architecture='x86_64',\n"
+        "import sys\nfrom wheelfit_runtime.platforms.discovery import Machine, SystemView\n"
+        "machine = Machine(SystemView(sys.argv[1], system='Linux', architecture='x86_64',\n"
         "    interpreter=None, library_folders=(sys.argv[2],), deadline=float(sys.argv[3])))\n"
         "found = machine.detect('nvidia')\n"
         "print(found.status, *(f.values[0] for f in found.features))\n"
@@ -310,12 +310,12 @@ def test_the_script_runs_alone(fake_driver: FakeDriver) -> None:
 def test_a_captured_machine_is_never_shown_the_real_libraries(root: Path) -> None:
     """P-70: names for the loader are candidates on the real machine only."""
     files = NvidiaFiles(libraries=("/usr/lib64/libcuda.so.1",))
-    captured = Surroundings(root=str(root), environ={}, system="Linux")
+    captured = SystemView(root=str(root), environ={}, system="Linux")
     found = nvidia_library.candidates(captured, files)
     assert (found.nvml, found.cuda) == ((), (f"{root}/usr/lib64/libcuda.so.1",))
-    real = nvidia_library.candidates(Surroundings(system="Linux", environ={}), files)
+    real = nvidia_library.candidates(SystemView(system="Linux", environ={}), files)
     assert real.cuda == ("libcuda.so.1", "/usr/lib64/libcuda.so.1")
-    assert not nvidia_library.candidates(Surroundings(system="Darwin", environ={}), files)
+    assert not nvidia_library.candidates(SystemView(system="Darwin", environ={}), files)
 
 
 # --- what the driver says of devices and of itself ----------------------------------------------
@@ -470,7 +470,7 @@ def _asked(tmp_path: Path, *files: str, system: str = "Linux") -> tuple[_Answeri
         (tmp_path / name).write_text("")
     processes = _Answering(b"CUDA Version : 12.4\n")
     machine = Machine(
-        Surroundings(
+        SystemView(
             tmp_path,
             {"PATH": "/usr/bin", "SYSTEMROOT": "/Windows"},
             system=system,
@@ -522,7 +522,7 @@ def test_who_keeps_the_gpus_out_of_a_container_is_named(
     version.write_text("570.86.10\n")
     environ = {"NVIDIA_VISIBLE_DEVICES": value}
     found = Machine(
-        Surroundings(str(tmp_path), environ, system="Linux", architecture="x86_64")
+        SystemView(str(tmp_path), environ, system="Linux", architecture="x86_64")
     ).detect("nvidia")
     assert found is not None
     assert found.status is Status.NOTHING

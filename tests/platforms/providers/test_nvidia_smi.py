@@ -10,7 +10,7 @@ import pytest
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.providers.nvidia import smi as nvidia_smi
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +65,7 @@ def test_the_tool_is_asked_where_no_library_is_found(tmp_path: Path) -> None:
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev" / "nvidiactl").touch()
     environ = {"PATH": "/usr/bin:/opt/bin", "CUDA_VISIBLE_DEVICES": "0"}
-    machine = Machine(Surroundings(tmp_path, environ, system="Linux", architecture="x86_64"))
+    machine = Machine(SystemView(tmp_path, environ, system="Linux", architecture="x86_64"))
     detection = machine.detect("nvidia")
     assert detection is not None
     assert detection.features[0].values[0] == "12.7"

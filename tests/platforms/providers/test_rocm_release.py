@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit_runtime.platforms.providers.amd import rocm_release
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ def test_the_places_in_their_order(tmp_path: Path) -> None:
                          ("opt/rocm-7.0", "7.0.0"), ("opt/rocm-next", "9.9.9")):  # fmt: skip
         _install(tmp_path, folder, text)
     (tmp_path / "opt/rocm-8.0.0/lib").mkdir(parents=True)
-    seen = Surroundings(str(tmp_path), {"ROCM_PATH": "/srv/rocm/"}, system="Linux")
+    seen = SystemView(str(tmp_path), {"ROCM_PATH": "/srv/rocm/"}, system="Linux")
     files = rocm_release.read(seen)
     assert [file[1] for file in files] == ["5.0.0", "6.4.1-83", "7.0.0", "6.10.0", "6.9.3-1"]
     assert files[0][0] == "/srv/rocm/.info/version"
@@ -46,4 +46,4 @@ def test_the_places_in_their_order(tmp_path: Path) -> None:
 
 def test_nothing_is_installed(tmp_path: Path) -> None:
     """P-74: nothing there is no error, and a variable that leads nowhere neither."""
-    assert rocm_release.read(Surroundings(str(tmp_path), {"ROCM_PATH": "/gone"})) == ()
+    assert rocm_release.read(SystemView(str(tmp_path), {"ROCM_PATH": "/gone"})) == ()

@@ -9,8 +9,8 @@ import pytest
 from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.providers.amd import rocm_tools
 from wheelfit_runtime.platforms.providers.amd.kfd import AmdGpu
-from wheelfit_runtime.platforms.providers.amd.rocm_tools import Told
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.providers.amd.rocm_tools import ToolAnswer
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,8 +81,8 @@ OTHER_CLINFO = """Number of platforms                               2
 """
 
 
-def _told(name: str, text: str, ending: Ending = Ending.EXITED, code: int = 0) -> Told:
-    return Told(name, Answer(ending, code, text.encode()))
+def _told(name: str, text: str, ending: Ending = Ending.EXITED, code: int = 0) -> ToolAnswer:
+    return ToolAnswer(name, Answer(ending, code, text.encode()))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_devices_of_opencl(text: str, gpus: tuple[AmdGpu, ...]) -> None:
         _told("rocminfo", "", Ending.NOT_STARTED),
     ],
 )
-def test_a_tool_that_failed_names_nothing(told: Told) -> None:
+def test_a_tool_that_failed_names_nothing(told: ToolAnswer) -> None:
     """P-74, P-125: what it printed before is not to be trusted."""
     assert rocm_tools.parse(told) == ()
 
@@ -151,7 +151,7 @@ class _Tools:
         return self.answers[question.name.partition(" ")[0]]
 
 
-def _surroundings(root: Path, tools: _Tools, system: str = "Linux") -> Surroundings:
+def _surroundings(root: Path, tools: _Tools, system: str = "Linux") -> SystemView:
     names = ("opt/rocm/bin/rocm_agent_enumerator", "usr/bin/rocminfo", "C/Tools/clinfo.exe")
     for name in names:
         (root / name).parent.mkdir(parents=True)
@@ -163,7 +163,7 @@ def _surroundings(root: Path, tools: _Tools, system: str = "Linux") -> Surroundi
         "HSA_OVERRIDE_GFX_VERSION_1": "11.0.0",
         "HOME": "/home/me",
     }
-    return Surroundings(str(root), environ, system=system, processes=tools, deadline=3.0)
+    return SystemView(str(root), environ, system=system, processes=tools, deadline=3.0)
 
 
 def test_the_second_tool_is_asked_if_the_first_knows_nothing(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_the_second_tool_is_not_asked_in_vain(tmp_path: Path, answer: Answer) ->
     """P-37, P-125: after an answer it is not needed, after a hang it would hang too."""
     tools = _Tools(rocm_agent_enumerator=answer)
     told = rocm_tools.read(_surroundings(tmp_path, tools), ["/opt/rocm"])
-    assert told == (Told(ENUMERATOR, answer),)
+    assert told == (ToolAnswer(ENUMERATOR, answer),)
 
 
 def test_windows_has_another_tool(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 from wheelfit_runtime.platforms.providers.tpu import provider as tpu
 from wheelfit_runtime.platforms.providers.tpu.files import TpuChip, TpuFiles
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 FORCE = "TPU_VARIANT_PROVIDER_FORCE_PRESENT"
 
@@ -29,7 +29,7 @@ def v5e(tmp_path: Path) -> Path:
 
 def _detect(root: Path, environ: dict[str, str], **more: Any) -> Detection:
     chosen = {"system": "Linux"} | more
-    detection = Machine(Surroundings(root, environ, architecture="x86_64", **chosen)).detect("tpu")
+    detection = Machine(SystemView(root, environ, architecture="x86_64", **chosen)).detect("tpu")
     assert detection is not None
     return detection
 
@@ -101,7 +101,7 @@ def test_our_own_variable_counts_more(tmp_path: Path) -> None:
         "WHEELFIT_OVERRIDE_TPU_GENERATION": "v6e",
         "WHEELFIT_OVERRIDE_TPU_PRESENT": "true,false",
     }
-    machine = Machine(Surroundings(tmp_path, environ, system="Linux"))
+    machine = Machine(SystemView(tmp_path, environ, system="Linux"))
     detection = machine.detect("tpu")
     assert detection is not None
     assert _lists(detection) == {"present": ("true", "false"), "generation": ("v6e",)}
@@ -181,7 +181,7 @@ def test_no_bus_is_an_exception(
         folder.mkdir(parents=True)
         for name, data in files.items():
             (folder / name).write_bytes(data)
-    machine = Machine(Surroundings(root, {}, system="Linux", architecture="x86_64"))
+    machine = Machine(SystemView(root, {}, system="Linux", architecture="x86_64"))
     found, other = machine.detect("tpu"), machine.detect("intel")
     assert found is not None
     assert other is not None
@@ -197,7 +197,7 @@ def test_no_bus_is_an_exception(
 
 def test_the_bus_is_walked_once_for_both(v5e: Path) -> None:
     """P-22: the second provider gets what the first one saw."""
-    here = Surroundings(str(v5e), {}, "Linux", "x86_64")
+    here = SystemView(str(v5e), {}, "Linux", "x86_64")
     machine = Machine(here)
     assert machine.detect("intel") is not None
     (v5e / "sys/bus/pci/devices/0000_00_05.0/vendor").unlink()

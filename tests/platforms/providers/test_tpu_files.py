@@ -13,11 +13,11 @@ from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
 from wheelfit_runtime.platforms.providers.tpu import files as tpu_files
 from wheelfit_runtime.platforms.providers.tpu import tables
 from wheelfit_runtime.platforms.providers.tpu.files import TpuFiles
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 
 def _look(root: Path) -> TpuFiles:
-    here = Surroundings(root=str(root), environ={}, system="Linux", architecture="x86_64")
+    here = SystemView(root=str(root), environ={}, system="Linux", architecture="x86_64")
     return tpu_files.parse(tpu_files.read(here))
 
 

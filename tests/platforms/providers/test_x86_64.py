@@ -14,7 +14,7 @@ from wheelfit_runtime.platforms.facts import Cpu, CpuidRegisters, CpuidTable
 from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.providers.x86_64.tables import APPENDED, FEATURES, LEVELS
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 V2 = LEVELS[1][1]
 V3 = V2 | LEVELS[2][1]
@@ -84,7 +84,7 @@ def _emulated(root: Path, cpuinfo: str, table: CpuidTable) -> Machine:
     (root / "proc").mkdir()
     (root / "proc" / "cpuinfo").write_text(cpuinfo)
     return Machine(
-        Surroundings(root, {}, system="Linux", architecture="x86_64", recorded_cpuid=table)
+        SystemView(root, {}, system="Linux", architecture="x86_64", recorded_cpuid=table)
     )
 
 
@@ -130,7 +130,7 @@ def test_another_interpreter_supports_nothing(tmp_path: Path, architecture: str)
     """P-104: the interpreter counts, and the processor is not even looked at."""
     table = CpuidTable({(1, 0): CpuidRegisters(0, 0, 1, 0)})
     machine = Machine(
-        Surroundings(tmp_path, {}, system="Linux", architecture=architecture, recorded_cpuid=table)
+        SystemView(tmp_path, {}, system="Linux", architecture=architecture, recorded_cpuid=table)
     )
     detection = machine.detect("x86_64")
     assert detection is not None
@@ -149,7 +149,7 @@ def test_what_every_processor_has_counts(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     both = f"flags : {' '.join(V4)}\n\nflags : {' '.join(V3)}\n"
     (tmp_path / "proc" / "cpuinfo").write_text(both)
-    detection = Machine(Surroundings(tmp_path, {}, system="Linux", architecture="x86_64")).detect(
+    detection = Machine(SystemView(tmp_path, {}, system="Linux", architecture="x86_64")).detect(
         "x86_64"
     )
     assert detection is not None
@@ -157,7 +157,7 @@ def test_what_every_processor_has_counts(tmp_path: Path) -> None:
 
 
 def _windows(root: Path, **recorded: Any) -> Detection:
-    machine = Machine(Surroundings(root, {}, system="Windows", architecture="x86_64", **recorded))
+    machine = Machine(SystemView(root, {}, system="Windows", architecture="x86_64", **recorded))
     detection = machine.detect("x86_64")
     assert detection is not None
     return detection
@@ -193,7 +193,7 @@ def test_nobody_to_ask_is_v1_with_a_warning(tmp_path: Path) -> None:
 
 def test_the_level_is_the_one_of_the_dynamic_loader() -> None:
     """P-102: glibc's loader says which levels it would search."""
-    detection = Machine(Surroundings(environ={})).detect("x86_64")
+    detection = Machine(SystemView(environ={})).detect("x86_64")
     assert detection is not None
     if detection.status is not Status.SUPPORTED:
         pytest.skip("needs an x86-64 interpreter")

@@ -14,7 +14,7 @@ from wheelfit_runtime.libraries.folders import joined, remove_broken
 from wheelfit_runtime.libraries.store import Store
 from wheelfit_runtime.libraries.store_changes import keep, remove, working_folder
 from wheelfit_runtime.libraries.verifying import damage_of, sha256_of, unpack
-from wheelfit_runtime.libraries.wheels import Listed
+from wheelfit_runtime.libraries.wheels import ListedWheel
 
 ROOT = """
 import os
@@ -31,7 +31,7 @@ def kept(store: Store, folder: Path, name: str, files: dict[str, bytes]) -> str:
     wheel = build_wheel(folder, name, "1.0", files=files)
     sha256 = sha256_of(wheel)
     with working_folder(store) as working:
-        listed = Listed(name, "1.0", wheel.name, wheel.as_uri(), sha256)
+        listed = ListedWheel(name, "1.0", wheel.name, wheel.as_uri(), sha256)
         unpack(wheel, listed, Path(working, "entry"))
         entry = keep(store, str(Path(working, "entry")), sha256)
     assert damage_of(entry) == []

@@ -34,7 +34,7 @@ from wheelfit_runtime.libraries.machine import this_machine
 from wheelfit_runtime.libraries.progress import Progress
 from wheelfit_runtime.libraries.transport_http import HttpTransport
 from wheelfit_runtime.libraries.versions import Requirement, parse_requirement, parse_version
-from wheelfit_runtime.libraries.wheels import Listed, shown
+from wheelfit_runtime.libraries.wheels import ListedWheel, shown
 
 CUDART = "nvidia-cuda-runtime-cu12"
 SILENT = Progress(None)
@@ -47,7 +47,7 @@ def http(url: str, attempts: int = 1) -> HttpTransport:
     return HttpTransport(url, {"NETRC": os.devnull}, attempts=attempts)
 
 
-def ask(transport: HttpTransport, project: str = "cuda-toolkit") -> list[Listed]:
+def ask(transport: HttpTransport, project: str = "cuda-toolkit") -> list[ListedWheel]:
     """Return what a client finds of a project."""
     return transport.resolve([Requirement(project)], this_machine(), SILENT)
 
@@ -189,7 +189,7 @@ def test_a_file_is_asked_for_again(
 ) -> None:
     """A server that fails for a moment while a wheel is fetched is asked again."""
     path = next(cuda_wheels.glob("nvidia_cuda_runtime_cu12-12.9*"))
-    wheel = Listed(CUDART, "12.9.7", path.name, index.file_url(path.name), "0" * 64)
+    wheel = ListedWheel(CUDART, "12.9.7", path.name, index.file_url(path.name), "0" * 64)
     index.faults.status[path.name] = 503
     transport = http(index.url, attempts=2)
     with pytest.raises(UnexpectedStatus):
@@ -263,7 +263,7 @@ def test_more_than_was_promised(serve: Callable[..., str], tmp_path: Path) -> No
     """A body that is longer or shorter than was promised is not taken."""
     url = serve(Answer.of(200, b"x" * 100, {"content-type": "text/html"}))
     for size in (99, 101):
-        wheel = Listed(CUDART, "1", "some.whl", f"{url}some.whl", "0" * 64, size=size)
+        wheel = ListedWheel(CUDART, "1", "some.whl", f"{url}some.whl", "0" * 64, size=size)
         with pytest.raises(Unreachable):
             http(url).fetch(wheel, str(tmp_path), SILENT)
 
@@ -280,7 +280,7 @@ def test_a_server_that_drips(serve: Callable[..., str], tmp_path: Path) -> None:
     transport = HttpTransport(url, {"NETRC": os.devnull}, attempts=1, silence=0.1)
     with pytest.raises(Unreachable, match="hardly sends"):
         ask(transport)
-    wheel = Listed(CUDART, "1", "some.whl", f"{url}some.whl", "0" * 64)
+    wheel = ListedWheel(CUDART, "1", "some.whl", f"{url}some.whl", "0" * 64)
     with pytest.raises(Unreachable, match="hardly sends"):
         transport.fetch(wheel, str(tmp_path), SILENT)
 

@@ -14,21 +14,21 @@ from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.libraries import build_cuda_wheels, compile_library
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.libraries.load_order import in_order
-from wheelfit_runtime.libraries.store import Entry, Store
+from wheelfit_runtime.libraries.store import Store, StoredWheel
 from wheelfit_runtime.libraries.store_changes import keep, working_folder
 from wheelfit_runtime.libraries.verifying import sha256_of, unpack
-from wheelfit_runtime.libraries.wheels import Listed
+from wheelfit_runtime.libraries.wheels import ListedWheel
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 
 
-def entry_of(folder: Path, files: dict[str, bytes]) -> Entry:
+def entry_of(folder: Path, files: dict[str, bytes]) -> StoredWheel:
     """Return a wheel with some files, in a store."""
     wheel = build_wheel(folder, "one", "1.0", files=files)
     store = Store(str(folder / "store"))
     sha256 = sha256_of(wheel)
     with working_folder(store) as working:
-        listed = Listed("one", "1.0", wheel.name, wheel.as_uri(), sha256)
+        listed = ListedWheel("one", "1.0", wheel.name, wheel.as_uri(), sha256)
         unpack(wheel, listed, Path(working, "entry"))
         return keep(store, str(Path(working, "entry")), sha256)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from wheelfit_runtime.errors import UserError
-from wheelfit_runtime.libraries.toolkits import Family, family_named, names
+from wheelfit_runtime.libraries.toolkits import LibraryFamily, family_named, names
 
 FAMILIES = [family_named(name) for name in names()]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=names())
-def test_hangs_together(family: Family) -> None:
+def test_hangs_together(family: LibraryFamily) -> None:
     """What components need is there in the same major version, and needs nothing in a circle."""
 
     def needed(name: str, major: str, above: tuple[str, ...] = ()) -> set[str]:
@@ -34,7 +34,7 @@ def test_hangs_together(family: Family) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=names())
-def test_versions_can_be_found(family: Family) -> None:
+def test_versions_can_be_found(family: LibraryFamily) -> None:
     """Each component stands in the family's table, has versions of its own, or the family's."""
     for name, component in family.components.items():
         for major in component.projects:

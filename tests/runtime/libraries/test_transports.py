@@ -34,7 +34,7 @@ from wheelfit_runtime.libraries.transport_child import PipTransport, UvTransport
 from wheelfit_runtime.libraries.transport_http import HttpTransport
 from wheelfit_runtime.libraries.transports import transport_for
 from wheelfit_runtime.libraries.versions import Requirement
-from wheelfit_runtime.libraries.wheels import Listed
+from wheelfit_runtime.libraries.wheels import ListedWheel
 
 pytestmark = pytest.mark.integration
 
@@ -122,7 +122,7 @@ def test_http_refuses_what_has_no_hash(index: RecordingIndex, tmp_path: Path) ->
     """What no sha256 is promised of is not fetched."""
     index.faults.hashes = False
     index.faults.metadata = True
-    wheel = Listed(CUDART, "12.4.7", "some.whl", index.file_url("some.whl"), "")
+    wheel = ListedWheel(CUDART, "12.4.7", "some.whl", index.file_url("some.whl"), "")
     with pytest.raises(IntegrityError, match="no sha256"):
         http(index.url).fetch(wheel, str(tmp_path), SILENT)
     assert not index.requests_for("some.whl")
@@ -237,7 +237,7 @@ def test_pip_finds_and_fetches(index: RecordingIndex, tmp_path: Path) -> None:
     path = Path(transport.fetch(wheel, str(tmp_path), SILENT))
     assert hashlib.sha256(path.read_bytes()).hexdigest() == wheel.sha256
     assert sorted(one.name for one in tmp_path.iterdir()) == ["wheel.part"]
-    wrong = Listed(CUDART, wheel.version, wheel.filename, wheel.url, "0" * 64)
+    wrong = ListedWheel(CUDART, wheel.version, wheel.filename, wheel.url, "0" * 64)
     # Nor does another index that is not reached hide what is wrong.
     environ = {**os.environ, "PIP_EXTRA_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "0"}
     with pytest.raises(IntegrityError):

@@ -11,17 +11,19 @@ import pytest
 
 from wheelfit_runtime.errors import HashMismatch, InvalidWheel
 from wheelfit_runtime.libraries.verifying import sha256_of, unpack
-from wheelfit_runtime.libraries.wheels import Listed
+from wheelfit_runtime.libraries.wheels import ListedWheel
 
 CUDART = "nvidia-cuda-runtime-cu12"
 
 
-def listed(wheel: Path, sha256: str | None = None) -> Listed:
+def listed(wheel: Path, sha256: str | None = None) -> ListedWheel:
     """Return what an index would say of a file."""
-    return Listed(CUDART, "1.0", wheel.name, wheel.as_uri(), sha256 or sha256_of(wheel))
+    return ListedWheel(CUDART, "1.0", wheel.name, wheel.as_uri(), sha256 or sha256_of(wheel))
 
 
-def packed(path: Path, members: list[tuple[str, bytes]], kind: int = zipfile.ZIP_STORED) -> Listed:
+def packed(
+    path: Path, members: list[tuple[str, bytes]], kind: int = zipfile.ZIP_STORED
+) -> ListedWheel:
     """Write a wheel, and return what an index would say of it."""
     with warnings.catch_warnings(), zipfile.ZipFile(path, "w", kind) as archive:
         warnings.simplefilter("ignore")  # of names that are there twice
@@ -127,7 +129,7 @@ def test_wheels_with_a_bad_byte(tmp_path: Path) -> None:
     body = wheel.read_bytes()
     for at in range(len(body)):
         wheel.write_bytes(body[:at] + bytes([body[at] ^ 0xFF]) + body[at + 1 :])
-        listed = Listed(CUDART, "1.0", wheel.name, wheel.as_uri(), sha256_of(wheel))
+        listed = ListedWheel(CUDART, "1.0", wheel.name, wheel.as_uri(), sha256_of(wheel))
         entry = tmp_path / str(at)
         with suppress(InvalidWheel):
             unpack(wheel, listed, entry)

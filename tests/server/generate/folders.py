@@ -9,7 +9,7 @@ from typing import Any
 
 from wheelfit.server.generate.file_facts import Memory
 from wheelfit.server.generate.generation import generate
-from wheelfit.server.generate.request import Generated, Wishes
+from wheelfit.server.generate.request import Generated, GenerateOptions
 from wheelfit.server.generate.targets import FolderTarget
 from wheelfit.testing.wheels import build_wheel, release_document
 
@@ -57,7 +57,7 @@ class Site:
             self.folder,
             target or FolderTarget(self.place),
             Memory(self.place / "simple" / ".facts.json", full=wishes.get("full", False)),
-            Wishes(**wishes),
+            GenerateOptions(**wishes),
             in_place=in_place and target is None,
             without=frozenset(
                 {self.folder / "simple", self.place / "simple", self.place / "files"}

@@ -13,7 +13,7 @@ from wheelfit.errors import EnvironmentBusy
 from wheelfit.server.generate.file_facts import Memory
 from wheelfit.server.generate.generation import generate
 from wheelfit.server.generate.last_run import LastRun, fingerprint
-from wheelfit.server.generate.request import Generated, Wishes
+from wheelfit.server.generate.request import Generated, GenerateOptions
 from wheelfit.server.generate.targets import FolderTarget
 from wheelfit.testing.wheels import build_wheel
 
@@ -28,17 +28,17 @@ class Runs:
         self.site = site
         self.facts = site.place / "simple" / ".facts.json"
 
-    def begin(self, wishes: Wishes) -> LastRun:
+    def begin(self, wishes: GenerateOptions) -> LastRun:
         """Look around."""
         without = frozenset({self.site.folder / "simple"})
         seen = fingerprint(self.site.folder, wishes, in_place=True, without=without)
         return LastRun(self.facts, seen)
 
-    def look(self, wishes: Wishes = Wishes()) -> Generated | None:
+    def look(self, wishes: GenerateOptions = GenerateOptions()) -> Generated | None:
         """Return what is told if nothing has to be done."""
         return self.begin(wishes).still_stands(FolderTarget(self.site.place))
 
-    def do(self, wishes: Wishes = Wishes()) -> Generated:
+    def do(self, wishes: GenerateOptions = GenerateOptions()) -> Generated:
         """Generate the index, whatever the last run left."""
         return generate(
             self.site.folder,
@@ -111,9 +111,15 @@ def test_any_change_counts(runs: Runs, change: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "wishes", [Wishes(full=True), Wishes(prune=True), Wishes(replace=True), Wishes(keep_going=True)]
+    "wishes",
+    [
+        GenerateOptions(full=True),
+        GenerateOptions(prune=True),
+        GenerateOptions(replace=True),
+        GenerateOptions(keep_going=True),
+    ],
 )
-def test_other_wishes_count(runs: Runs, wishes: Wishes) -> None:
+def test_other_wishes_count(runs: Runs, wishes: GenerateOptions) -> None:
     """A run that shall do something else does it."""
     runs.do()
     assert runs.look(wishes) is None
@@ -132,7 +138,7 @@ def test_a_damaged_memory_costs_time_only(runs: Runs, data: bytes) -> None:
 def test_refusals_are_told_again(runs: Runs) -> None:
     """Who did not mend what was refused is told of it in every run."""
     (runs.site.folder / "fast-2.0-py3-none-any.whl").touch()
-    for wishes in (Wishes(), Wishes(keep_going=True)):
+    for wishes in (GenerateOptions(), GenerateOptions(keep_going=True)):
         runs.do(wishes)
         assert runs.look(wishes) is None
 
@@ -141,7 +147,7 @@ def test_what_is_not_named_goes_with_the_next_run(runs: Runs) -> None:
     """What a run with --prune had to leave is removed by the one after it."""
     runs.do()
     wheel(runs.site).unlink()
-    prune = Wishes(prune=True)
+    prune = GenerateOptions(prune=True)
     assert runs.do(prune).unnamed
     assert runs.look(prune) is None
     assert runs.do(prune).removed

@@ -17,12 +17,12 @@ from wheelfit.core.compatible_tags import (
     tags_for,
 )
 from wheelfit.core.target import Target
-from wheelfit.server.allowed_addresses import Admission
+from wheelfit.server.allowed_addresses import AddressRules
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.proxy.application import Proxy
 from wheelfit.server.proxy.profiles import Profile
 from wheelfit.server.proxy.upstream import BridgedUpstream, Upstream
-from wheelfit.sources.bridges.catalogue import Shelf
+from wheelfit.sources.bridges.catalogue import BridgeCatalogue
 from wheelfit.sources.open import open_web
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.detectors import FixedDetector
@@ -93,14 +93,14 @@ class Behind:
                 cache_folder=cache,
                 environ={},
                 home=Path("/nonexistent"),
-                admits=admission or Admission.of(url),
+                admits=admission or AddressRules.of(url),
                 patience=patience,
             )
             self.webs.append(web)
             if bridges is None:
                 upstreams.append(Upstream(url, web))
             else:
-                upstreams.append(BridgedUpstream(Upstream(url, web), Shelf(bridges)))
+                upstreams.append(BridgedUpstream(Upstream(url, web), BridgeCatalogue(bridges)))
         machines = {"": supported or {}, **(others or {})}
         self._profiles = {
             name: Profile(name, target or target_of(), FixedDetector(values))

@@ -15,15 +15,15 @@ import pytest
 from server.proxy.behind import JSON, PIP, Behind, body
 from server.proxy.test_pages import CUDA, LINUX_TAG, NV, release
 
-from wheelfit.server.allowed_addresses import Admission
+from wheelfit.server.allowed_addresses import AddressRules
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.proxy.application import Guarded
-from wheelfit.server.rebinding_guard import Addressed
+from wheelfit.server.rebinding_guard import RebindingGuard
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import release_document
 
-PUBLIC = Admission(frozenset(), 0)
+PUBLIC = AddressRules(frozenset(), 0)
 
 
 class TestAdmission:
@@ -73,7 +73,7 @@ class TestAdmission:
     )
     def test_a_public_index_names_public_addresses(self, address: str) -> None:
         """Loopback, private, link-local and other special addresses are refused."""
-        admits = Admission.of("https://index.example/simple/")
+        admits = AddressRules.of("https://index.example/simple/")
         assert not admits("files.example", address)
         assert admits("index.example", address)  # the operator named that one
         assert admits("files.example", "93.184.216.34")
@@ -81,10 +81,10 @@ class TestAdmission:
 
     def test_a_near_index_names_its_like(self) -> None:
         """A private index names private addresses, and the metadata service nobody."""
-        private = Admission.of("http://10.0.0.5/simple/")
+        private = AddressRules.of("http://10.0.0.5/simple/")
         assert private("files", "10.0.0.6")
         assert not private("files", "127.0.0.1")
-        here = Admission.of("http://127.0.0.1:3141/simple/")
+        here = AddressRules.of("http://127.0.0.1:3141/simple/")
         assert here("localhost", "127.0.0.1")
         for admits in (private, here):
             for address in ("169.254.169.254", "2852039166", "fd00:ec2::254", "168.63.129.16"):
@@ -94,13 +94,13 @@ class TestAdmission:
 
     def test_numbers_that_are_public(self) -> None:
         """An old spelling of a public address is as far away as the new one."""
-        admits = Admission.of("https://index.example/simple/")
+        admits = AddressRules.of("https://index.example/simple/")
         for address in ("1572395042", "0x5db8d822", "93.184.55330", "192.88.99.1"):
             assert admits("files.example", address)
 
     def test_hosts_can_be_named(self) -> None:
         """What the operator names may be named by pages wherever it is."""
-        admits = Admission.of("https://index.example/", ["Files.Internal"])
+        admits = AddressRules.of("https://index.example/", ["Files.Internal"])
         assert admits("files.internal", "10.0.0.1")
         assert not admits("other.internal", "10.0.0.1")
 
@@ -151,7 +151,7 @@ class TestSentElsewhere:
                 url,
                 supported={"nvidia": CUDA},
                 mode="full",
-                admission=Admission(frozenset({"localhost"}), 0),
+                admission=AddressRules(frozenset({"localhost"}), 0),
             )
             (file,) = behind.page("some", PIP).values()
             path = behind.path_of(file)
@@ -160,7 +160,9 @@ class TestSentElsewhere:
                 assert behind.ask("/simple/other/").status == 502
             elif what == "document":
                 index.faults.redirect["some-1.0-variants.json"] = f"{origin}/x"
-                fresh = Behind(url, mode="full", admission=Admission(frozenset({"localhost"}), 0))
+                fresh = Behind(
+                    url, mode="full", admission=AddressRules(frozenset({"localhost"}), 0)
+                )
                 assert fresh.ask("/simple/some/").status == 502
                 fresh.close()
             elif what == "wheel":
@@ -173,7 +175,7 @@ class TestSentElsewhere:
                     url,
                     supported={"nvidia": CUDA},
                     mode="full",
-                    admission=Admission(frozenset({"localhost"}), 0),
+                    admission=AddressRules(frozenset({"localhost"}), 0),
                 )
                 (file,) = fresh.page("some", PIP).values()
                 assert fresh.ask(f"{fresh.path_of(file)}.metadata").status == 502
@@ -241,7 +243,7 @@ class TestSentElsewhere:
 
         with RecordingIndex(answer) as index:
             url = index.url.replace("127.0.0.1", "localhost")
-            behind = Behind(url, mode="full", admission=Admission(frozenset({"localhost"}), 0))
+            behind = Behind(url, mode="full", admission=AddressRules(frozenset({"localhost"}), 0))
             try:
                 assert behind.ask("/simple/some/").status == 502
             finally:
@@ -507,7 +509,7 @@ class TestSecret:
 )
 def test_who_asks_for_another_name(host: str | None, status: int) -> None:
     """DNS rebinding: a page of the web may let its name lead here, and does not read anything."""
-    application = Addressed(lambda _: Answer.text(200, "private"), ["wheels.EXAMPLE"])
+    application = RebindingGuard(lambda _: Answer.text(200, "private"), ["wheels.EXAMPLE"])
     headers = {} if host is None else {"host": host}
     answer = application(Request("GET", "/simple/", headers))
     assert answer.status == status

@@ -10,7 +10,7 @@ from pathlib import Path
 from server.uploading import upload
 
 from wheelfit.server.store.blobs import put
-from wheelfit.server.store.opening import Cleaned, Store, clean
+from wheelfit.server.store.opening import CleaningResult, Store, clean
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import open_stage, written
 from wheelfit.testing.wheels import build_wheel
@@ -30,9 +30,9 @@ def test_only_what_nobody_needs_goes(opened: Callable[[], Store], tmp_path: Path
     upload(store, deleted, now=now)
     store.records.delete([deleted.name], time=written(now))
     stray = put(store.blobs, [b"of a process that was killed"])
-    assert clean(store, now=now, grace=HOUR) == Cleaned()
+    assert clean(store, now=now, grace=HOUR) == CleaningResult()
     size = stray.size + deleted.stat().st_size
-    assert clean(store, now=now + 2 * HOUR, grace=HOUR) == Cleaned(2, size)
+    assert clean(store, now=now + 2 * HOUR, grace=HOUR) == CleaningResult(2, size)
     assert len(list(store.blobs.stored())) == 2
     # The stage's time is up: its file goes, and the name is free.
     assert clean(store, now=now + 11 * HOUR, grace=HOUR).stages == 1

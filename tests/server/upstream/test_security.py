@@ -16,7 +16,7 @@ import pytest
 from packaging.utils import canonicalize_name
 from server.upstream.mirroring import JSON, Mirroring, read
 
-from wheelfit.server.allowed_addresses import Admission, Reach
+from wheelfit.server.allowed_addresses import AddressRules, UrlRules
 from wheelfit.server.messages import Answer, Request
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.upstream.mirrored import Mirrored
@@ -86,11 +86,11 @@ class TestReach:
     )
     def test_a_public_index_sends_nobody_there(self, url: str) -> None:
         """Not to this machine, its network, other ports or other schemes."""
-        assert not Reach.of("https://index.example/simple/")(url)
+        assert not UrlRules.of("https://index.example/simple/")(url)
 
     def test_where_it_may(self) -> None:
         """To itself, to public hosts, and to whom the operator named."""
-        reach = Reach.of("https://index.example/simple/", ["cdn.internal", "10.1.2.3:8081"])
+        reach = UrlRules.of("https://index.example/simple/", ["cdn.internal", "10.1.2.3:8081"])
         assert reach("https://index.example/files/x")
         assert reach("https://files.example/x")
         assert reach("https://cdn.internal/x")
@@ -177,7 +177,7 @@ class TestReach:
             cache_folder=None,
             environ={},
             home=tmp_path,
-            admits=Admission(frozenset({"localhost"}), 0),
+            admits=AddressRules(frozenset({"localhost"}), 0),
         )
         pulled = Pulled(FolderBlobs(tmp_path / "blobs"))
         index = Mirrored(MirrorSettings(named), web, pulled, reach=lambda _url: True)

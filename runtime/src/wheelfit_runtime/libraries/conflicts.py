@@ -12,12 +12,12 @@ from wheelfit_runtime.loader.caller_warnings import warn
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit_runtime.libraries.request import Request
+    from wheelfit_runtime.libraries.request import LibraryRequest
     from wheelfit_runtime.loader.loaded_libraries import Library
 
 
 def conflicts_with_loaded(
-    request: Request, places: Mapping[str, str], *, several_majors: bool
+    request: LibraryRequest, places: Mapping[str, str], *, several_majors: bool
 ) -> dict[str, str]:
     """Return the libraries that are mapped already under the names of ours.
 

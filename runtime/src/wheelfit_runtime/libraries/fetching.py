@@ -24,19 +24,19 @@ from wheelfit_runtime.libraries.wheels import shown
 
 if TYPE_CHECKING:
     from wheelfit_runtime.libraries.progress import Progress
-    from wheelfit_runtime.libraries.request import Request
-    from wheelfit_runtime.libraries.store import Entry, Store
+    from wheelfit_runtime.libraries.request import LibraryRequest
+    from wheelfit_runtime.libraries.store import Store, StoredWheel
     from wheelfit_runtime.libraries.transports import Transport
-    from wheelfit_runtime.libraries.wheels import Listed
+    from wheelfit_runtime.libraries.wheels import ListedWheel
 
 
 def brought(
-    listed: Listed,
-    request: Request,
+    listed: ListedWheel,
+    request: LibraryRequest,
     transport: Transport | None,
     progress: Progress,
     damaged: frozenset[str],
-) -> Entry:
+) -> StoredWheel:
     """Return a wheel of the store, fetched if it is not there.
 
     :param transport: who fetches; None: whoever can, for a lock names it.
@@ -71,7 +71,7 @@ def brought(
         raise unwritable(store.root, error) from None
 
 
-def _sound(store: Store, sha256: str, damaged: frozenset[str]) -> Entry | None:
+def _sound(store: Store, sha256: str, damaged: frozenset[str]) -> StoredWheel | None:
     found = store.find(sha256)
     if found is None:
         return None
@@ -83,13 +83,13 @@ def _sound(store: Store, sha256: str, damaged: frozenset[str]) -> Entry | None:
     return None
 
 
-def _is_local(listed: Listed) -> bool:
+def _is_local(listed: ListedWheel) -> bool:
     return urlsplit(listed.url).scheme == "file"
 
 
 def _fetched(
-    listed: Listed,
-    request: Request,
+    listed: ListedWheel,
+    request: LibraryRequest,
     folder: str,
     transport: Transport | None,
     progress: Progress,

@@ -24,7 +24,7 @@ from wheelfit_runtime.libraries.store_changes import put, unwritable, working_fo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wheelfit_runtime.libraries.store import Entry, Store
+    from wheelfit_runtime.libraries.store import Store, StoredWheel
 
 _PLACE = "folders"
 _WHEELS = ".wheels"
@@ -56,7 +56,7 @@ def joined(store: Store, wheels: Sequence[str]) -> str:
     return str(place)
 
 
-def _fill(folder: Path, entries: Sequence[Entry]) -> None:
+def _fill(folder: Path, entries: Sequence[StoredWheel]) -> None:
     make_folder(str(folder / _WHEELS))
     for entry in entries:
         (folder / _WHEELS / entry.sha256).symlink_to(entry.folder)

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from wheelfit_runtime.errors import InvalidPage
-from wheelfit_runtime.libraries.wheels import Listed, shown, split_filename
+from wheelfit_runtime.libraries.wheels import ListedWheel, shown, split_filename
 
 ACCEPT = (
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, "
@@ -19,7 +19,7 @@ _STRANGE = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
 _ARCHIVES = (".whl", ".zip", ".gz", ".bz2", ".egg", ".exe", ".metadata")
 
 
-def read_page(body: bytes, content_type: str, url: str) -> list[Listed]:
+def read_page(body: bytes, content_type: str, url: str) -> list[ListedWheel]:
     """Return the wheels of a page.
 
     :param url: where the page came from in the end; its links start there.
@@ -41,7 +41,7 @@ def read_page(body: bytes, content_type: str, url: str) -> list[Listed]:
     raise InvalidPage(f"the index answered with {kind}", where=shown(url))
 
 
-def _from_json(text: str, url: str) -> list[Listed]:
+def _from_json(text: str, url: str) -> list[ListedWheel]:
     page: dict[str, Any] = json.loads(text)
     version = str(page.get("meta", {}).get("api-version", "1.0"))
     if version.partition(".")[0] != "1":
@@ -59,7 +59,7 @@ def _from_json(text: str, url: str) -> list[Listed]:
             metadata = ""
         size = file.get("size")
         wheels.append(
-            Listed(
+            ListedWheel(
                 *name,
                 filename=str(file["filename"]),
                 url=_place(url, str(file["url"]))[0],
@@ -87,7 +87,7 @@ def _digest(told: object) -> str:
     return text if len(text) == 64 and not set(text) - set("0123456789abcdef") else ""
 
 
-def _from_html(text: str, url: str) -> list[Listed]:
+def _from_html(text: str, url: str) -> list[ListedWheel]:
     reader = _Links()
     reader.feed(text)
     reader.close()
@@ -108,7 +108,7 @@ def _from_html(text: str, url: str) -> list[Listed]:
         if beside is not None and beside != "false":
             metadata = _digest(beside.removeprefix("sha256="))
         wheels.append(
-            Listed(
+            ListedWheel(
                 *name,
                 filename=filename,
                 url=link,

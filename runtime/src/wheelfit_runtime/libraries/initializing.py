@@ -11,7 +11,7 @@ import os
 from _thread import RLock, get_ident
 
 from wheelfit_runtime.libraries.mapping import Libraries, load
-from wheelfit_runtime.libraries.request import Request
+from wheelfit_runtime.libraries.request import LibraryRequest
 from wheelfit_runtime.libraries.selections import read_selection
 
 TYPE_CHECKING = False
@@ -122,7 +122,7 @@ def initialize(
             if done is not None:
                 return done
             _refuse_slips(version, components, scope)
-            request = Request(
+            request = LibraryRequest(
                 family,
                 version,
                 wanted,
@@ -174,7 +174,7 @@ def prepare(
     :raises WheelfitError: it cannot be done; the reason is its class.
     """
     _refuse_slips(version, components)
-    request = Request(
+    request = LibraryRequest(
         family,
         version,
         None if components is None else tuple(components),
@@ -213,7 +213,7 @@ def _refuse_slips(version: object, components: object, scope: str = "local") -> 
 
 
 def _chosen(
-    request: Request, distrusted: Selection | None = None, problem: OSError | None = None
+    request: LibraryRequest, distrusted: Selection | None = None, problem: OSError | None = None
 ) -> Selection:
     """Return what to load, which is in the store then.
 
@@ -229,7 +229,7 @@ def _chosen(
     return choose(request, known, problem)
 
 
-def _loaded(request: Request, scope: str, *, several_majors: bool) -> Libraries:
+def _loaded(request: LibraryRequest, scope: str, *, several_majors: bool) -> Libraries:
     selection = _chosen(request)
     try:
         return load(request, selection, scope, several_majors=several_majors)

@@ -9,24 +9,26 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.libraries.selections import Chosen
+from wheelfit_runtime.libraries.selections import ChosenLibrary
 from wheelfit_runtime.platforms.elf import read_shared_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit_runtime.libraries.store import Entry
+    from wheelfit_runtime.libraries.store import StoredWheel
     from wheelfit_runtime.platforms.elf import SharedObject
 
 _MAGIC = b"\x7fELF"
 
 
-def in_order(entries: Iterable[Entry], asked: Mapping[str, tuple[str, ...]]) -> tuple[Chosen, ...]:
+def in_order(
+    entries: Iterable[StoredWheel], asked: Mapping[str, tuple[str, ...]]
+) -> tuple[ChosenLibrary, ...]:
     """Return the libraries to load, each once, what is needed first.
 
     :param asked: by component: how the names of its libraries begin.
     """
-    known: dict[str, tuple[Entry, str, int, SharedObject]] = {}
+    known: dict[str, tuple[StoredWheel, str, int, SharedObject]] = {}
     for entry in entries:
         for path, size, _ in entry.files():
             name = PurePosixPath(path).name
@@ -41,7 +43,7 @@ def in_order(entries: Iterable[Entry], asked: Mapping[str, tuple[str, ...]]) -> 
             # A library may lie there under several names; the one it calls itself is best.
             if soname not in known or name == soname:
                 known[soname] = (entry, path, size, names)
-    found: dict[str, Chosen] = {}
+    found: dict[str, ChosenLibrary] = {}
     begun: set[str] = set()
 
     def add(soname: str, component: str) -> None:
@@ -51,7 +53,9 @@ def in_order(entries: Iterable[Entry], asked: Mapping[str, tuple[str, ...]]) -> 
         entry, path, size, names = known[soname]
         for needed in names.needed:
             add(needed, component)
-        found[soname] = Chosen(entry.sha256, path, size, soname, _owner(soname, component, asked))
+        found[soname] = ChosenLibrary(
+            entry.sha256, path, size, soname, _owner(soname, component, asked)
+        )
 
     for component, stems in asked.items():
         for stem in stems:

@@ -9,13 +9,13 @@ from urllib.parse import unquote, urlsplit
 
 from wheelfit_runtime.errors import Fault, InvalidLock
 from wheelfit_runtime.libraries.versions import normalized
-from wheelfit_runtime.libraries.wheels import Listed, split_filename
+from wheelfit_runtime.libraries.wheels import ListedWheel, split_filename
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def read_lock(path: Path) -> list[Listed]:
+def read_lock(path: Path) -> list[ListedWheel]:
     """Return all wheels of a lock; one without a SHA-256 has an empty one.
 
     :raises InvalidLock: it cannot be read.
@@ -28,7 +28,7 @@ def read_lock(path: Path) -> list[Listed]:
         raise InvalidLock([Fault("", words)], where=str(path)) from None
 
 
-def _wheels(document: dict[str, Any], path: Path) -> Iterator[Listed]:
+def _wheels(document: dict[str, Any], path: Path) -> Iterator[ListedWheel]:
     told = str(document.get("lock-version", "1.0"))
     if told.partition(".")[0] != "1":
         raise ValueError(f"its version is {told}")
@@ -48,7 +48,7 @@ def _wheels(document: dict[str, Any], path: Path) -> Iterator[Listed]:
             name = split_filename(filename)
             size = wheel.get("size")
             if name is not None:
-                yield Listed(
+                yield ListedWheel(
                     project=normalized(package["name"]),
                     version=str(package.get("version", name[1])),
                     filename=filename,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from wheelfit_runtime.errors import NoCompatibleWheel
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.libraries.toolkits import Family
+    from wheelfit_runtime.libraries.toolkits import LibraryFamily
 
 _LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _TEGRA = "/etc/nv_tegra_release"
@@ -64,7 +64,7 @@ def _glibc() -> tuple[int, int] | None:
         return None
 
 
-def refuse_unfit(family: Family, machine: Machine) -> None:
+def refuse_unfit(family: LibraryFamily, machine: Machine) -> None:
     """See that there are libraries of a family for a machine.
 
     :raises NoCompatibleWheel: there are none; it says for which machines there are.

@@ -10,8 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ctypes
 
-    from wheelfit_runtime.libraries.request import Request
-    from wheelfit_runtime.libraries.selections import Chosen, Selection
+    from wheelfit_runtime.libraries.request import LibraryRequest
+    from wheelfit_runtime.libraries.selections import ChosenLibrary, Selection
     from wheelfit_runtime.libraries.store import Store
 
 
@@ -87,7 +87,9 @@ class Libraries:
         return joined(self._store, self._wheels)
 
 
-def load(request: Request, selection: Selection, scope: str, *, several_majors: bool) -> Libraries:
+def load(
+    request: LibraryRequest, selection: Selection, scope: str, *, several_majors: bool
+) -> Libraries:
     """Load what was chosen, and return it.
 
     :param scope: ``local`` or ``global``: who sees the symbols.
@@ -138,7 +140,7 @@ def _taken_instead(places: dict[str, str], known: dict[str, str], now: set[str])
     }
 
 
-def _pulled_in(request: Request, new: set[str], stems: tuple[str, ...]) -> dict[str, str]:
+def _pulled_in(request: LibraryRequest, new: set[str], stems: tuple[str, ...]) -> dict[str, str]:
     """Return libraries of the family that came from elsewhere, as ours need them, and warn.
 
     No wheel that was chosen has them; the next machine may have another version, or none.
@@ -155,7 +157,7 @@ def _pulled_in(request: Request, new: set[str], stems: tuple[str, ...]) -> dict[
     return found
 
 
-def _place(store: Store, one: Chosen) -> str:
+def _place(store: Store, one: ChosenLibrary) -> str:
     entry = store.find(one.sha256)
     if entry is None:
         raise OSError(f"{one.path} is not in the store any more")

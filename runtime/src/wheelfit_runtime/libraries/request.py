@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.loader.driver import Driver
 
 
-class Request:
+class LibraryRequest:
     """What is wanted and how it may be had; made once for a call, and not changed then.
 
     :param version: as ``12``, ``12.8`` or ``12.8.1``.

@@ -10,7 +10,7 @@ from wheelfit_runtime.libraries.versions import Requirement, Span
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wheelfit_runtime.libraries.toolkits import Family
+    from wheelfit_runtime.libraries.toolkits import LibraryFamily
     from wheelfit_runtime.libraries.versions import Version
     from wheelfit_runtime.loader.driver import Driver
 
@@ -18,7 +18,7 @@ MOST_NUMBERS = 3
 """That a version which is asked for may have."""
 
 
-def numbers_of(family: Family, asked: str) -> Version:
+def numbers_of(family: LibraryFamily, asked: str) -> Version:
     """Return the numbers of a version that is asked for.
 
     :param asked: as ``12``, ``12.8`` or ``12.8.1``.
@@ -32,7 +32,7 @@ def numbers_of(family: Family, asked: str) -> Version:
     return tuple(int(part) for part in parts)
 
 
-def span_of(family: Family, asked: str, driver: Driver | None, *, cap: bool) -> Span:
+def span_of(family: LibraryFamily, asked: str, driver: Driver | None, *, cap: bool) -> Span:
     """Return the versions that may be taken.
 
     A driver runs all minor versions of its own major version and of older ones, but compiles
@@ -53,7 +53,7 @@ def span_of(family: Family, asked: str, driver: Driver | None, *, cap: bool) -> 
 
 
 def _too_old(
-    family: Family, asked: str, driver: Driver, offered: tuple[int, int], major: int
+    family: LibraryFamily, asked: str, driver: Driver, offered: tuple[int, int], major: int
 ) -> DriverTooOld:
     from wheelfit_runtime.platforms.providers.nvidia.tables import DRIVER_FLOOR  # noqa: PLC0415 - 4 ms, and rarely
 
@@ -67,7 +67,9 @@ def _too_old(
     )
 
 
-def distributions_of(family: Family, components: Sequence[str], major: str) -> dict[str, str]:
+def distributions_of(
+    family: LibraryFamily, components: Sequence[str], major: str
+) -> dict[str, str]:
     """Return the distribution of each component that is wanted, what is needed first.
 
     :param components: that are asked for; what these need comes besides.
@@ -112,7 +114,9 @@ def distributions_of(family: Family, components: Sequence[str], major: str) -> d
     return found
 
 
-def requirements_of(family: Family, projects: Mapping[str, str], span: Span) -> list[Requirement]:
+def requirements_of(
+    family: LibraryFamily, projects: Mapping[str, str], span: Span
+) -> list[Requirement]:
     """Return what an index is asked for: the table with its extras, and what stands in none."""
     major = str(span.low[0])
     extras = {name: family.components[name].extra_of(major) for name in projects}

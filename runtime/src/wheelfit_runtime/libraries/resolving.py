@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
     from wheelfit_runtime.libraries.machine import Machine
     from wheelfit_runtime.libraries.progress import Progress
-    from wheelfit_runtime.libraries.request import Request
+    from wheelfit_runtime.libraries.request import LibraryRequest
     from wheelfit_runtime.libraries.transports import Transport
-    from wheelfit_runtime.libraries.wheels import Listed
+    from wheelfit_runtime.libraries.wheels import ListedWheel
 
 
 def resolved(
-    request: Request,
+    request: LibraryRequest,
     machine: Machine,
     projects: Mapping[str, str],
     span: Span,
     progress: Progress,
-) -> tuple[list[Listed], str, Transport | None]:
+) -> tuple[list[ListedWheel], str, Transport | None]:
     """Return the wheels to have, the version of the family, and who fetches them.
 
     :raises NoFit: there is nothing that would do.
@@ -67,14 +67,14 @@ def resolved(
 
 
 def _without_table(
-    request: Request,
+    request: LibraryRequest,
     machine: Machine,
     projects: Mapping[str, str],
     span: Span,
     transport: Transport,
     progress: Progress,
     error: NoFit,
-) -> list[Listed]:
+) -> list[ListedWheel]:
     """Return the wheels of an index that has the components and not the table, as mirrors do.
 
     :raises NoFit: some versions only the table knows, or they are not there either.
@@ -99,7 +99,7 @@ def _of_one_minor(
     span: Span,
     transport: Transport,
     progress: Progress,
-) -> list[Listed]:
+) -> list[ListedWheel]:
     """Return wheels whose versions begin with the same two numbers, the newest that all have.
 
     :raises NoFit: there are none.
@@ -116,7 +116,9 @@ def _of_one_minor(
         span = Span(span.low, (major, minor + 1))
 
 
-def _version(request: Request, projects: Mapping[str, str], wheels: Iterable[Listed]) -> str:
+def _version(
+    request: LibraryRequest, projects: Mapping[str, str], wheels: Iterable[ListedWheel]
+) -> str:
     """Return the version of the family that some wheels are; what was asked for if none tells."""
     family = request.family
     told = {one.project: one.version for one in wheels}
@@ -130,7 +132,7 @@ def _version(request: Request, projects: Mapping[str, str], wheels: Iterable[Lis
     return request.version
 
 
-def _of_lock(path: str, lock: Sequence[Listed], project: str, machine: Machine) -> Listed:
+def _of_lock(path: str, lock: Sequence[ListedWheel], project: str, machine: Machine) -> ListedWheel:
     wheels = [one for one in lock if one.project == project]
     if not wheels:
         raise NoCompatibleWheel(

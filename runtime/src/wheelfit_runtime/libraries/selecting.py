@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit_runtime.libraries.machine import Machine
-    from wheelfit_runtime.libraries.request import Request
+    from wheelfit_runtime.libraries.request import LibraryRequest
     from wheelfit_runtime.libraries.store import Store
     from wheelfit_runtime.libraries.versions import Span
 
 
-def choose(request: Request, known: Selection | None, problem: OSError | None) -> Selection:
+def choose(request: LibraryRequest, known: Selection | None, problem: OSError | None) -> Selection:
     """Return what to load, fetched where it is not there.
 
     :param known: what was chosen before, of which something is missing or not loadable.
@@ -71,7 +71,7 @@ def _damaged(store: Store, known: Selection | None) -> frozenset[str]:
     return frozenset(one.sha256 for one in entries if one is not None and damage_of(one))
 
 
-def _select(request: Request, progress: Progress, damaged: frozenset[str]) -> Selection:
+def _select(request: LibraryRequest, progress: Progress, damaged: frozenset[str]) -> Selection:
     family = request.family
     machine = this_machine()
     refuse_unfit(family, machine)
@@ -103,7 +103,7 @@ def _select(request: Request, progress: Progress, damaged: frozenset[str]) -> Se
 
 
 def _fetched(
-    request: Request,
+    request: LibraryRequest,
     machine: Machine,
     projects: Mapping[str, str],
     span: Span,
@@ -148,13 +148,13 @@ def _fetched(
     )
 
 
-def _remember(request: Request, selection: Selection) -> None:
+def _remember(request: LibraryRequest, selection: Selection) -> None:
     # Where the store cannot be written all is chosen anew the next time, which is right too.
     with suppress(OSError):
         write_selection(request.store, request.name, selection)
 
 
-def _known(request: Request, span: Span, damaged: frozenset[str]) -> Selection | None:
+def _known(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Selection | None:
     """Return what another process has just chosen, or another driver got of the same versions."""
     found = read_selection(request.store, request.name, request.fingerprint)
     if found is None and request.lock is None:
@@ -174,7 +174,7 @@ def _is_sound(selection: Selection, store: Store, damaged: frozenset[str]) -> bo
     return hashes.isdisjoint(damaged) and selection.is_in(store)
 
 
-def _stored(request: Request, span: Span, damaged: frozenset[str]) -> Selection:
+def _stored(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Selection:
     """Return the newest of what was chosen before that will do, without asking anybody.
 
     :raises NotInStore: there is none.

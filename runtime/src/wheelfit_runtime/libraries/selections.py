@@ -17,7 +17,7 @@ _FORMAT = "1"
 _SAFE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+-"
 
 
-class Chosen:
+class ChosenLibrary:
     """One library that is loaded.
 
     :param path: below the ``tree`` of the wheel.
@@ -59,7 +59,7 @@ class Selection:
         span: str,
         version: str,
         wheels: tuple[tuple[str, str, str], ...],
-        libraries: tuple[Chosen, ...],
+        libraries: tuple[ChosenLibrary, ...],
         stems: tuple[str, ...],
         is_locked: bool = False,
     ) -> None:
@@ -193,7 +193,7 @@ def _read(path: str) -> Selection | None:
             is_locked="locked" in one,
             wheels=tuple((a, b, c) for kind, a, b, c in (w for w in lines if w[0] == "wheel")),
             libraries=tuple(
-                Chosen(sha256, _below(path), int(size), soname, component)
+                ChosenLibrary(sha256, _below(path), int(size), soname, component)
                 for _, sha256, path, size, soname, component in (w for w in lines if w[0] == "load")
             ),
         )

@@ -26,7 +26,7 @@ _DIGITS = 64
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
 
-class Entry:
+class StoredWheel:
     """One wheel of a store.
 
     :param is_own: whether it lies in the user's own store.
@@ -97,17 +97,17 @@ class Store:
         """All of them, the user's own first."""
         return (self.root, *self.sites)
 
-    def find(self, sha256: str) -> Entry | None:
+    def find(self, sha256: str) -> StoredWheel | None:
         """Return a wheel that is there."""
         if not is_hash(sha256):
             return None  # of a lock or a file that somebody wrote: it must not lead elsewhere
         for root in self.roots:
             folder = os.path.join(root, "store", sha256)
             if os.path.isdir(folder):
-                return Entry(folder, is_own=root == self.root)
+                return StoredWheel(folder, is_own=root == self.root)
         return None
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[StoredWheel]:
         """Return all wheels, the user's own first; what is called otherwise is none of ours."""
         found = []
         for root in self.roots:
@@ -117,7 +117,7 @@ class Store:
             except OSError:
                 continue
             found += [
-                Entry(os.path.join(folder, name), is_own=root == self.root)
+                StoredWheel(os.path.join(folder, name), is_own=root == self.root)
                 for name in names
                 if is_hash(name)
             ]

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from wheelfit_runtime.errors import NotInStore, StoreUnavailable
 from wheelfit_runtime.libraries import settings
 from wheelfit_runtime.libraries.files import make_folder, unique_name
-from wheelfit_runtime.libraries.store import Entry
+from wheelfit_runtime.libraries.store import StoredWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit_runtime.libraries.request import Request
+    from wheelfit_runtime.libraries.request import LibraryRequest
     from wheelfit_runtime.libraries.store import Store
 
 _OLD = 24 * 3600.0
@@ -52,7 +52,7 @@ def working_folder(store: Store) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def keep(store: Store, folder: str, sha256: str) -> Entry:
+def keep(store: Store, folder: str, sha256: str) -> StoredWheel:
     """Put a filled folder in its place; if one is there already, that one stays.
 
     :param folder: with ``tree`` and ``wheel.txt``, below a `working_folder`.
@@ -61,7 +61,7 @@ def keep(store: Store, folder: str, sha256: str) -> Entry:
     place = os.path.join(store.root, "store", sha256)
     put(folder, place)
     _sync(os.path.dirname(place))
-    return Entry(place, is_own=True)
+    return StoredWheel(place, is_own=True)
 
 
 def put(folder: str, place: str) -> None:
@@ -78,7 +78,7 @@ def put(folder: str, place: str) -> None:
             raise
 
 
-def remove(store: Store, entry: Entry) -> None:
+def remove(store: Store, entry: StoredWheel) -> None:
     """Remove a wheel of the user's own store: gone at once, then deleted.
 
     :raises OSError: it cannot be removed.
@@ -90,7 +90,7 @@ def remove(store: Store, entry: Entry) -> None:
     shutil.rmtree(grave, ignore_errors=True)
 
 
-def touch(entry: Entry) -> None:
+def touch(entry: StoredWheel) -> None:
     """Make a wheel as young as a new one, so that nobody removes it before it is chosen."""
     with suppress(OSError):
         os.utime(entry.folder)
@@ -124,7 +124,7 @@ def unwritable(root: str, error: OSError) -> StoreUnavailable:
     )
 
 
-def not_in_store(request: Request, note: str) -> NotInStore:
+def not_in_store(request: LibraryRequest, note: str) -> NotInStore:
     """Return what to say where something is not in the store, and nothing may be fetched."""
     names = [request.family.name, request.version, *request.components]
     driver = request.driver

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TextIO
 
-    from wheelfit_runtime.libraries.store import Entry
+    from wheelfit_runtime.libraries.store import StoredWheel
     from wheelfit_runtime.loader.driver import Driver
 
 _DAMAGED = 4
@@ -101,12 +101,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _size(entry: Entry) -> int:
+def _size(entry: StoredWheel) -> int:
     # A library of several names is there once.
     return sum({digest: size for _, size, digest in entry.files()}.values())
 
 
-def _described(entry: Entry) -> dict[str, Any]:
+def _described(entry: StoredWheel) -> dict[str, Any]:
     return {
         "sha256": entry.sha256,
         "project": entry.field("project"),
@@ -117,13 +117,13 @@ def _described(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: StoredWheel) -> str:
     place = "" if entry.is_own else "  (site)"
     what = f"{entry.field('project') or '?'} {entry.field('version')}"
     return f"{what:44} {_size(entry) / _MEGA:8.1f} MB  {entry.sha256[:12]}{place}"
 
 
-def _count(entries: Sequence[Entry]) -> str:
+def _count(entries: Sequence[StoredWheel]) -> str:
     return "1 wheel" if len(entries) == 1 else f"{len(entries)} wheels"
 
 
@@ -250,7 +250,7 @@ def _age(path: str) -> float:
         return 0.0  # gone meanwhile
 
 
-def _remove(entry: Entry, store: Store) -> None:
+def _remove(entry: StoredWheel, store: Store) -> None:
     try:
         remove(store, entry)
     except FileNotFoundError:

@@ -21,7 +21,7 @@ from wheelfit_runtime.errors import IntegrityError, NetworkError, NoCompatibleWh
 from wheelfit_runtime.libraries.lock_input import read_lock
 from wheelfit_runtime.libraries.machine import fits
 from wheelfit_runtime.libraries.versions import normalized
-from wheelfit_runtime.libraries.wheels import Listed
+from wheelfit_runtime.libraries.wheels import ListedWheel
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms.child_processes import Ending, run
 
@@ -94,7 +94,7 @@ class PipTransport:
 
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
-    ) -> list[Listed]:
+    ) -> list[ListedWheel]:
         """Return the wheels pip would take for some requirements.
 
         :raises NoCompatibleWheel: it finds none.
@@ -115,7 +115,7 @@ class PipTransport:
                 place = item["download_info"]
                 hashes = place.get("archive_info", {}).get("hashes", {})
                 found.append(
-                    Listed(
+                    ListedWheel(
                         project=normalized(item["metadata"]["name"]),
                         version=item["metadata"]["version"],
                         filename=unquote(urlsplit(place["url"]).path.rpartition("/")[2]),
@@ -127,7 +127,7 @@ class PipTransport:
             raise NetworkError(f"the report of pip cannot be read: {error}") from None
         return found
 
-    def fetch(self, wheel: Listed, folder: str, progress: Progress) -> str:
+    def fetch(self, wheel: ListedWheel, folder: str, progress: Progress) -> str:
         """Let pip put a wheel into a folder and return its path.
 
         :raises IntegrityError: none has the hash that was promised.
@@ -189,7 +189,7 @@ class UvTransport:
 
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
-    ) -> list[Listed]:
+    ) -> list[ListedWheel]:
         """Return the wheels uv would take for some requirements.
 
         :raises NoCompatibleWheel: it finds none.
@@ -216,7 +216,7 @@ class UvTransport:
         # platform.
         return list({w.project: w for w in sorted(wheels, key=lambda w: w.filename)}.values())
 
-    def fetch(self, wheel: Listed, folder: str, progress: Progress) -> str:
+    def fetch(self, wheel: ListedWheel, folder: str, progress: Progress) -> str:
         """Write a wheel into a folder and return its path.
 
         :raises NetworkError: it cannot be had.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from wheelfit_runtime.libraries.machine import Machine
     from wheelfit_runtime.libraries.progress import Progress
-    from wheelfit_runtime.libraries.wheels import Listed
+    from wheelfit_runtime.libraries.wheels import ListedWheel
 
 _LARGEST_PAGE = 64 << 20
 _LARGEST_TABLE = 1 << 20
@@ -66,29 +66,29 @@ class HttpTransport:
 
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
-    ) -> list[Listed]:
+    ) -> list[ListedWheel]:
         """Return the wheels of some requirements and of the extras they name.
 
         :raises NetworkError: the index cannot be asked, or answers strangely.
         :raises NoFit: it has no such project, or no wheel that fits.
         """
-        pages: dict[str, list[Listed]] = {}
+        pages: dict[str, list[ListedWheel]] = {}
 
-        def page(project: str) -> list[Listed]:
+        def page(project: str) -> list[ListedWheel]:
             if project not in pages:
                 progress.tell(f"asking {urlsplit(self._index).hostname} for {project}")
                 pages[project] = self._page(project)
             return pages[project]
 
-        found: dict[str, Listed] = {}
+        found: dict[str, ListedWheel] = {}
         for requirement in requirements:
             for project, wheel in self._found(requirement, machine, page).items():
                 found.setdefault(project, wheel)
         return list(found.values())
 
     def _found(
-        self, requirement: Requirement, machine: Machine, page: Callable[[str], list[Listed]]
-    ) -> dict[str, Listed]:
+        self, requirement: Requirement, machine: Machine, page: Callable[[str], list[ListedWheel]]
+    ) -> dict[str, ListedWheel]:
         """Return the newest wheel of which all that its extras want can be had, and these."""
         wheels = page(requirement.project)
         reason: NoCompatibleWheel | None = None
@@ -107,11 +107,11 @@ class HttpTransport:
 
     def _with_extras(
         self,
-        wheel: Listed,
+        wheel: ListedWheel,
         extras: Sequence[str],
         machine: Machine,
-        page: Callable[[str], list[Listed]],
-    ) -> dict[str, Listed]:
+        page: Callable[[str], list[ListedWheel]],
+    ) -> dict[str, ListedWheel]:
         found = {wheel.project: wheel}
         wanted = self._of_extras(wheel, extras, machine)
         while wanted:
@@ -122,7 +122,7 @@ class HttpTransport:
                 wanted += self._of_extras(one, requirement.extras, machine)
         return found
 
-    def _page(self, project: str) -> list[Listed]:
+    def _page(self, project: str) -> list[ListedWheel]:
         url = urljoin(self._index, f"{project}/")
         try:
             body, content_type, final = self._client.get(url, _LARGEST_PAGE, accept=ACCEPT)
@@ -135,7 +135,7 @@ class HttpTransport:
         return read_page(body, content_type, without_login(final))
 
     def _of_extras(
-        self, wheel: Listed, extras: Sequence[str], machine: Machine
+        self, wheel: ListedWheel, extras: Sequence[str], machine: Machine
     ) -> list[Requirement]:
         if not extras:
             return []
@@ -149,7 +149,7 @@ class HttpTransport:
             if one.applies({**machine.markers, "extra": extra})
         ]
 
-    def _metadata(self, wheel: Listed) -> bytes:
+    def _metadata(self, wheel: ListedWheel) -> bytes:
         if wheel.metadata_sha256 is not None:
             try:
                 body = self._client.get(f"{wheel.url}.metadata", _LARGEST_TABLE)[0]
@@ -172,7 +172,7 @@ class HttpTransport:
         except (*BROKEN_ARCHIVE, StopIteration) as error:
             raise InvalidPage(f"{wheel.filename} cannot be read: {error}") from None
 
-    def fetch(self, wheel: Listed, folder: str, progress: Progress) -> str:
+    def fetch(self, wheel: ListedWheel, folder: str, progress: Progress) -> str:
         """Write a wheel into a folder and return its path; whoever calls checks its hash.
 
         :raises NetworkError: it cannot be had.
@@ -193,7 +193,7 @@ def _check(body: bytes, promised: str, name: str) -> None:
         raise HashMismatch(algorithm="sha256", expected=[promised], actual=actual, where=name)
 
 
-def _promised(wheel: Listed) -> str:
+def _promised(wheel: ListedWheel) -> str:
     if not wheel.sha256:
         raise IntegrityError(
             f"the index promises no sha256 of {wheel.filename}, so it is not taken",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.libraries.machine import Machine
     from wheelfit_runtime.libraries.progress import Progress
     from wheelfit_runtime.libraries.versions import Requirement
-    from wheelfit_runtime.libraries.wheels import Listed
+    from wheelfit_runtime.libraries.wheels import ListedWheel
 
 TRANSPORTS = ("pip", "uv", "http")
 
@@ -24,7 +24,7 @@ class Transport(Protocol):
 
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
-    ) -> list[Listed]:
+    ) -> list[ListedWheel]:
         """Return the wheels of some requirements and of the extras they name.
 
         :raises NetworkError: nobody can be asked.
@@ -32,7 +32,7 @@ class Transport(Protocol):
         """
         ...
 
-    def fetch(self, wheel: Listed, folder: str, progress: Progress) -> str:
+    def fetch(self, wheel: ListedWheel, folder: str, progress: Progress) -> str:
         """Write a wheel into a folder and return its path.
 
         :raises NetworkError: it cannot be had.

@@ -18,8 +18,8 @@ from wheelfit_runtime.libraries.files import make_folder, new_file, write_fields
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.libraries.store import Entry
-    from wheelfit_runtime.libraries.wheels import Listed
+    from wheelfit_runtime.libraries.store import StoredWheel
+    from wheelfit_runtime.libraries.wheels import ListedWheel
 
 _PIECE = 1 << 20
 _LIBRARY = pattern(r"[^/]+\.so(?:\.[0-9]+)*")
@@ -47,7 +47,7 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def unpack(wheel: Path, listed: Listed, folder: Path) -> None:
+def unpack(wheel: Path, listed: ListedWheel, folder: Path) -> None:
     """Check a wheel and fill the folder of a store with what is needed of it.
 
     :param folder: gets ``tree`` and ``wheel.txt``; must not exist.
@@ -163,7 +163,7 @@ def _settle(folder: Path) -> None:
         os.close(number)
 
 
-def damage_of(entry: Entry) -> list[str]:
+def damage_of(entry: StoredWheel) -> list[str]:
     """Return what is wrong with a wheel of a store, one sentence each; none: it is sound."""
     files = entry.files()
     if not files:

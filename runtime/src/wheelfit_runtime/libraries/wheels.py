@@ -19,7 +19,7 @@ _PARTS = (5, 6)
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedWheel:
     """A wheel as an index, a lock or an installer names it."""
 
     project: str
@@ -52,7 +52,7 @@ def shown(url: str) -> str:
     return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}"
 
 
-def best(wheels: Iterable[Listed], requirement: Requirement, machine: Machine) -> Listed:
+def best(wheels: Iterable[ListedWheel], requirement: Requirement, machine: Machine) -> ListedWheel:
     """Return the newest wheel that satisfies a requirement on a machine.
 
     :raises NoCompatibleWheel: there is none; the note says why not.

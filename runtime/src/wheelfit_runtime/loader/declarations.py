@@ -89,7 +89,7 @@ class Implementation(NamedTuple):
         return self.distribution or self.name
 
 
-class Known(NamedTuple):
+class KnownImplementation(NamedTuple):
     """One implementation that exists, whether it is installed or not."""
 
     name: str
@@ -103,7 +103,7 @@ class Declarations(NamedTuple):
 
     implementations: tuple[Implementation, ...] = ()
     """In the order of their groups and names."""
-    known: Mapping[str, tuple[Known, ...]] = {}
+    known: Mapping[str, tuple[KnownImplementation, ...]] = {}
     """By group: which implementations exist."""
     problems: tuple[str, ...] = ()
     """What is wrong with files, each beginning with the file."""
@@ -121,7 +121,7 @@ def scan(
     :param table: the same by file name, as `as_table` wrote it; what folders have comes first.
     """
     implementations: dict[tuple[str, str], Implementation] = {}
-    known: dict[str, tuple[Known, ...]] = {}
+    known: dict[str, tuple[KnownImplementation, ...]] = {}
     problems: list[str] = []
 
     def take(where: str, told: object) -> None:
@@ -148,7 +148,7 @@ def scan(
     return Declarations(ordered, known, tuple(problems))
 
 
-def read(data: bytes, where: str) -> Implementation | tuple[str, tuple[Known, ...]]:
+def read(data: bytes, where: str) -> Implementation | tuple[str, tuple[KnownImplementation, ...]]:
     """Return what the content of one file declares: an implementation, or which ones a group has.
 
     :param data: all of it; of a larger file than `LARGEST` one byte more.
@@ -184,7 +184,9 @@ def _told(data: bytes) -> object:
         raise Unfit(f"is no JSON document ({str(error)[:200]})") from None
 
 
-def _parsed(told: object, where: str) -> Implementation | tuple[str, tuple[Known, ...]]:
+def _parsed(
+    told: object, where: str
+) -> Implementation | tuple[str, tuple[KnownImplementation, ...]]:
     """Return what a document declares: an implementation, or which ones a group has."""
     if not isinstance(told, dict):
         raise Unfit("holds no object")
@@ -208,9 +210,9 @@ def _parsed(told: object, where: str) -> Implementation | tuple[str, tuple[Known
     )
 
 
-def _known(told: dict[str, Any]) -> tuple[Known, ...]:
+def _known(told: dict[str, Any]) -> tuple[KnownImplementation, ...]:
     return tuple(
-        Known(_name(one, "implementation"), _words(one, "install"), _properties(one))
+        KnownImplementation(_name(one, "implementation"), _words(one, "install"), _properties(one))
         for one in _objects(told, "known")
     )
 

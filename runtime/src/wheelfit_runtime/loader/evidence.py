@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wheelfit_runtime.loader.declarations import Declarations, Feature, scan
-from wheelfit_runtime.loader.planning import Held, Judged, judge
+from wheelfit_runtime.loader.planning import Judgement, LoadedValue, judge
 from wheelfit_runtime.loader.quick_choice import variable_of
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ class Evidence(NamedTuple):
     declarations: Declarations
     environ: Mapping[str, str]
     process: Process
-    held: tuple[Held, ...]
-    judged: tuple[Judged, ...]
+    held: tuple[LoadedValue, ...]
+    judged: tuple[Judgement, ...]
 
-    def of(self, group: str) -> list[Judged]:
+    def of(self, group: str) -> list[Judgement]:
         """Return what is installed of a group."""
         return [one for one in self.judged if one.implementation.group == group]
 
@@ -39,7 +39,7 @@ class Evidence(NamedTuple):
         return self.environ.get(variable_of(group), "").strip()
 
 
-class Look(Protocol):
+class MachineDetection(Protocol):
     """The detection of what the machine supports for this process."""
 
     def __call__(
@@ -67,7 +67,7 @@ class Sources:
         *,
         environ: Callable[[], Mapping[str, str]],
         paths: Callable[[], Iterable[object]],
-        look: Look,
+        look: MachineDetection,
         folders: Callable[[], Iterable[str]] = tuple,
         table: Callable[[], Mapping[str, object] | None] = lambda: None,
     ) -> None:
@@ -81,7 +81,7 @@ class Sources:
 
     def gather(
         self,
-        claimed: Iterable[Held],
+        claimed: Iterable[LoadedValue],
         failed: Mapping[tuple[str, str], str],
         known_of: Iterable[str] | None = (),
     ) -> Evidence:
@@ -128,7 +128,7 @@ class Sources:
         return replace(process, detections=found)
 
 
-def _as_demanded(one: Judged, failed: str, environ: Mapping[str, str]) -> Judged:
+def _as_demanded(one: Judgement, failed: str, environ: Mapping[str, str]) -> Judgement:
     """Add to what the machine says what has failed, and what somebody demands.
 
     :param failed: why it could not be imported; empty: it could, or nobody has tried.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from wheelfit_runtime.loader.evidence import Evidence, Sources
-    from wheelfit_runtime.loader.planning import Held, Plan
+    from wheelfit_runtime.loader.planning import LoadedValue, Plan
     from wheelfit_runtime.loader.process import Process
 
     class Gatherer(Protocol):
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
         def gather(
             self,
-            claimed: Iterable[Held],
+            claimed: Iterable[LoadedValue],
             failed: Mapping[tuple[str, str], str],
             known_of: Iterable[str] | None = (),
         ) -> Evidence:
@@ -285,10 +285,10 @@ class Loader:
         return self._choices[group]
 
     def _evidence(self, known_of: Iterable[str] | None = ()) -> Evidence:
-        from wheelfit_runtime.loader.planning import Held  # noqa: PLC0415 - see above
+        from wheelfit_runtime.loader.planning import LoadedValue  # noqa: PLC0415 - see above
 
         claimed = [
-            Held(dimension, value, f"{group} uses {choice.title}")
+            LoadedValue(dimension, value, f"{group} uses {choice.title}")
             for group, choice in self._choices.items()
             for dimension, value in choice.agreed.items()
         ]
@@ -387,7 +387,7 @@ class _SourcesHere:
 
     def gather(
         self,
-        claimed: Iterable[Held],
+        claimed: Iterable[LoadedValue],
         failed: Mapping[tuple[str, str], str],
         known_of: Iterable[str] | None = (),
     ) -> Evidence:

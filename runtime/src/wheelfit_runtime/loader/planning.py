@@ -38,7 +38,7 @@ _DIGITS = pattern(r"([0-9]+)")
 _ROWS = {Feature(*feature): row for row in tables.ROWS for feature in row.features}
 
 
-class Held(NamedTuple):
+class LoadedValue(NamedTuple):
     """One value that the process has already of something of which it has one."""
 
     dimension: str
@@ -49,7 +49,7 @@ class Held(NamedTuple):
     """Who brought it, as ``libcudart.so.13 is loaded``."""
 
 
-class Judged(NamedTuple):
+class Judgement(NamedTuple):
     """What the machine says to one implementation."""
 
     implementation: Implementation
@@ -76,7 +76,7 @@ class Judged(NamedTuple):
 class Plan(NamedTuple):
     """What is chosen."""
 
-    chosen: Mapping[str, Judged]
+    chosen: Mapping[str, Judgement]
     """By group; a group of which nothing can be chosen is missing."""
     agreed: Mapping[str, str]
 
@@ -84,9 +84,9 @@ class Plan(NamedTuple):
 def judge(
     implementation: Implementation,
     detections: Mapping[str, Detection],
-    held: Sequence[Held] = (),
+    held: Sequence[LoadedValue] = (),
     requirements: Iterable[Feature] = (),
-) -> Judged:
+) -> Judgement:
     """Say whether an implementation fits the machine and the process, and how well.
 
     :param implementation: what it declares.
@@ -135,7 +135,7 @@ def judge(
     reasons += against.values()
     missed.update(claimed_by[dimension] for dimension in against)
     order_key = (-implementation.priority, *sorted(places), (_LATE,), implementation.name)
-    return Judged(
+    return Judgement(
         implementation,
         tuple(reasons),
         order_key,
@@ -203,7 +203,9 @@ def _claimed(one: Property, row: AgreementRow) -> tuple[str, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def _against(claims: Mapping[str, tuple[str, ...]], held: Sequence[Held]) -> Mapping[str, str]:
+def _against(
+    claims: Mapping[str, tuple[str, ...]], held: Sequence[LoadedValue]
+) -> Mapping[str, str]:
     """Return what the process has that an implementation does not go with, by dimension."""
     reasons = {}
     for dimension, values in claims.items():
@@ -226,7 +228,7 @@ def _natural(value: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts)
 
 
-def plan(judged: Iterable[Judged], held: Sequence[Held] = (), asked: str = "") -> Plan:
+def plan(judged: Iterable[Judgement], held: Sequence[LoadedValue] = (), asked: str = "") -> Plan:
     """Choose for all groups at once.
 
     For each combination of values that a process could have, every group takes its best; of
@@ -237,7 +239,7 @@ def plan(judged: Iterable[Judged], held: Sequence[Held] = (), asked: str = "") -
     :param judged: of all installed implementations; those that do not fit are left out.
     :param asked: the group that is imported now; others may never be.
     """
-    groups: dict[str, list[Judged]] = {}
+    groups: dict[str, list[Judgement]] = {}
     for one in sorted((one for one in judged if one.fits), key=lambda one: one.order):
         groups.setdefault(one.implementation.group, []).append(one)
     for offers in groups.values():
@@ -245,7 +247,7 @@ def plan(judged: Iterable[Judged], held: Sequence[Held] = (), asked: str = "") -
         if offers[0].forced:
             del offers[1:]
     dimensions = _dimensions(groups, held, asked)
-    best: tuple[tuple[bool, int, int, int], dict[str, Judged], tuple[str, ...]] | None = None
+    best: tuple[tuple[bool, int, int, int], dict[str, Judgement], tuple[str, ...]] | None = None
     for values in product(*dimensions.values()):
         agreed = dict(zip(dimensions, values, strict=True))
         chosen, steps = _each_best(groups, agreed)
@@ -260,7 +262,7 @@ def plan(judged: Iterable[Judged], held: Sequence[Held] = (), asked: str = "") -
 
 
 def _dimensions(
-    groups: Mapping[str, Sequence[Judged]], held: Sequence[Held], asked: str
+    groups: Mapping[str, Sequence[Judgement]], held: Sequence[LoadedValue], asked: str
 ) -> dict[str, list[str]]:
     """Return the values to try, the higher first; few, however many somebody declares."""
     fixed = {one.dimension for one in held}
@@ -300,9 +302,9 @@ def _combinations(dimensions: Mapping[str, Sequence[str]]) -> int:
 
 
 def _each_best(
-    groups: Mapping[str, Sequence[Judged]], agreed: Mapping[str, str]
-) -> tuple[dict[str, Judged], int]:
-    chosen: dict[str, Judged] = {}
+    groups: Mapping[str, Sequence[Judgement]], agreed: Mapping[str, str]
+) -> tuple[dict[str, Judgement], int]:
+    chosen: dict[str, Judgement] = {}
     steps = 0
     for group, offers in groups.items():
         for number, one in enumerate(offers):
@@ -313,7 +315,7 @@ def _each_best(
     return chosen, steps
 
 
-def _goes_with(one: Judged, agreed: Mapping[str, str]) -> bool:
+def _goes_with(one: Judgement, agreed: Mapping[str, str]) -> bool:
     for dimension, values in one.claims.items():  # no `all`: asked so often, it counts
         if dimension in agreed and agreed[dimension] not in values:
             return False

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.loader.driver import MASK, hides_all, offered
-from wheelfit_runtime.loader.planning import Held
+from wheelfit_runtime.loader.planning import LoadedValue
 from wheelfit_runtime.platforms.accelerator_libraries import identify
 from wheelfit_runtime.platforms.cache import RememberingProcesses
 from wheelfit_runtime.platforms.cache_folder import cache_folder_of, unsafe_cache_folder
@@ -26,7 +26,7 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import DeviceValues
 from wheelfit_runtime.platforms.probes import mapped_libraries
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaDriver
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 from wheelfit_runtime.platforms.tables import libraries as tables
 
 if TYPE_CHECKING:
@@ -55,13 +55,11 @@ class Process:
 
     detections: Mapping[str, Detection]
     """What the machine supports, by the namespaces that were asked for."""
-    held: tuple[Held, ...] = ()
+    held: tuple[LoadedValue, ...] = ()
     """What the process has already of what it can have one of."""
 
 
-def look(
-    namespaces: Iterable[str], surroundings: Surroundings, *, devices: bool = False
-) -> Process:
+def look(namespaces: Iterable[str], surroundings: SystemView, *, devices: bool = False) -> Process:
     """Find out what matters here, and nothing else.
 
     :param namespaces: which are asked for; of those without a provider nothing is known.
@@ -77,24 +75,24 @@ def look(
     return Process(found, held_by(mapped(surroundings)))
 
 
-def surroundings_of(environ: Mapping[str, str]) -> Surroundings:
+def surroundings_of(environ: Mapping[str, str]) -> SystemView:
     """Return this machine, where what children say of drivers is remembered."""
-    here = Surroundings(environ=dict(environ))
+    here = SystemView(environ=dict(environ))
 
     def memory() -> str | None:
         folder = cache_folder_of(environ)
         return None if unsafe_cache_folder(folder) else os.path.join(folder, "probes")
 
     processes = RememberingProcesses(RealProcesses(), memory, here)
-    return Surroundings(environ=here.environ, processes=processes)
+    return SystemView(environ=here.environ, processes=processes)
 
 
-def _nvidia(surroundings: Surroundings, *, devices: bool) -> Detection:
+def _nvidia(surroundings: SystemView, *, devices: bool) -> Detection:
     from wheelfit_runtime.platforms.providers.nvidia import provider  # noqa: PLC0415 - not everywhere
 
     drivers: list[NvidiaDriver] = []
 
-    def ask(surroundings: Surroundings) -> NvidiaDriver:
+    def ask(surroundings: SystemView) -> NvidiaDriver:
         drivers.append(without_initialising(surroundings, devices=devices))
         return drivers[0]
 
@@ -109,7 +107,7 @@ def _nvidia(surroundings: Surroundings, *, devices: bool) -> Detection:
 
 
 def _floor(
-    found: Detection, driver: NvidiaDriver, surroundings: Surroundings
+    found: Detection, driver: NvidiaDriver, surroundings: SystemView
 ) -> Iterator[DeviceValues]:
     """Yield what is left of a driver's bounds where no GPU has code in its newest majors (P-95).
 
@@ -150,7 +148,7 @@ def _floor(
         )
 
 
-def without_initialising(surroundings: Surroundings, *, devices: bool = False) -> NvidiaDriver:
+def without_initialising(surroundings: SystemView, *, devices: bool = False) -> NvidiaDriver:
     """Return what the driver can do for this process, without initialising it here."""
     from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files  # noqa: PLC0415 - not everywhere
     from wheelfit_runtime.platforms.providers.nvidia import provider  # noqa: PLC0415
@@ -173,7 +171,7 @@ def without_initialising(surroundings: Surroundings, *, devices: bool = False) -
     return _version_only(surroundings, files)
 
 
-def _version_only(surroundings: Surroundings, files: NvidiaFiles) -> NvidiaDriver:
+def _version_only(surroundings: SystemView, files: NvidiaFiles) -> NvidiaDriver:
     from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library  # noqa: PLC0415
 
     cuda = offered(nvidia_library.candidates(surroundings, files).cuda)
@@ -209,18 +207,18 @@ def visible(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_Gpu, .
     return tuple(dict.fromkeys(found))
 
 
-def mapped(surroundings: Surroundings) -> tuple[MappedFile, ...]:
+def mapped(surroundings: SystemView) -> tuple[MappedFile, ...]:
     """Return the libraries this process has; none where the system does not tell."""
     return mapped_libraries.read(surroundings, None).files
 
 
-def held_by(files: Iterable[MappedFile]) -> tuple[Held, ...]:
+def held_by(files: Iterable[MappedFile]) -> tuple[LoadedValue, ...]:
     """Return what libraries settle of that of which a process has one."""
-    found: dict[tuple[str, str], Held] = {}
+    found: dict[tuple[str, str], LoadedValue] = {}
     for file in files:
         for dimension, value in _settled(file.name):
             because = f"{file.path} is loaded"
-            found.setdefault((dimension, value), Held(dimension, value, because))
+            found.setdefault((dimension, value), LoadedValue(dimension, value, because))
     return tuple(found.values())
 
 

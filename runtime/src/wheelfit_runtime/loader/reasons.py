@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from typing import Any
 
-    from wheelfit_runtime.loader.declarations import Known
+    from wheelfit_runtime.loader.declarations import KnownImplementation
     from wheelfit_runtime.loader.evidence import Evidence
-    from wheelfit_runtime.loader.planning import Judged
+    from wheelfit_runtime.loader.planning import Judgement
 
 
-def passed_over(chosen: Judged, evidence: Evidence) -> tuple[str, ...]:
+def passed_over(chosen: Judgement, evidence: Evidence) -> tuple[str, ...]:
     """Return warnings: files that are wrong, and what is lost for no fault of the hardware.
 
     An image for many machines has implementations for hardware that this one lacks. That is as
@@ -34,7 +34,7 @@ def passed_over(chosen: Judged, evidence: Evidence) -> tuple[str, ...]:
     return tuple(news)
 
 
-def _is_lost(one: Judged, chosen: Judged) -> bool:
+def _is_lost(one: Judgement, chosen: Judgement) -> bool:
     """Return whether the user could have something better than what was chosen."""
     used = {each.feature.namespace for each in chosen.implementation.properties}
     is_better = one.implementation.priority >= chosen.implementation.priority
@@ -135,7 +135,7 @@ def _group(
     }
 
 
-def _facts(one: Judged, *, is_chosen: bool) -> dict[str, Any]:
+def _facts(one: Judgement, *, is_chosen: bool) -> dict[str, Any]:
     it = one.implementation
     return {
         "implementation": it.name,
@@ -149,11 +149,11 @@ def _facts(one: Judged, *, is_chosen: bool) -> dict[str, Any]:
     }
 
 
-def _why(one: Judged) -> str:
+def _why(one: Judgement) -> str:
     return "; ".join(one.reasons)
 
 
-def _installable(group: str, evidence: Evidence) -> list[Known]:
+def _installable(group: str, evidence: Evidence) -> list[KnownImplementation]:
     """Return what is known and not installed and would fit, the best first."""
     installed = {one.implementation.name for one in evidence.of(group)}
     found = []

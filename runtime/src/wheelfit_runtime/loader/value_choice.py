@@ -54,7 +54,7 @@ class Case(NamedTuple):
         return " and ".join(map(str, self.condition))
 
 
-class Looked(NamedTuple):
+class CaseVerdict(NamedTuple):
     """What a machine says to one row."""
 
     case: Case
@@ -68,7 +68,7 @@ class Choice(NamedTuple, Generic[Value]):
     value: Value
     case: Case | None
     """The row it comes from; None: it is the default."""
-    looked: tuple[Looked, ...]
+    looked: tuple[CaseVerdict, ...]
     """What the machine says to each row, in the order of the table."""
 
     def __str__(self) -> str:
@@ -136,7 +136,7 @@ class Cases(Generic[Value]):
             others.
         :raises NoFit: ``no-case-fits``; no condition holds, and there is no default.
         """
-        looked = tuple(Looked(case, _why_not(case, detections)) for case in self.cases)
+        looked = tuple(CaseVerdict(case, _why_not(case, detections)) for case in self.cases)
         holding = [one.case for one in looked if not one.reason]
         if not holding:
             if self._default is _UNSET:
@@ -331,7 +331,7 @@ def _apart(one: Case, other: Case) -> bool:
     return len(features) == 1 and not set(one.condition[0].values) & set(other.condition[0].values)
 
 
-def _nothing(looked: tuple[Looked, ...], no_match: str) -> NoFit:
+def _nothing(looked: tuple[CaseVerdict, ...], no_match: str) -> NoFit:
     return NoFit(
         no_match or "no case of the table holds on this machine, and it has no default",
         code="no-case-fits",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from wheelfit_runtime.platforms.child_processes import Answer, Processes, Question
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 _FORMAT = 1
 _BOOT = "/proc/sys/kernel/random/boot_id"
@@ -79,7 +79,7 @@ class RememberingProcesses:
         self,
         processes: Processes,
         folder: Callable[[], str | None],
-        seen: Surroundings,
+        seen: SystemView,
         *,
         recall: bool = True,
     ) -> None:
@@ -115,7 +115,7 @@ class RememberingProcesses:
         return answer
 
 
-def circumstances(question: Question, seen: Surroundings) -> Iterator[str]:
+def circumstances(question: Question, seen: SystemView) -> Iterator[str]:
     """Yield, in order, everything the answer to a question may depend on."""
     yield from (f"format {_FORMAT}", f"wheelfit {__version__}", f"data {question.version}")
     yield f"question {question.name}"
@@ -140,7 +140,7 @@ def circumstances(question: Question, seen: Surroundings) -> Iterator[str]:
             yield f"variable {name}={value}"
 
 
-def _files(question: Question, seen: Surroundings) -> Iterator[str]:
+def _files(question: Question, seen: SystemView) -> Iterator[str]:
     """Yield the files a child runs or loads, as far as its question tells."""
     yield LOADER_CACHE
     folders = [*question.environ.get("LD_LIBRARY_PATH", "").split(":"), *_LIBRARY_FOLDERS]
@@ -163,7 +163,7 @@ def _identity(path: str) -> str:
     return f"{path} {real} {found.st_size} {found.st_mtime_ns} {found.st_ino} {found.st_dev}"
 
 
-def _devices(seen: Surroundings) -> Iterator[str]:
+def _devices(seen: SystemView) -> Iterator[str]:
     """Yield the device files of accelerators, and what lies in their folders."""
     nodes = (*_NODES, *(name for family in providers.every() for name in family.nodes))
     for name in seen.children("/dev"):
@@ -185,7 +185,7 @@ def _device(path: str) -> str:
     return f"{path} {found.st_mode:o} {found.st_rdev} {found.st_uid} {found.st_gid} {may}"
 
 
-def _host(seen: Surroundings) -> str:
+def _host(seen: SystemView) -> str:
     """Return a name for the machine, so that several may share a folder."""
     names = (seen.read_text("/etc/machine-id"), seen.read_text("/proc/sys/kernel/hostname"))
     return _digest(name or "" for name in names)

@@ -1,7 +1,7 @@
 """Ask child processes: with a deadline that is kept, whatever the child does (P-37).
 
 Vendors' libraries and tools are never called in this process (P-71). Whoever wants to
-know something from one puts a `Question` to `Surroundings.processes`: real processes,
+know something from one puts a `Question` to `SystemView.processes`: real processes,
 or a wrapper that remembers answers, records them or plays recorded ones back.
 """
 

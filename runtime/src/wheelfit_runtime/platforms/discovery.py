@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms import override_names, providers
 from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.hardware_family import Family
+    from wheelfit_runtime.platforms.hardware_family import HardwareFamily
 
 
 class Machine:
@@ -28,8 +28,8 @@ class Machine:
     :param surroundings: of the machine; default: those of this process.
     """
 
-    def __init__(self, surroundings: Surroundings | None = None) -> None:
-        self.surroundings = surroundings or Surroundings()
+    def __init__(self, surroundings: SystemView | None = None) -> None:
+        self.surroundings = surroundings or SystemView()
         self._known: dict[str, Detection] = {}
         self._locks: dict[str, threading.Lock] = {}
 
@@ -68,7 +68,7 @@ class Machine:
             for text in family.provider.overrides_in_effect(self.surroundings)
         )
 
-    def _look(self, family: Family) -> Detection:
+    def _look(self, family: HardwareFamily) -> Detection:
         namespace = family.namespace
         started = time.perf_counter()
         try:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit_runtime.platforms.features import Detection
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 _FOLDER = f"{__package__}.providers"
 
@@ -27,10 +27,10 @@ class Provider(Protocol):
     DATA_VERSION: str
     """When the tables behind the provider were last compared with their sources."""
 
-    def detect(self, surroundings: Surroundings) -> Detection:
+    def detect(self, surroundings: SystemView) -> Detection:
         """Return what is supported, overrides included."""
 
-    def overrides_in_effect(self, surroundings: Surroundings) -> tuple[str, ...]:
+    def overrides_in_effect(self, surroundings: SystemView) -> tuple[str, ...]:
         """Return the variables that replace something, as ``NAME=value``."""
 
     def accepts(self, feature: str, value: str) -> bool | None:
@@ -104,7 +104,7 @@ class Shorthand(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class HardwareFamily:
     """The record of a family of hardware."""
 
     namespace: str

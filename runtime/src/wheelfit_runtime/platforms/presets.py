@@ -20,14 +20,14 @@ from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence
 from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from wheelfit_runtime.platforms.child_processes import Question
-    from wheelfit_runtime.platforms.hardware_family import Family
+    from wheelfit_runtime.platforms.hardware_family import HardwareFamily
     from wheelfit_runtime.platforms.preset_parts import ProcessorRow
     from wheelfit_runtime.platforms.tables.platforms import PlatformRow
 
@@ -68,7 +68,7 @@ class Preset:
         system, architecture, *_ = self.row
         stated = {name: value for one in self.accelerators for name, value in one.facts.items()}
         machine = Machine(
-            Surroundings(
+            SystemView(
                 os.devnull,  # nothing lies below it, so nothing of this machine is seen
                 stated,
                 interpreter=None,
@@ -259,7 +259,7 @@ def _accelerator(part: str) -> Accelerator:
         raise _unknown(part, error.note) from None
 
 
-def _family(name: str) -> Family | None:
+def _family(name: str) -> HardwareFamily | None:
     """Return the family whose accelerators have a name in presets."""
     for family in providers.accelerators():
         if family.presets is not None and family.presets.name == name:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from wheelfit_runtime.errors import InvalidConfiguration
 from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.features import Detection, Status
-from wheelfit_runtime.platforms.system_view import Surroundings
+from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -75,7 +75,7 @@ class BuiltInProvider:
     def __init__(
         self,
         namespace: str,
-        find: Callable[[Surroundings, Mapping[str, tuple[str, ...]]], Detection],
+        find: Callable[[SystemView, Mapping[str, tuple[str, ...]]], Detection],
         features: Mapping[str, Callable[[str], object]],
         *,
         multi_value: Collection[str] = (),
@@ -92,7 +92,7 @@ class BuiltInProvider:
         accepts = self._features.get(feature)
         return None if accepts is None else bool(accepts(value))
 
-    def detect(self, surroundings: Surroundings) -> Detection:
+    def detect(self, surroundings: SystemView) -> Detection:
         """Find out what is supported, overrides included; never raises for what it finds."""
         try:
             own = overrides.read(self._namespace, surroundings.environ, self.accepts)
@@ -103,7 +103,7 @@ class BuiltInProvider:
             )
         return overrides.apply(own, found, tuple(self._features), self._multi_value)
 
-    def overrides_in_effect(self, surroundings: Surroundings) -> tuple[str, ...]:
+    def overrides_in_effect(self, surroundings: SystemView) -> tuple[str, ...]:
         """Return the variables that replace something, as ``NAME=value``."""
         try:
             own = overrides.read(self._namespace, surroundings.environ, self.accepts)
@@ -114,7 +114,7 @@ class BuiltInProvider:
 
     def get_supported_configs(self) -> list[PluginFeature]:
         """Return what the running machine supports, most preferred first (P-26)."""
-        return as_plugin_features(self.detect(Surroundings()).features)
+        return as_plugin_features(self.detect(SystemView()).features)
 
     def get_all_configs(self) -> list[PluginFeature]:
         """Return the known features and values, independent of the machine (P-28).

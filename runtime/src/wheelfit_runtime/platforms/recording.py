@@ -41,7 +41,7 @@ from wheelfit_runtime.platforms.facts import CpuidRegisters, CpuidTable
 from wheelfit_runtime.platforms.probes import sysctl, windows_features
 from wheelfit_runtime.platforms.providers.x86_64 import cpuid
 from wheelfit_runtime.platforms.scrubbing import Scrubber, concerns_detection
-from wheelfit_runtime.platforms.system_view import LOADER_CACHE, Surroundings
+from wheelfit_runtime.platforms.system_view import LOADER_CACHE, SystemView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -171,7 +171,7 @@ def open_recorded(folder: Path) -> Machine:
     :raises OSError: it cannot be read.
     :raises ValueError: it is not what `record` writes.
     """
-    return Machine(Surroundings(**surroundings_of(folder)))
+    return Machine(SystemView(**surroundings_of(folder)))
 
 
 def _object(path: Path) -> dict[str, Any]:
@@ -265,7 +265,7 @@ def _feature_lines(features: Sequence[FeatureConfig]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Watched(Surroundings):
+class _Watched(SystemView):
     """A copy of everything that probes look at."""
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -275,19 +275,19 @@ class _Watched(Surroundings):
     # A class with slots is made twice; super() without arguments finds the first one.
 
     def exists(self, name: str) -> bool:
-        found = Surroundings.exists(self, name)
+        found = SystemView.exists(self, name)
         if found:
             self.files.setdefault(name, b"")
         return found
 
     def read_bytes(self, name: str, limit: int = 16 * 1024 * 1024) -> bytes | None:
-        data = Surroundings.read_bytes(self, name, limit)
+        data = SystemView.read_bytes(self, name, limit)
         if data is not None and not _SECRET.fullmatch(name):
             self.files[name] = data
         return data
 
     def children(self, folder: str) -> tuple[str, ...]:
-        names = Surroundings.children(self, folder)
+        names = SystemView.children(self, folder)
         for name in names:
             place = f"{folder.rstrip('/')}/{name}"
             # Elsewhere only what is then looked into counts: names tell of their user.
@@ -371,7 +371,7 @@ def _write(
     cache = watched.of_the_cache()
     if cache is not None:
         files[LOADER_CACHE] = cache
-    inside = Surroundings(str(root), {})
+    inside = SystemView(str(root), {})
     # Longest first: a folder is there as soon as something below it is.
     for name in sorted(files, key=lambda name: (-name.count("/"), name)):
         path = Path(inside.path(scrubber.text(name)))
@@ -413,7 +413,7 @@ def _reduced(name: str, value: str, watched: _Watched) -> str:
     return separator.join(kept)
 
 
-def _machine_toml(seen: Surroundings, description: str, origin: str) -> str:
+def _machine_toml(seen: SystemView, description: str, origin: str) -> str:
     told: dict[str, Any] = {
         "description": description or f"{seen.system} on {seen.architecture}",
         "origin": origin,

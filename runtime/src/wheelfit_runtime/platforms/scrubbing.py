@@ -15,7 +15,7 @@ from wheelfit_runtime.platforms import providers
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 _PREFIXES = (
     "LD_LIBRARY_PATH",
@@ -75,7 +75,7 @@ class Scrubber:
     """What is replaced, and by what; longest first."""
 
     @classmethod
-    def of(cls, surroundings: Surroundings, paths: Iterable[str] = ()) -> Scrubber:
+    def of(cls, surroundings: SystemView, paths: Iterable[str] = ()) -> Scrubber:
         """Return a scrubber that knows the names of a machine and of its user.
 
         :param paths: of files that must keep their names; a name that occurs in one of

@@ -71,7 +71,7 @@ def interpreter_of_this_process() -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class SystemView:
     """Everything detection may depend on."""
 
     root: str | os.PathLike[str] = "/"
@@ -123,7 +123,7 @@ class Surroundings:
         name = f"{drive}/{rest}" if rest and len(drive) == 1 else name.lstrip("/")
         return os.path.join(self.root, name.replace(":", "_"))
 
-    def once(self, name: str, look: Callable[[Surroundings], _Kept]) -> _Kept:
+    def once(self, name: str, look: Callable[[SystemView], _Kept]) -> _Kept:
         """Return what a look at these surroundings brings, and look once."""
         if name not in self._kept:
             self._kept[name] = look(self)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class OfferedValues:
     """The values offered of one feature."""
 
     published: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Offered:
 class Vocabulary:
     """The features offered in one namespace."""
 
-    features: Mapping[str, Offered]
+    features: Mapping[str, OfferedValues]
     misspelt: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What the published package has by mistake, and the features it means (P-110)."""
 
@@ -56,13 +56,13 @@ ON = ("on",)
 """The one value of features that are there or not."""
 
 
-def switches(published: Iterable[str], wider: Iterable[str]) -> dict[str, Offered]:
+def switches(published: Iterable[str], wider: Iterable[str]) -> dict[str, OfferedValues]:
     """Return features that are there or not.
 
     :param published: names of those that the vendor's package offers.
     :param wider: names of those that wheelfit offers besides.
     """
     return {
-        **{name: Offered(ON) for name in published},
-        **{name: Offered(wider=ON) for name in wider},
+        **{name: OfferedValues(ON) for name in published},
+        **{name: OfferedValues(wider=ON) for name in wider},
     }

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from wheelfit.building.front_end.source import Source
     from wheelfit.building.front_end.toolchains.inputs import BuildInputs
-    from wheelfit.building.front_end.variants import Choice
+    from wheelfit.building.front_end.variants import WheelToBuild
     from wheelfit.core.properties import PropertySet
     from wheelfit.projects.backend import ConfigSettings
 
@@ -30,7 +30,7 @@ MARK = "variantlib"
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class BackendSettings:
     """The settings by which one backend is asked for variants (B-11, and the table behind it)."""
 
     name: str
@@ -48,7 +48,7 @@ class Dialect:
     calls: tuple[str, str] | None = None
     """A module and what it must define, for the backend calls that: not every release has it."""
 
-    def settings(self, choice: Choice, *, hand_over: bool) -> ConfigSettings | None:
+    def settings(self, choice: WheelToBuild, *, hand_over: bool) -> ConfigSettings | None:
         """Return the settings that ask for a variant; None if they cannot.
 
         :param hand_over: whether the build system shall get the properties too.
@@ -72,19 +72,19 @@ class Dialect:
 
 
 # As of November 2026.
-DIALECTS: Mapping[str, Dialect] = {
+DIALECTS: Mapping[str, BackendSettings] = {
     one.name: one
     for one in (
-        Dialect("draft", (), naming=None),
-        Dialect(
+        BackendSettings("draft", (), naming=None),
+        BackendSettings(
             "meson-python",
             ("mesonpy",),
             naming="variant-name",
             handing="variant",
             null=("null-variant", "true"),
         ),
-        Dialect("hatchling", ("hatchling.build",), naming="variant-property"),
-        Dialect(
+        BackendSettings("hatchling", ("hatchling.build",), naming="variant-property"),
+        BackendSettings(
             "scikit-build-core",
             ("scikit_build_core.build",),
             naming="variant-name",
@@ -98,7 +98,7 @@ DIALECTS: Mapping[str, Dialect] = {
 """By name. The hooks of flit's fork listen to no setting (B-18), so it has no entry."""
 
 
-def dialect_of(backend: str) -> Dialect | None:
+def dialect_of(backend: str) -> BackendSettings | None:
     """Return the dialect that a backend may speak."""
     return next((one for one in DIALECTS.values() if backend in one.backends), None)
 

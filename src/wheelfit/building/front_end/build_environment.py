@@ -18,7 +18,7 @@ from wheelfit_runtime.platforms.child_processes import run
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from wheelfit.building.front_end.backend_settings import Dialect
+    from wheelfit.building.front_end.backend_settings import BackendSettings
     from wheelfit.building.front_end.source import Source
     from wheelfit.projects.backend import BuildEnvironment
 
@@ -28,7 +28,7 @@ _LINES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class BuildEnvironmentContents:
     """The contents of a build environment."""
 
     backend: str
@@ -43,8 +43,11 @@ class Look:
 
 
 def look_at(
-    place: BuildEnvironment, source: Source, dialect: Dialect | None, packages: Iterable[str]
-) -> Look:
+    place: BuildEnvironment,
+    source: Source,
+    dialect: BackendSettings | None,
+    packages: Iterable[str],
+) -> BuildEnvironmentContents:
     """Look at an environment; nothing of the project or its backend is imported.
 
     :raises BuildFailed: the backend is not there, or the interpreter cannot tell.
@@ -79,7 +82,7 @@ def look_at(
             hint="[build-system] must ask for it; without isolation it must be there",
         )
     name, version = said["backend"]
-    return Look(
+    return BuildEnvironmentContents(
         f"{canonicalize_name(name)} {version}" if version else name,
         knows_variants=said["mentions"].get(MARK, False),
         has_what_it_calls=not calls or bool(said["has"]),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.building.front_end.recipes import Recipes
-    from wheelfit.building.front_end.variants import Choice
+    from wheelfit.building.front_end.variants import WheelToBuild
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
     from wheelfit.projects.backend import Kind
@@ -32,7 +32,7 @@ class BuildOrder:
 
     project: Path
     """Its folder, or an archive of it."""
-    choices: tuple[Choice, ...]
+    choices: tuple[WheelToBuild, ...]
     """The wheels; one build does for all, unless the backend itself is told of variants."""
     recipe: Recipe
     kind: Kind = "wheel"
@@ -111,7 +111,7 @@ class BuiltWheel:
 
 
 def orders_for(
-    order: BuildOrder, choices: Iterable[Choice], recipes: Recipes, more: Recipe = Recipe()
+    order: BuildOrder, choices: Iterable[WheelToBuild], recipes: Recipes, more: Recipe = Recipe()
 ) -> tuple[BuildOrder, ...]:
     """Return orders for wheels, as few as their recipes allow."""
     found: dict[str, BuildOrder] = {}
@@ -138,7 +138,7 @@ def compiles_alike(order: BuildOrder, other: BuildOrder) -> bool:
     return one == two
 
 
-def _key(choice: Choice, recipe: Recipe) -> str:
+def _key(choice: WheelToBuild, recipe: Recipe) -> str:
     """Return all that decides what a backend is told when it is not told of variants."""
     parts = (
         dict(recipe.config_settings),

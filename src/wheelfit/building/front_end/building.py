@@ -48,20 +48,20 @@ from wheelfit_runtime.wording import listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from wheelfit.building.front_end.backend_settings import Dialect
-    from wheelfit.building.front_end.build_environment import Look
-    from wheelfit.building.front_end.finishing import Raw
+    from wheelfit.building.front_end.backend_settings import BackendSettings
+    from wheelfit.building.front_end.build_environment import BuildEnvironmentContents
+    from wheelfit.building.front_end.finishing import RawWheel
     from wheelfit.building.front_end.recipes import Recipe
     from wheelfit.building.front_end.source import Source
     from wheelfit.building.front_end.toolchains.rust import CompiledCrates
-    from wheelfit.building.front_end.variants import Choice
+    from wheelfit.building.front_end.variants import WheelToBuild
     from wheelfit.building.provider_answers import ProviderAnswers
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.properties import PropertySet
     from wheelfit.projects.backend import ConfigSettings
 
 
-class Place(Protocol):
+class ExtensibleEnvironment(Protocol):
     """An environment in which a backend runs and that takes further packages."""
 
     @property
@@ -83,10 +83,10 @@ class Place(Protocol):
         """
 
 
-class Places(Protocol):
+class EnvironmentFactory(Protocol):
     """A factory of build environments."""
 
-    def make(self, folder: Path) -> Place:
+    def make(self, folder: Path) -> ExtensibleEnvironment:
         """Return a place for one project.
 
         :raises EnvironmentUnavailable: it cannot be made.
@@ -95,7 +95,7 @@ class Places(Protocol):
 
 def build_wheels(
     order: BuildOrder,
-    places: Places,
+    places: EnvironmentFactory,
     folder: Path,
     *,
     environ: Mapping[str, str],
@@ -123,7 +123,7 @@ def build_wheels(
 def build_sdist(
     project: Path,
     recipe: Recipe,
-    places: Places,
+    places: EnvironmentFactory,
     folder: Path,
     *,
     environ: Mapping[str, str],
@@ -144,7 +144,7 @@ def build_sdist(
 @contextmanager
 def _opened(
     order: BuildOrder,
-    places: Places,
+    places: EnvironmentFactory,
     folder: Path,
     environ: Mapping[str, str],
     tell: Callable[[str], None],
@@ -181,7 +181,7 @@ class _Work:
     """One order that is carried out."""
 
     order: BuildOrder
-    places: Places
+    places: EnvironmentFactory
     folder: Path
     """For everything that is written."""
     environ: Mapping[str, str]
@@ -208,7 +208,7 @@ class _Work:
         place = self._place()
         look = self._look(place)
         answers: ProviderAnswers | None = None
-        documents: dict[Choice, VariantDocument] = {}
+        documents: dict[WheelToBuild, VariantDocument] = {}
         if variants and table is not None:
             answers = ask_providers(
                 table,
@@ -240,7 +240,7 @@ class _Work:
     def _new_folder(self, what: str) -> Path:
         return Path(mkdtemp(prefix=f"{what}-", dir=self.folder))
 
-    def _place(self) -> Place:
+    def _place(self) -> ExtensibleEnvironment:
         """Return a new place that has the backend, and the plugins."""
         self.tell(f"preparing to build {self.source.name}")
         place = self.places.make(self._new_folder("place"))
@@ -250,15 +250,15 @@ class _Work:
             place.add(self.plugins, f"variants of {self.source.name}")
         return place
 
-    def _look(self, place: Place) -> Look:
+    def _look(self, place: ExtensibleEnvironment) -> BuildEnvironmentContents:
         table = self.source.table
         names = () if table is None else plugin_names(table)
         return look_at(place, self.source, self._asked_dialect(), {*BUILD_SYSTEMS, *names})
 
     def _documents(
-        self, answers: ProviderAnswers, variants: Iterable[Choice]
-    ) -> dict[Choice, VariantDocument]:
-        found: dict[Choice, VariantDocument] = {}
+        self, answers: ProviderAnswers, variants: Iterable[WheelToBuild]
+    ) -> dict[WheelToBuild, VariantDocument]:
+        found: dict[WheelToBuild, VariantDocument] = {}
         for choice in variants:
             if choice.label is None:
                 continue
@@ -270,12 +270,14 @@ class _Work:
                 raise
         return found
 
-    def _built(self, place: Place, look: Look) -> dict[Choice, tuple[Raw, str]]:
+    def _built(
+        self, place: ExtensibleEnvironment, look: BuildEnvironmentContents
+    ) -> dict[WheelToBuild, tuple[RawWheel, str]]:
         """Return by wheel what the backend built for it, and how."""
         choices = self.order.choices
         dialect = self._dialect(look) if any(one.label is not None for one in choices) else None
-        found: dict[Choice, tuple[Raw, str]] = {}
-        converted: list[Choice] = []
+        found: dict[WheelToBuild, tuple[RawWheel, str]] = {}
+        converted: list[WheelToBuild] = []
         for choice in choices:
             settings = None
             if dialect is not None and choice.label is not None:
@@ -298,12 +300,12 @@ class _Work:
             }
         return found
 
-    def _asked_dialect(self) -> Dialect | None:
+    def _asked_dialect(self) -> BackendSettings | None:
         if self.order.dialect == "auto":
             return dialect_of(self.source.backend)
         return DIALECTS.get(self.order.dialect)
 
-    def _dialect(self, look: Look) -> Dialect | None:
+    def _dialect(self, look: BuildEnvironmentContents) -> BackendSettings | None:
         """Return how the backend is asked for variants; None: it is not (B-17)."""
         dialect = self._asked_dialect()
         if dialect is None or self.order.dialect != "auto":
@@ -317,8 +319,13 @@ class _Work:
         return dialect
 
     def _native(
-        self, place: Place, look: Look, dialect: Dialect, choice: Choice, asked: ConfigSettings
-    ) -> Raw | None:
+        self,
+        place: ExtensibleEnvironment,
+        look: BuildEnvironmentContents,
+        dialect: BackendSettings,
+        choice: WheelToBuild,
+        asked: ConfigSettings,
+    ) -> RawWheel | None:
         """Let a backend that knows variants build one; None: what it calls for that is missing."""
         recipe = self.order.recipe
         settings = {**recipe.config_settings, **asked}
@@ -346,7 +353,12 @@ class _Work:
             self.tell(f"its document of layout {raw.document.layout} is written anew")
         return raw
 
-    def _plain(self, place: Place, look: Look, choices: list[Choice]) -> Raw:
+    def _plain(
+        self,
+        place: ExtensibleEnvironment,
+        look: BuildEnvironmentContents,
+        choices: list[WheelToBuild],
+    ) -> RawWheel:
         """Build one plain wheel, for every wheel that is made of it."""
         recipe = self.order.recipe
         settings = dict(recipe.config_settings)
@@ -373,7 +385,7 @@ class _Work:
             )
         return raw
 
-    def _raw(self, path: Path, log: Path, choice: Choice) -> Raw:
+    def _raw(self, path: Path, log: Path, choice: WheelToBuild) -> RawWheel:
         """Return what was built, with what the project adds to it.
 
         :param log: what the backend printed.
@@ -393,7 +405,7 @@ class _Work:
             path = with_exports(path, folder, self.source.exports, order.epoch)
         return replace(raw, path=path)
 
-    def _check_release(self, raw: Raw) -> None:
+    def _check_release(self, raw: RawWheel) -> None:
         """See that a wheel is of the project that was built, as far as that says what it is."""
         name, version = self.source.release
         filename = parse_wheel_filename(raw.path.name)
@@ -406,7 +418,11 @@ class _Work:
             )
 
     def _inputs(
-        self, settings: ConfigSettings, properties: PropertySet, place: Place, look: Look
+        self,
+        settings: ConfigSettings,
+        properties: PropertySet,
+        place: ExtensibleEnvironment,
+        look: BuildEnvironmentContents,
     ) -> BuildInputs:
         """Return what the backend is given, with the flags that are asked for."""
         recipe = self.order.recipe
@@ -427,7 +443,7 @@ class _Work:
 
     def _backend(
         self,
-        place: Place,
+        place: ExtensibleEnvironment,
         settings: ConfigSettings,
         environ: Mapping[str, str],
         log: Path | None = None,
@@ -446,12 +462,12 @@ class _Work:
         """Return where what a backend prints is written."""
         return self._new_folder("log") / "build.log"
 
-    def _prepare(self, place: Place, inputs: BuildInputs) -> None:
+    def _prepare(self, place: ExtensibleEnvironment, inputs: BuildInputs) -> None:
         """Install what the backend needs besides for what it is told (B-12)."""
         backend = self._backend(place, inputs.settings, inputs.environ)
         place.add(backend.further_requires(self.order.kind), self.source.name)
 
-    def _run(self, place: Place, inputs: BuildInputs) -> tuple[Path, Path]:
+    def _run(self, place: ExtensibleEnvironment, inputs: BuildInputs) -> tuple[Path, Path]:
         """Call the build backend, and return the paths of the artifact and of the log."""
         log = self._log()
         kind, began = self.order.kind, time.monotonic()
@@ -464,12 +480,12 @@ class _Work:
 
     def _finished(
         self,
-        choice: Choice,
-        raw: Raw,
+        choice: WheelToBuild,
+        raw: RawWheel,
         how: str,
         document: VariantDocument | None,
         answers: ProviderAnswers | None,
-        look: Look,
+        look: BuildEnvironmentContents,
         machine: Mapping[str, str],
     ) -> BuiltWheel:
         order = self.order
@@ -499,7 +515,7 @@ class _Work:
         )
 
 
-def _untuned(crates: CompiledCrates | None, choice: Choice) -> Iterator[str]:
+def _untuned(crates: CompiledCrates | None, choice: WheelToBuild) -> Iterator[str]:
     """Yield which crates were compiled without the flags of a variant."""
     if crates is not None and crates.others:
         (flag,) = RUST.words(choice.properties, {})

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.building.front_end.toolchains.rust import CompiledCrates
-    from wheelfit.building.front_end.variants import Choice
+    from wheelfit.building.front_end.variants import WheelToBuild
     from wheelfit.checking.findings import Finding
     from wheelfit.core.abi_exports import AbiExports
     from wheelfit.core.document import VariantDocument
@@ -43,7 +43,7 @@ _NOTED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class RawWheel:
     """The wheel that a backend built, as far as it is sound."""
 
     path: Path
@@ -56,7 +56,7 @@ class Raw:
     """What cargo compiled for it; None: it did not run."""
 
 
-def look_into(path: Path, name: str) -> Raw:
+def look_into(path: Path, name: str) -> RawWheel:
     """Read what a backend built.
 
     :raises BuildFailed: it is no sound wheel.
@@ -81,7 +81,7 @@ def look_into(path: Path, name: str) -> Raw:
             note=error.note,
             hint="tell whoever maintains its build backend",
         ) from None
-    return Raw(path, document, filename.label, digest.hexdigest())
+    return RawWheel(path, document, filename.label, digest.hexdigest())
 
 
 def with_dependencies(
@@ -116,8 +116,8 @@ def with_exports(source: Path, folder: Path, exports: AbiExports, epoch: int | N
 
 
 def finish(
-    raw: Raw,
-    choice: Choice,
+    raw: RawWheel,
+    choice: WheelToBuild,
     document: VariantDocument | None,
     folder: Path,
     *,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class WheelToBuild:
     """A wheel to build."""
 
     label: Label | None = None
@@ -30,7 +30,7 @@ class Choice:
         return "a plain wheel" if self.label is None else f"variant {self.label}"
 
 
-PLAIN = Choice()
+PLAIN = WheelToBuild()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +78,20 @@ def requested_wheels(
 
 def choose(
     wanted: RequestedWheels, variants: Mapping[Label, PropertySet] | None
-) -> tuple[Choice, ...]:
+) -> tuple[WheelToBuild, ...]:
     """Return the wheels to build: the plain one first, then in the order asked for.
 
     :raises UserError: ``invalid-label``; a label is not there, or stands for other properties.
     :raises UsageError: everything is asked for, and the table lists nothing.
     """
-    choices = [Choice(*choose_variant(one, variants or {})) for one in wanted.requests]
+    choices = [WheelToBuild(*choose_variant(one, variants or {})) for one in wanted.requests]
     if wanted.everything:
         if not variants:
             raise UsageError(
                 "all variants are asked for, and the project lists none",
                 hint="`wheelfit init` lists them under [variant.variants] of its pyproject.toml",
             )
-        choices += [Choice(label, properties) for label, properties in variants.items()]
+        choices += [WheelToBuild(label, properties) for label, properties in variants.items()]
     plain = wanted.plain
     if plain is None:
         plain = wanted.everything or not choices

@@ -12,10 +12,10 @@ from wheelfit.building.publishing.refusals import (
     NAME_TAKEN,
     UNLISTED_VARIANT,
 )
-from wheelfit.building.publishing.release_files import Kind
+from wheelfit.building.publishing.release_files import FileKind
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Place, Severity
-from wheelfit.checking.pages import Listed, sort_files
+from wheelfit.checking.findings import CheckedFile, Severity
+from wheelfit.checking.pages import ListedRelease, sort_files
 from wheelfit.checking.tool_profiles import is_closed
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.building.matrix import Job
-    from wheelfit.building.publishing.release_files import Outgoing, Release, Set
+    from wheelfit.building.publishing.release_files import OutgoingFile, Release, ReleaseSet
     from wheelfit.checking.findings import Finding
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class ReleaseStatements:
     """The statements of a project about its releases."""
 
     name: NormalizedName
@@ -51,18 +51,18 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class IndexComparison:
     """The comparison of a set with what an index has."""
 
-    new: tuple[Outgoing, ...]
+    new: tuple[OutgoingFile, ...]
     """What has to be uploaded, in its order."""
-    there: tuple[Outgoing, ...]
+    there: tuple[OutgoingFile, ...]
     """What is on the index with the very same content."""
     findings: tuple[Finding, ...] = ()
     """What is there with other content."""
 
 
-def compare(files: Sequence[Outgoing], listed: Mapping[str, File]) -> Comparison:
+def compare(files: Sequence[OutgoingFile], listed: Mapping[str, File]) -> IndexComparison:
     """Return which of some files are on an index already."""
     new, there, findings = [], [], []
     for one in files:
@@ -73,11 +73,11 @@ def compare(files: Sequence[Outgoing], listed: Mapping[str, File]) -> Comparison
             continue
         new.append(one)
         if same is False and file is not None:
-            findings.append(Place(str(one.path)).found(NAME_TAKEN, _difference(one, file)))
-    return Comparison(tuple(new), tuple(there), tuple(findings))
+            findings.append(CheckedFile(str(one.path)).found(NAME_TAKEN, _difference(one, file)))
+    return IndexComparison(tuple(new), tuple(there), tuple(findings))
 
 
-def _is_same(one: Outgoing, file: File) -> bool | None:
+def _is_same(one: OutgoingFile, file: File) -> bool | None:
     """Say whether a file is the one that is listed; None: the index does not say enough."""
     if "sha256" in file.hashes:
         return file.hashes["sha256"] == one.sha256
@@ -94,7 +94,7 @@ def _is_same(one: Outgoing, file: File) -> bool | None:
     return digest.hexdigest() == file.hashes[known[0]]
 
 
-def _difference(one: Outgoing, file: File) -> str:
+def _difference(one: OutgoingFile, file: File) -> str:
     theirs = file.hashes.get("sha256")
     if theirs is not None:
         return f"there it has sha256 {theirs[:16]}…, here {one.sha256[:16]}…"
@@ -104,9 +104,9 @@ def _difference(one: Outgoing, file: File) -> str:
 
 
 def completeness_findings(
-    outgoing: Set,
+    outgoing: ReleaseSet,
     there: Mapping[NormalizedName, Sequence[File]],
-    project: Project | None = None,
+    project: ReleaseStatements | None = None,
 ) -> Iterator[Finding]:
     """Yield what releases lack: a wheel for everybody, and what the project says of them (B-52).
 
@@ -115,7 +115,7 @@ def completeness_findings(
     """
     for release in outgoing.releases:
         name, version = release
-        listed = sort_files(there.get(name, ())).get(release, Listed())
+        listed = sort_files(there.get(name, ())).get(release, ListedRelease())
         files = outgoing.of(release)
         labels: dict[Label, None] = dict.fromkeys(
             [
@@ -123,8 +123,8 @@ def completeness_findings(
                 *(wheel.label for _, wheel in listed.wheels if wheel.label is not None),
             ]
         )
-        place = Place(f"{name}=={version}")
-        is_plain = any(one.kind is not Kind.VARIANT for one in files) or listed.has_source
+        place = CheckedFile(f"{name}=={version}")
+        is_plain = any(one.kind is not FileKind.VARIANT for one in files) or listed.has_source
         if labels and not is_plain and all(wheel.is_variant for _, wheel in listed.wheels):
             message = "there are variants, and neither a wheel without label nor a source"
             yield place.found(checks.NO_PLAIN_WHEEL, message, severity=Severity.ERROR)
@@ -132,7 +132,7 @@ def completeness_findings(
             continue
         wheels = [wheel for _, wheel in listed.wheels]
         wheels += [
-            parse_wheel_filename(one.filename) for one in files if one.kind is not Kind.SOURCE
+            parse_wheel_filename(one.filename) for one in files if one.kind is not FileKind.SOURCE
         ]
         for job in missing_jobs(project.jobs, wheels):
             yield place.found(MISSING_WHEEL, f"there is no wheel for {job}")
@@ -147,7 +147,7 @@ def completeness_findings(
 
 
 def closed_findings(
-    new: Sequence[Outgoing], there: Mapping[NormalizedName, Sequence[File]], now: datetime
+    new: Sequence[OutgoingFile], there: Mapping[NormalizedName, Sequence[File]], now: datetime
 ) -> Iterator[Finding]:
     """Yield releases for which the public registry takes no more files (B-53).
 
@@ -157,7 +157,7 @@ def closed_findings(
     for release in sorted({one.release for one in new}):
         files = [file for file in there.get(release[0], ()) if _is_of(file, release)]
         if is_closed(files, now):
-            place = Place(f"{release[0]}=={release[1]}")
+            place = CheckedFile(f"{release[0]}=={release[1]}")
             yield place.found(
                 checks.PYPI_CLOSED_RELEASE, "it is older than 14 days", severity=Severity.ERROR
             )

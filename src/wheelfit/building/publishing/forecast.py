@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.building.publishing.refusals import FILE_TOO_LARGE, PROJECT_TOO_LARGE
-from wheelfit.building.publishing.release_files import Kind
-from wheelfit.checking.findings import Place, Severity
+from wheelfit.building.publishing.release_files import FileKind
+from wheelfit.checking.findings import CheckedFile, Severity
 from wheelfit.checking.pages import sort_files
 from wheelfit.core.sizes import size_in_words
 from wheelfit.wheels.archive import WheelArchive
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.building.publishing.release_files import Outgoing
+    from wheelfit.building.publishing.release_files import OutgoingFile
     from wheelfit.checking.findings import Finding
     from wheelfit.sources.page import File
 
@@ -29,7 +29,7 @@ _FEW = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class UploadLimits:
     """The sizes that an index takes; None: not known."""
 
     file: int | None = None
@@ -38,8 +38,8 @@ class Limits:
     """Bytes of all files of a project."""
 
 
-NO_LIMITS = Limits()
-PUBLIC_REGISTRY = Limits(100_000_000, 10_000_000_000)
+NO_LIMITS = UploadLimits()
+PUBLIC_REGISTRY = UploadLimits(100_000_000, 10_000_000_000)
 """What the public registry allows who has not asked for more."""
 
 
@@ -54,7 +54,7 @@ class Forecast:
     """Bytes that come in addition."""
     largest: int
     """Bytes of the largest file that comes."""
-    limits: Limits
+    limits: UploadLimits
 
     @property
     def after(self) -> int:
@@ -98,7 +98,9 @@ class Forecast:
 
 
 def forecast(
-    new: Sequence[Outgoing], there: Mapping[NormalizedName, Sequence[File]], limits: Limits
+    new: Sequence[OutgoingFile],
+    there: Mapping[NormalizedName, Sequence[File]],
+    limits: UploadLimits,
 ) -> tuple[tuple[Forecast, ...], tuple[Finding, ...]]:
     """Say how large each project will be, and what is too large.
 
@@ -115,17 +117,17 @@ def forecast(
     )
 
 
-def _large_files(new: Sequence[Outgoing], limits: Limits) -> Iterator[Finding]:
+def _large_files(new: Sequence[OutgoingFile], limits: UploadLimits) -> Iterator[Finding]:
     for one in new:
         if limits.file is not None and one.size > limits.file:
             message = f"it has {size_in_words(one.size)}, more than {size_in_words(limits.file)}"
             message += _heaviest(one)
-            yield Place(str(one.path)).found(FILE_TOO_LARGE, message)
+            yield CheckedFile(str(one.path)).found(FILE_TOO_LARGE, message)
 
 
-def _heaviest(one: Outgoing) -> str:
+def _heaviest(one: OutgoingFile) -> str:
     """Say what a wheel owes its size to: that may become a distribution of its own."""
-    if one.kind is Kind.SOURCE:
+    if one.kind is FileKind.SOURCE:
         return ""
     try:
         with WheelArchive(one.path, lenient=True) as wheel:
@@ -156,7 +158,7 @@ def _large_projects(
         limit = one.limits.project
         if limit is None or not one.new:
             continue
-        place = Place(str(one.project))
+        place = CheckedFile(str(one.project))
         if one.after > limit:
             message = (
                 f"{size_in_words(one.there)} are there and {size_in_words(one.new)} are new, "

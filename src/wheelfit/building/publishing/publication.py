@@ -20,7 +20,7 @@ from wheelfit_runtime.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from wheelfit.building.publishing.release_files import Outgoing, Release
+    from wheelfit.building.publishing.release_files import OutgoingFile, Release
     from wheelfit.building.publishing.twine_sender import Sender
     from wheelfit.checking.findings import Finding
     from wheelfit.sources.page import File
@@ -49,7 +49,7 @@ class Stages(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class PublishResult:
     """The result of publishing."""
 
     sent: tuple[str, ...] = ()
@@ -69,12 +69,12 @@ class Act:
 
 
 def publish_as_one(
-    files: Sequence[Outgoing],
+    files: Sequence[OutgoingFile],
     stages: Stages,
     sender_for: Callable[[str], Sender],
     listed: Callable[[], Mapping[str, File]],
     progress: Progress,
-) -> Act:
+) -> PublishResult:
     """Publish files so that all of them are seen in one moment, or none.
 
     What somebody was interrupted in is gone on with: a stage of ours that has nothing but files
@@ -91,7 +91,7 @@ def publish_as_one(
             raise _taken(compared.findings[0].where, compared.findings[0].message)
         there = tuple(one.filename for one in compared.there)
         if not compared.new:
-            return Act(there=there)
+            return PublishResult(there=there)
         stage, waiting = _stage_of(stages, compared.new)
         is_resumed = stage is not None
         if stage is None:
@@ -114,17 +114,17 @@ def publish_as_one(
             error.note = error.note or "nothing is published; what was sent waits on the index"
             error.hint = error.hint or _AGAIN
             raise
-        return Act(tuple(sent), there + tuple(waiting), stage, is_resumed)
+        return PublishResult(tuple(sent), there + tuple(waiting), stage, is_resumed)
     raise AssertionError  # the last round returned or raised
 
 
 def publish_in_order(
-    files: Sequence[Outgoing],
+    files: Sequence[OutgoingFile],
     index_files: Mapping[Release, bytes],
     sender: Sender,
     listed: Mapping[str, File],
     progress: Progress,
-) -> Act:
+) -> PublishResult:
     """Publish files one after the other, the index file of a release last (B-52).
 
     Between the first and the last others see a part; what they see is usable, since wheels
@@ -161,7 +161,7 @@ def publish_in_order(
         sender.close()
     progress.done()
     there = tuple(one.filename for one in compared.there)
-    return Act(tuple(sent), there, refused_index_files=tuple(refused))
+    return PublishResult(tuple(sent), there, refused_index_files=tuple(refused))
 
 
 def _so_far(sent: int, count: int) -> str:
@@ -172,7 +172,7 @@ def _so_far(sent: int, count: int) -> str:
     )
 
 
-def _stage_of(stages: Stages, files: Sequence[Outgoing]) -> tuple[str | None, tuple[str, ...]]:
+def _stage_of(stages: Stages, files: Sequence[OutgoingFile]) -> tuple[str | None, tuple[str, ...]]:
     """Return the stage of somebody who was interrupted in the same, and what it has already."""
     wanted = {one.filename: one.sha256 for one in files}
     for stage in reversed(stages.stages()):
@@ -182,7 +182,7 @@ def _stage_of(stages: Stages, files: Sequence[Outgoing]) -> tuple[str | None, tu
     return None, ()
 
 
-def _who_holds(stages: Stages, files: Sequence[Outgoing]) -> str | None:
+def _who_holds(stages: Stages, files: Sequence[OutgoingFile]) -> str | None:
     """Return what to do about another stage that has names of ours, as one for older builds."""
     names = {one.filename for one in files}
     for stage in stages.stages():
@@ -196,7 +196,7 @@ def _who_holds(stages: Stages, files: Sequence[Outgoing]) -> str | None:
 
 
 def _fill(
-    files: Sequence[Outgoing], waiting: Sequence[str], sender: Sender, progress: Progress
+    files: Sequence[OutgoingFile], waiting: Sequence[str], sender: Sender, progress: Progress
 ) -> list[str]:
     missing = [one for one in files if one.filename not in waiting]
     progress.start(sum(one.size for one in missing))
@@ -246,7 +246,7 @@ _LONGEST_PAUSE = 8.0
 class Confirmation:
     """The listing by an index of the files that it was sent."""
 
-    missing: tuple[Outgoing, ...] = ()
+    missing: tuple[OutgoingFile, ...] = ()
     """What it does not list."""
     findings: tuple[Finding, ...] = ()
     """What it lists with other content."""
@@ -255,7 +255,7 @@ class Confirmation:
 
 
 def confirm(
-    files: Sequence[Outgoing],
+    files: Sequence[OutgoingFile],
     listed: Callable[[], Mapping[str, File]],
     *,
     patience: float,
@@ -276,7 +276,7 @@ def confirm(
         next_pause = min(2 * next_pause, _LONGEST_PAUSE)
 
 
-def _look(files: Sequence[Outgoing], listed: Callable[[], Mapping[str, File]]) -> Confirmation:
+def _look(files: Sequence[OutgoingFile], listed: Callable[[], Mapping[str, File]]) -> Confirmation:
     try:
         there = listed()
     except WheelfitError as error:

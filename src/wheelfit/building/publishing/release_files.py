@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.building.index_file import combined_index_file, read_wheel_document
-from wheelfit.checking.pages import Listed, sdist_release, sort_files
+from wheelfit.checking.pages import ListedRelease, sdist_release, sort_files
 from wheelfit.core import index_metadata
 from wheelfit.core.filename import index_file_name, parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
@@ -34,7 +34,7 @@ _ATTESTATION = ".publish.attestation"
 _BLOCK = 1 << 20
 
 
-class Kind(IntEnum):
+class FileKind(IntEnum):
     """The kind of a file; smaller ones go first (B-52)."""
 
     SOURCE = 0
@@ -46,11 +46,11 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class OutgoingFile:
     """A file to publish."""
 
     path: Path
-    kind: Kind
+    kind: FileKind
     release: Release
     size: int
     sha256: str
@@ -64,15 +64,15 @@ class Outgoing:
         return self.path.name
 
     @property
-    def _place(self) -> tuple[Release, Kind, str]:
+    def _place(self) -> tuple[Release, FileKind, str]:
         return (self.release, self.kind, self.filename)
 
 
 @dataclass(frozen=True, slots=True)
-class Set:
+class ReleaseSet:
     """The files that were named, and those among them to publish."""
 
-    files: tuple[Outgoing, ...]
+    files: tuple[OutgoingFile, ...]
     """In the order in which they go."""
     index_files: tuple[Path, ...] = ()
     """``-variants.json`` files; what they must say follows from the wheels."""
@@ -87,15 +87,15 @@ class Set:
     @property
     def checked(self) -> tuple[Path, ...]:
         """What `wheelfit check` has an opinion about: all but source distributions."""
-        wheels = (one.path for one in self.files if one.kind is not Kind.SOURCE)
+        wheels = (one.path for one in self.files if one.kind is not FileKind.SOURCE)
         return (*wheels, *self.index_files, *self.strange)
 
-    def of(self, release: Release) -> tuple[Outgoing, ...]:
+    def of(self, release: Release) -> tuple[OutgoingFile, ...]:
         """Return the files of a release."""
         return tuple(one for one in self.files if one.release == release)
 
 
-def collect(named: Sequence[Path], progress: Progress = NO_PROGRESS) -> Set:
+def collect(named: Sequence[Path], progress: Progress = NO_PROGRESS) -> ReleaseSet:
     """Find the files that are named, and hash them.
 
     :param named: files, and folders that are searched with all folders in them; what is neither
@@ -106,7 +106,7 @@ def collect(named: Sequence[Path], progress: Progress = NO_PROGRESS) -> Set:
     paths = list(dict.fromkeys(path for one in named for path in _found(one)))
     wheels = [path for path in paths if parse_index_file_name(path.name) is None]
     progress.start(sum(path.stat().st_size for path in wheels))
-    files: dict[str, Outgoing] = {}
+    files: dict[str, OutgoingFile] = {}
     strange = []
     for path in wheels:
         known = _known(path)
@@ -115,7 +115,7 @@ def collect(named: Sequence[Path], progress: Progress = NO_PROGRESS) -> Set:
             continue
         sha256, size = _digest(path, progress.advance)
         kind, release, label = known
-        one = Outgoing(path, kind, release, size, sha256, label, tuple(_attestations(path)))
+        one = OutgoingFile(path, kind, release, size, sha256, label, tuple(_attestations(path)))
         other = files.setdefault(path.name.casefold(), one)
         if (other.filename, other.sha256) != (one.filename, one.sha256):
             raise FileProblem(
@@ -132,7 +132,7 @@ def collect(named: Sequence[Path], progress: Progress = NO_PROGRESS) -> Set:
         )
     ordered = sorted(files.values(), key=lambda one: one._place)  # noqa: SLF001 - its own
     index_files = tuple(path for path in paths if parse_index_file_name(path.name) is not None)
-    return Set(tuple(ordered), index_files, tuple(strange))
+    return ReleaseSet(tuple(ordered), index_files, tuple(strange))
 
 
 def _found(path: Path) -> Iterator[Path]:
@@ -168,14 +168,14 @@ def _matters(name: str) -> bool:
     return is_wheel or parse_index_file_name(name) is not None or sdist_release(name) is not None
 
 
-def _known(path: Path) -> tuple[Kind, Release, Label | None] | None:
+def _known(path: Path) -> tuple[FileKind, Release, Label | None] | None:
     if (source := sdist_release(path.name)) is not None:
-        return Kind.SOURCE, source, None
+        return FileKind.SOURCE, source, None
     try:
         name = parse_wheel_filename(path.name)
     except InvalidFilename:
         return None
-    kind = Kind.PLAIN if name.label is None else Kind.VARIANT
+    kind = FileKind.PLAIN if name.label is None else FileKind.VARIANT
     return kind, (name.name, name.version), name.label
 
 
@@ -201,7 +201,7 @@ def _digest(path: Path, read: Callable[[int], None]) -> tuple[str, int]:
 
 
 def index_files_of(
-    outgoing: Set,
+    outgoing: ReleaseSet,
     there: Mapping[NormalizedName, Sequence[File]],
     read: Callable[[File], bytes | None],
 ) -> dict[Release, bytes]:
@@ -216,7 +216,7 @@ def index_files_of(
     """
     found = {}
     for release in outgoing.releases:
-        mine = [one for one in outgoing.of(release) if one.kind is Kind.VARIANT]
+        mine = [one for one in outgoing.of(release) if one.kind is FileKind.VARIANT]
         names = {one.filename for one in mine}
         documents = [(one.filename, read_wheel_document(one.path)) for one in mine]
         for file, wheel in _listed(release, there).wheels:
@@ -249,5 +249,5 @@ def new_index_files(
     }
 
 
-def _listed(release: Release, there: Mapping[NormalizedName, Sequence[File]]) -> Listed:
-    return sort_files(there.get(release[0], ())).get(release, Listed())
+def _listed(release: Release, there: Mapping[NormalizedName, Sequence[File]]) -> ListedRelease:
+    return sort_files(there.get(release[0], ())).get(release, ListedRelease())

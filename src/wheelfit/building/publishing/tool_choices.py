@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.building.publishing.release_files import Outgoing
+    from wheelfit.building.publishing.release_files import OutgoingFile
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.properties import PropertySet
@@ -75,7 +75,7 @@ class OfferedWheel(NamedTuple):
     """Whether its dependencies have variant markers, which pip and uv do not read (F-154)."""
 
 
-def outgoing_wheel(file: Outgoing) -> OfferedWheel:
+def outgoing_wheel(file: OutgoingFile) -> OfferedWheel:
     """Return a wheel that will be sent; it is sound.
 
     :raises InvalidWheel: its metadata cannot be read.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from packaging.metadata import parse_email
 
-from wheelfit.building.publishing.release_files import Kind
+from wheelfit.building.publishing.release_files import FileKind
 from wheelfit.core.filename import index_file_name
 from wheelfit.errors import AttestationProblem, InvalidSource, NeedsExtra, UploadRefused
 from wheelfit.sources.urls import redact
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from wheelfit.building.publishing.release_files import Outgoing, Release
+    from wheelfit.building.publishing.release_files import OutgoingFile, Release
     from wheelfit.sources.credentials import Login
 
     Fields = list[tuple[str, Any]]
@@ -55,7 +55,7 @@ class Sender(Protocol):
     not come in.
     """
 
-    def send(self, file: Outgoing, sent: Callable[[int], None]) -> None:
+    def send(self, file: OutgoingFile, sent: Callable[[int], None]) -> None:
         """Send a wheel or a source distribution.
 
         :param sent: told of bytes as they go.
@@ -97,7 +97,7 @@ class TwineSender:
         self._url = url
         self._pause = pause
 
-    def send(self, file: Outgoing, sent: Callable[[int], None]) -> None:
+    def send(self, file: OutgoingFile, sent: Callable[[int], None]) -> None:
         """Send a wheel or a source distribution."""
         fields = _fields(file)
         with file.path.open("rb") as content:
@@ -202,7 +202,7 @@ class _Counted:
         self._sent(-self._told)
 
 
-def read_attestations(file: Outgoing) -> list[object]:
+def read_attestations(file: OutgoingFile) -> list[object]:
     """Return what was attested about a file.
 
     :raises AttestationProblem: one of them is no JSON object.
@@ -219,7 +219,7 @@ def read_attestations(file: Outgoing) -> list[object]:
     return found
 
 
-def _fields(file: Outgoing) -> Fields:
+def _fields(file: OutgoingFile) -> Fields:
     """Return the fields that go with a file.
 
     Not by `PackageFile.from_filename`, which refuses dependencies with variant markers.
@@ -227,9 +227,9 @@ def _fields(file: Outgoing) -> Fields:
     from twine.package import PackageFile  # noqa: PLC0415 - an extra
 
     raw, _ = parse_email(_metadata(file.path))
-    filetype = "sdist" if file.kind is Kind.SOURCE else "bdist_wheel"
-    python = "source" if file.kind is Kind.SOURCE else file.filename.split("-")[-3]
-    if file.kind is Kind.VARIANT:
+    filetype = "sdist" if file.kind is FileKind.SOURCE else "bdist_wheel"
+    python = "source" if file.kind is FileKind.SOURCE else file.filename.split("-")[-3]
+    if file.kind is FileKind.VARIANT:
         python = file.filename.split("-")[-4]
     package = PackageFile(str(file.path), None, raw, python, filetype)
     if file.attestations:

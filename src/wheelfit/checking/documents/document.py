@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from wheelfit.checking import checks, tool_profiles
 from wheelfit.checking.documents.line_numbers import with_lines
 from wheelfit.checking.documents.spelling import is_slip, resembling, spellings_of, words_of
-from wheelfit.checking.findings import Place, first_of
+from wheelfit.checking.findings import CheckedFile, first_of
 from wheelfit.core import strict_toml
 from wheelfit.core.index_metadata import label_fault
 from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
@@ -62,7 +62,7 @@ _SMALL = 1 << 14
 
 def check_variant_document(
     data: bytes,
-    place: Place,
+    place: CheckedFile,
     *,
     label: Label | None = None,
     is_whole: bool = True,
@@ -80,7 +80,7 @@ def check_variant_document(
     return [replace(one, where=place.where, member=place.member) for one in findings], document
 
 
-def check_project_table(data: bytes, place: Place) -> list[Finding]:
+def check_project_table(data: bytes, place: CheckedFile) -> list[Finding]:
     """Return the faults of the ``[variant]`` table of a project; none where there is no table."""
     try:
         pyproject = strict_toml.load(data)
@@ -98,7 +98,7 @@ def _look_at(
     data: bytes, label: Label | None, *, is_whole: bool, profiles: frozenset[Profile]
 ) -> tuple[list[Finding], VariantDocument | None]:
     """Return what is found in a document, wherever it is."""
-    place = Place("")
+    place = CheckedFile("")
     faults, document = examine_document(data, where=place.where)
     findings = _of_faults(faults, place)
     if document is None:
@@ -110,7 +110,7 @@ def _look_at(
     return with_lines(findings, data), document
 
 
-def _of_faults(faults: Iterable[Fault], place: Place) -> list[Finding]:
+def _of_faults(faults: Iterable[Fault], place: CheckedFile) -> list[Finding]:
     return [
         place.found(
             checks.DOCUMENT_CHECKS.get(fault.rule, checks.INVALID_DOCUMENT),
@@ -126,7 +126,7 @@ def _of_faults(faults: Iterable[Fault], place: Place) -> list[Finding]:
 _looked_at = lru_cache(maxsize=256)(_look_at)
 
 
-def _label_faults(document: VariantDocument, label: Label, place: Place) -> Iterator[Finding]:
+def _label_faults(document: VariantDocument, label: Label, place: CheckedFile) -> Iterator[Finding]:
     """Yield whether a wheel speaks of another label than its own (F-24)."""
     fault = label_fault(document, label)
     if fault is None and label not in document.variants:
@@ -136,7 +136,7 @@ def _label_faults(document: VariantDocument, label: Label, place: Place) -> Iter
         yield place.found(checks.WRONG_LABEL, fault, path="variants")
 
 
-_found = Place("").found
+_found = CheckedFile("").found
 
 
 class _Sense:

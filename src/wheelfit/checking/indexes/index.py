@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from packaging.specifiers import SpecifierSet
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Count, Place, Report, Severity, Unchecked, first_of
+from wheelfit.checking.findings import CheckedFile, Count, Report, Severity, Unchecked, first_of
 from wheelfit.checking.indexes.reachability import reach_findings
 from wheelfit.checking.pages import sort_files
 from wheelfit.checking.targets.paths import check_paths
@@ -45,7 +45,7 @@ _AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Demands:
+class IndexCheckOptions:
     """What is asked of an index."""
 
     machines: Machines
@@ -83,7 +83,7 @@ def _document_of(release: ReleaseFacts) -> VariantDocument | None:
 def check_index(
     repository: Repository,
     projects: Sequence[NormalizedName],
-    demands: Demands,
+    demands: IndexCheckOptions,
     *,
     now: datetime,
     progress: Progress = NO_PROGRESS,
@@ -101,7 +101,7 @@ def check_index(
             page = repository.project(name)
             if page is None:
                 message = f"{name} is in the list of projects, and has no page"
-                lost = Place(repository.name).found(checks.STRANGE_ANSWER, message)
+                lost = CheckedFile(repository.name).found(checks.STRANGE_ANSWER, message)
                 return Report.of([lost], (), Count())
         done = check_project(
             repository,
@@ -126,7 +126,7 @@ def check_index(
 
 
 def check_index_folder(
-    folder: Path, demands: Demands, *, progress: Progress = NO_PROGRESS
+    folder: Path, demands: IndexCheckOptions, *, progress: Progress = NO_PROGRESS
 ) -> Report:
     """Check a folder of wheels, or an index that lies on this machine.
 
@@ -153,14 +153,14 @@ def _unhashed(repository: Repository, name: NormalizedName) -> Iterator[Finding]
     without = sorted(file.filename for file in files if not file.hashes)
     if page is not None and without:
         message = f"{len(without)} of {len(files)} files of {name} have no hash: "
-        yield Place(page.source).found(checks.UNHASHED_FILES, message + first_of(without, 3))
+        yield CheckedFile(page.source).found(checks.UNHASHED_FILES, message + first_of(without, 3))
 
 
 def _pin_report(
     releases: Iterable[ReleaseFacts],
     sources: Iterable[Repository],
     here: Mapping[NormalizedName, set[Version]],
-    demands: Demands,
+    demands: IndexCheckOptions,
 ) -> Report:
     """Report what wheels require in exact versions and no source has (F-92)."""
     unsure: dict[NormalizedName, WheelfitError] = {}
@@ -183,7 +183,7 @@ def _pin_report(
     with ThreadPoolExecutor(_AT_ONCE * 2) as pool:
         known = dict(zip(names, pool.map(versions, names), strict=True))
     findings = [
-        Place(where, "METADATA").found(checks.UNMET_PIN, reason, severity=severity)
+        CheckedFile(where, "METADATA").found(checks.UNMET_PIN, reason, severity=severity)
         for pin, wheels in pins.items()
         if pin.name not in unsure
         for reason, severity in _unmet(pin, known[pin.name], elsewhere=demands.upstream is not None)

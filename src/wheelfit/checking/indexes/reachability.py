@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Place, Severity, first_of
+from wheelfit.checking.findings import CheckedFile, Severity, first_of
 from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.labels import NULL
 from wheelfit.core.ordering import order_labels
@@ -50,7 +50,7 @@ def reach_findings(
     reached = _reach(document, tags, machines)
     asked_for: list[Label] = []
     for label in sorted(judged):
-        place = Place(where[label])
+        place = CheckedFile(where[label])
         what = f"{release.name} {release.version}: {label}"
         if label not in reached.fitting:
             yield place.found(checks.NO_KNOWN_MACHINE, f"{what} fits none of the presets")
@@ -62,7 +62,7 @@ def reach_findings(
             others = ", ".join(list(reached.fitting[label])[:_NAMED])
             yield place.found(checks.SHADOWED_VARIANT, f"{what} is below {others} wherever it fits")
     if asked_for:
-        yield Place(release.where).found(
+        yield CheckedFile(release.where).found(
             checks.SHADOWED_VARIANT,
             f"{release.name} {release.version}: only who asks for "
             f"{first_of(asked_for, _NAMED)} gets that",

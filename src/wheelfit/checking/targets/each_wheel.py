@@ -30,7 +30,7 @@ CheckedWheel: TypeAlias = "tuple[list[Finding], WheelFacts | None]"
 """What was found in a wheel, and what is known of it."""
 
 
-class Each(Protocol):
+class WheelMapper(Protocol):
     """A function that calls another one for each of some wheels."""
 
     def __call__(

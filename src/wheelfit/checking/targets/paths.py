@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
 from wheelfit.checking.documents.document import check_project_table, check_variant_document
-from wheelfit.checking.findings import Count, Place, Report, Unchecked
+from wheelfit.checking.findings import CheckedFile, Count, Report, Unchecked
 from wheelfit.checking.pages import check_listing, sdist_release, sort_files
 from wheelfit.checking.releases import (
     ReleaseFacts,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
     from wheelfit.checking.pages import Release
     from wheelfit.checking.releases import IndexFacts
-    from wheelfit.checking.targets.each_wheel import Each
+    from wheelfit.checking.targets.each_wheel import WheelMapper
     from wheelfit.checking.tool_profiles import Profile
     from wheelfit.core.labels import Label
     from wheelfit.sources.page import File
@@ -63,7 +63,7 @@ def check_paths(
     profiles: frozenset[Profile] = frozenset(),
     progress: Progress = NO_PROGRESS,
     seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
-    each: Each | None = None,
+    each: WheelMapper | None = None,
 ) -> Report:
     """Check wheels, documents and folders, each by itself and those of a release together.
 
@@ -189,7 +189,7 @@ class _Work:
     closely: Callable[..., WheelToCheck]
     """Says of a wheel how closely it is looked at."""
     seen: Callable[[ReleaseFacts], Iterable[Finding]]
-    each: Each
+    each: WheelMapper
     findings: list[Finding] = field(default_factory=list)
     groups: dict[Release, dict[Path, _Group]] = field(default_factory=lambda: defaultdict(dict))
     """By release and then by folder, in the order in which they come."""
@@ -215,7 +215,7 @@ class _Work:
             self._document(path)
         for path in self.named.projects:
             if (data := self._read(path, DEFAULT_LIMITS.size)) is not None:
-                self.findings += check_project_table(data, Place(str(path)))
+                self.findings += check_project_table(data, CheckedFile(str(path)))
         for path, release in self.named.sources.items():
             self._group(release, path).has_source = True
         releases = self._releases()
@@ -265,12 +265,12 @@ class _Work:
         except ValueError:
             return False
         if not path.is_file():
-            place = Place(str(page))
+            place = CheckedFile(str(page))
             self.findings.append(place.found(checks.MISSING_FILE, f"{file.filename} is not there"))
             return False
         if path.name != file.filename:  # what it is would be guessed, so it is not opened
             message = f"{file.filename} leads to a file of another name, {path.name}"
-            self.findings.append(Place(str(page)).found(checks.STRANGE_ENTRY, message))
+            self.findings.append(CheckedFile(str(page)).found(checks.STRANGE_ENTRY, message))
             return False
         real = os.path.realpath(path)
         self.folder_of[real] = page.parent
@@ -304,7 +304,7 @@ class _Work:
         file = self.promises.get(os.path.realpath(path))
         if file is None or file.metadata_hashes is None:
             return
-        place = Place(str(path), "METADATA")
+        place = CheckedFile(str(path), "METADATA")
         data = None
         with suppress(OSError):
             data = Path(f"{path}.metadata").read_bytes()
@@ -329,7 +329,7 @@ class _Work:
         release = parse_index_file_name(path.name)
         if release is None:
             message = "its name has no project and version"
-            self.findings.append(Place(str(path)).found(checks.MISSPELT_INDEX_FILE, message))
+            self.findings.append(CheckedFile(str(path)).found(checks.MISSPELT_INDEX_FILE, message))
         else:
             group = self._group(release, path)
             if not group.index_files:  # of several in one folder the first stands for it
@@ -343,7 +343,7 @@ class _Work:
         label = _label_of(path)
         findings, document = check_variant_document(
             data,
-            Place(str(path)),
+            CheckedFile(str(path)),
             label=label,
             is_whole=path.name != _DOCUMENT,
             profiles=self.profiles,
@@ -354,7 +354,7 @@ class _Work:
         labels = [*document.variants, *document.unusable]
         if len(labels) != 1:
             message = f"it has {len(labels)} labels, a wheel has one"
-            self.findings.append(Place(str(path)).found(checks.WRONG_LABEL, message))
+            self.findings.append(CheckedFile(str(path)).found(checks.WRONG_LABEL, message))
 
     def _read(self, path: Path, limit: int) -> bytes | None:
         try:

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Count, Place, Report, Unchecked
-from wheelfit.checking.pages import Listed, check_listing, sort_files
+from wheelfit.checking.findings import CheckedFile, Count, Report, Unchecked
+from wheelfit.checking.pages import ListedRelease, check_listing, sort_files
 from wheelfit.checking.releases import (
     IndexFacts,
     ReleaseFacts,
@@ -130,7 +130,7 @@ def check_url(
     bare = without_fragment(split_userinfo(url)[0])
     file = File(last_segment(bare), bare)
     work = _Work(repository, redact(bare), profiles, full)
-    listed = next(iter(sort_files([file]).values()), Listed())
+    listed = next(iter(sort_files([file]).values()), ListedRelease())
     if file.filename.endswith(".whl") and not listed.wheels:
         findings = check_listing([file], (), redact(bare))
         return Report.of(findings, (), Count(wheels=1))
@@ -180,7 +180,7 @@ class _Work:
     def report(
         self,
         name: NormalizedName,
-        releases: dict[Version, Listed],
+        releases: dict[Version, ListedRelease],
         now: datetime,
         progress: Progress,
     ) -> Report:
@@ -224,7 +224,7 @@ class _Work:
             except UnexpectedStatus as error:
                 if error.status != 200:
                     raise
-                place = Place(_called(file))  # too long, so nobody read it to its end
+                place = CheckedFile(_called(file))  # too long, so nobody read it to its end
                 return _Outcome([place.found(checks.UNREADABLE_DOCUMENT, error.message)])
             findings, facts = check_index_file(
                 data, file.filename, where=_called(file), profiles=self.profiles
@@ -262,7 +262,7 @@ class _Work:
         metadata = None
         if file.metadata_hashes is not None or server not in self.without_ranges:
             metadata = self.repository.metadata(file)
-        place = Place(_called(file))
+        place = CheckedFile(_called(file))
         findings, facts = check_parts(filename, metadata, document, place, self.profiles)
         if filename.is_variant and document is None:
             findings.append(place.found(checks.MISSING_DOCUMENT, "there is no variant.json"))
@@ -280,14 +280,14 @@ class _Work:
                 beside = self.repository.metadata(file)
                 if beside != facts.metadata:
                     message = "the file beside the wheel has other bytes"
-                    place = Place(where, "METADATA")
+                    place = CheckedFile(where, "METADATA")
                     findings.append(place.found(checks.METADATA_DIFFERS, message))
         return _Outcome(findings, wheel=facts)
 
     def _guarded(self, file: File, look: Callable[[], _Outcome]) -> _Outcome:
         """Look, and turn what goes wrong into a finding or a reason."""
         where = _called(file)
-        place = Place(where)
+        place = CheckedFile(where)
         server = _server(file)
         if server in self.dead:
             return _Outcome(unchecked=_unreachable(file))

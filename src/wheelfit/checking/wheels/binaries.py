@@ -30,7 +30,7 @@ from wheelfit_runtime.wording import listed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from wheelfit.checking.findings import Finding, Place
+    from wheelfit.checking.findings import CheckedFile, Finding
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
     from wheelfit.wheels.binaries.facts import Binaries, Binary, DeviceCode
@@ -40,7 +40,7 @@ _SHOWN = 3
 
 
 def claim_findings(
-    binaries: Binaries, name: WheelFilename, document: VariantDocument | None, place: Place
+    binaries: Binaries, name: WheelFilename, document: VariantDocument | None, place: CheckedFile
 ) -> Iterator[Finding]:
     """Yield where the binaries of a wheel contradict its claims (B-60).
 
@@ -70,7 +70,7 @@ def claim_findings(
 
 
 def _level_findings(
-    binaries: Binaries, features: Mapping[str, Sequence[str]], place: Place
+    binaries: Binaries, features: Mapping[str, Sequence[str]], place: CheckedFile
 ) -> Iterator[Finding]:
     """Compare the level with what the loader asks for, and with what always runs (P-102)."""
     claimed = claimed_level(features)
@@ -91,7 +91,7 @@ def _level_findings(
 
 
 def _no_arch_findings(
-    binaries: Binaries, place: Place, *, claims_nvidia: bool
+    binaries: Binaries, place: CheckedFile, *, claims_nvidia: bool
 ) -> Iterator[Finding]:
     """Report code for GPUs in a variant that any GPU takes (P-95).
 
@@ -106,7 +106,9 @@ def _no_arch_findings(
         )
 
 
-def _code_findings(binaries: Binaries, values: Sequence[str], place: Place) -> Iterator[Finding]:
+def _code_findings(
+    binaries: Binaries, values: Sequence[str], place: CheckedFile
+) -> Iterator[Finding]:
     """Compare the values of ``sm_arch`` with the code that is there (B-60, P-90, P-91)."""
     if not values:
         return
@@ -145,7 +147,7 @@ def _code_findings(binaries: Binaries, values: Sequence[str], place: Place) -> I
     yield from _unclaimed(binaries, values, place)
 
 
-def _no_code_findings(feature: str, place: Place, *, unsure: bool) -> Iterator[Finding]:
+def _no_code_findings(feature: str, place: CheckedFile, *, unsure: bool) -> Iterator[Finding]:
     if not unsure:
         yield place.found(
             checks.NO_SUCH_CODE,
@@ -154,7 +156,9 @@ def _no_code_findings(feature: str, place: Place, *, unsure: bool) -> Iterator[F
         )
 
 
-def _amd_findings(binaries: Binaries, values: Sequence[str], place: Place) -> Iterator[Finding]:
+def _amd_findings(
+    binaries: Binaries, values: Sequence[str], place: CheckedFile
+) -> Iterator[Finding]:
     """Compare the values of ``gfx_arch`` with the code that is there (B-60)."""
     if not values:
         return
@@ -195,7 +199,7 @@ def _stands_for(code: DeviceCode, value: str) -> bool:
     return value in code.values or (bool(code.values) and value == f"{code.number}_{kind}")
 
 
-def _unclaimed(binaries: Binaries, values: Sequence[str], place: Place) -> Iterator[Finding]:
+def _unclaimed(binaries: Binaries, values: Sequence[str], place: CheckedFile) -> Iterator[Finding]:
     """Tell of code for GPUs that take the wheel for none of its values."""
     taking = {one for value in values for one in (takers(value) or (frozenset(),))[0]}
     oldest = [
@@ -231,7 +235,7 @@ class _Bound:
 
 
 def _driver_findings(
-    binaries: Binaries, claimed: dict[str, tuple[str, ...]], place: Place
+    binaries: Binaries, claimed: dict[str, tuple[str, ...]], place: CheckedFile
 ) -> Iterator[Finding]:
     """Compare the lower bound of the driver with runtime libraries and PTX (P-92, P-93)."""
     bound = _bound(claimed.get("cuda_version_lower_bound", ()))
@@ -264,7 +268,7 @@ def _driver_findings(
 
 
 def _ptx_findings(
-    binaries: Binaries, values: Sequence[str], bound: _Bound, place: Place
+    binaries: Binaries, values: Sequence[str], bound: _Bound, place: CheckedFile
 ) -> Iterator[Finding]:
     """Report GPUs that have nothing but PTX which the oldest driver does not understand."""
     boards = has_boards(binaries)

@@ -12,7 +12,7 @@ from wheelfit_runtime.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.checking.findings import Finding, Place
+    from wheelfit.checking.findings import CheckedFile, Finding
     from wheelfit.wheels.binaries.facts import Binaries
 
 _MOST_DEBUG = 1_000_000  # bytes
@@ -27,7 +27,7 @@ _NOBODY = frozenset(
 """Names of accounts that belong to machines and not to people."""
 
 
-def trace_findings(binaries: Binaries, place: Place) -> Iterator[Finding]:
+def trace_findings(binaries: Binaries, place: CheckedFile) -> Iterator[Finding]:
     """Yield what a release has no use for."""
     debug = {one.member: one.debug for one in binaries if one.debug}
     if sum(debug.values()) > _MOST_DEBUG:

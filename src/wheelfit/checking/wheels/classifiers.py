@@ -10,12 +10,12 @@ from wheelfit.checking.findings import some_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from wheelfit.checking.findings import Finding, Place
+    from wheelfit.checking.findings import CheckedFile, Finding
 
 _PRIVATE = "Private ::"
 
 
-def classifier_findings(classifiers: Sequence[str], place: Place) -> Iterator[Finding]:
+def classifier_findings(classifiers: Sequence[str], place: CheckedFile) -> Iterator[Finding]:
     """Yield classifiers that the public registry does not know, or not any more.
 
     Without trove-classifiers, of the extra ``build``, nothing is known of them.

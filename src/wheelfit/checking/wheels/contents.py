@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from packaging.tags import Tag
 
-    from wheelfit.checking.findings import Finding, Place
+    from wheelfit.checking.findings import CheckedFile, Finding
     from wheelfit.wheels.archive import WheelArchive
 
 _SHOWN = 3
@@ -49,7 +49,7 @@ _LINUX = pattern(r"\A(?:manylinux|musllinux)(?:1|2010|2014|_\d+_\d+)_")
 _MACHINE = pattern(r"_(?:arm64|x86_64)\Z")
 
 
-def content_findings(archive: WheelArchive, place: Place) -> Iterator[Finding]:
+def content_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding]:
     """Yield what is odd about the files of a wheel, and about the tags in its WHEEL file."""
     names = archive.names()
     yield from _tag_findings(archive, place)
@@ -63,7 +63,7 @@ def content_findings(archive: WheelArchive, place: Place) -> Iterator[Finding]:
 # --- WHEEL --------------------------------------------------------------------------------
 
 
-def _tag_findings(archive: WheelArchive, place: Place) -> Iterator[Finding]:
+def _tag_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding]:
     """Compare the tags in WHEEL, which tools read after installing, with the file name (F-15)."""
     if f"{archive.dist_info}/WHEEL" not in archive:
         return
@@ -104,7 +104,7 @@ def _is_own(inner: str, named: str) -> bool:
     return named.startswith("macosx_") and inner == _MACHINE.sub("_universal2", named)
 
 
-def _exports_findings(archive: WheelArchive, inside: Place) -> Iterator[Finding]:
+def _exports_findings(archive: WheelArchive, inside: CheckedFile) -> Iterator[Finding]:
     """Yield what is wrong with the promises to those who link with the libraries (B-61)."""
     try:
         exports = parse_abi_exports(
@@ -139,7 +139,7 @@ def _installed(names: Sequence[str], dist_info: str) -> Iterator[str]:
             yield rest.partition("/")[2]
 
 
-def _generic_findings(installed: Iterable[str], own: str, place: Place) -> Iterator[Finding]:
+def _generic_findings(installed: Iterable[str], own: str, place: CheckedFile) -> Iterator[Finding]:
     """Yield folders and files of the source tree that land beside all packages."""
     generic: dict[str, None] = {}
     for path in installed:
@@ -153,7 +153,7 @@ def _generic_findings(installed: Iterable[str], own: str, place: Place) -> Itera
 
 
 def _bytecode_findings(
-    names: Iterable[str], archive: WheelArchive, place: Place
+    names: Iterable[str], archive: WheelArchive, place: CheckedFile
 ) -> Iterator[Finding]:
     """Yield compiled Python code: a copy of sources, or without them and for one Python only."""
     copies: list[str] = []
@@ -175,7 +175,9 @@ def _bytecode_findings(
         yield place.found(checks.COMPILED_PYTHON, message, severity=Severity.ERROR)
 
 
-def _native_findings(names: Iterable[str], tags: frozenset[Tag], place: Place) -> Iterator[Finding]:
+def _native_findings(
+    names: Iterable[str], tags: frozenset[Tag], place: CheckedFile
+) -> Iterator[Finding]:
     """Yield native code that the tags of the wheel leave out (F-15)."""
     modules: dict[str, list[tuple[str, int | None]]] = defaultdict(list)
     libraries = []
@@ -217,7 +219,7 @@ def _is_stable(tags: Iterable[Tag]) -> bool:
 
 
 def _portable_findings(
-    modules: dict[str, list[tuple[str, int | None]]], libraries: Sequence[str], place: Place
+    modules: dict[str, list[tuple[str, int | None]]], libraries: Sequence[str], place: CheckedFile
 ) -> Iterator[Finding]:
     if modules:
         first = [files[0][0] for files in modules.values()]

@@ -24,15 +24,15 @@ from wheelfit_runtime.loader.declarations import Implementation, read
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
-    from wheelfit.checking.findings import Finding, Place
+    from wheelfit.checking.findings import CheckedFile, Finding
     from wheelfit.wheels.archive import WheelArchive
-    from wheelfit_runtime.loader.declarations import Known, Property
+    from wheelfit_runtime.loader.declarations import KnownImplementation, Property
 
 _DEEPEST = 21
 """Names of the longest module that a declaration may name."""
 
 
-def declaration_findings(archive: WheelArchive, place: Place) -> Iterator[Finding]:
+def declaration_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding]:
     """Yield what is wrong with the declarations of a wheel, and with the folder they lie in."""
     members = _installed(archive)
     modules = _modules(members)
@@ -77,10 +77,10 @@ def _looks_declared(path: str) -> bool:
 
 
 def _said(
-    one: Implementation | tuple[str, tuple[Known, ...]],
+    one: Implementation | tuple[str, tuple[KnownImplementation, ...]],
     archive: WheelArchive,
     modules: Container[str],
-    place: Place,
+    place: CheckedFile,
 ) -> Iterator[Finding]:
     """Yield what a declaration says that does not go with its wheel, or is of no use."""
     if isinstance(one, Implementation):
@@ -105,7 +105,7 @@ def _said(
         yield from _needed(known.properties, f"{path}.properties", place)
 
 
-def _needed(properties: Iterable[Property], path: str, place: Place) -> Iterator[Finding]:
+def _needed(properties: Iterable[Property], path: str, place: CheckedFile) -> Iterator[Finding]:
     """Yield which properties no machine has, of namespaces that are known (P-28)."""
     for one in properties:
         feature, values = one
@@ -122,7 +122,7 @@ def _needed(properties: Iterable[Property], path: str, place: Place) -> Iterator
 
 
 def _named(
-    name: str, key: tuple[str, str], archive: WheelArchive, place: Place
+    name: str, key: tuple[str, str], archive: WheelArchive, place: CheckedFile
 ) -> Iterator[Finding]:
     """Yield that another distribution may well have a file of the same name."""
     words = _words(name.removesuffix(".json"))

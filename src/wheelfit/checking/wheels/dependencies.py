@@ -27,7 +27,7 @@ from wheelfit.errors import InvalidRequirement
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from wheelfit.checking.findings import Finding, Place
+    from wheelfit.checking.findings import CheckedFile, Finding
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
@@ -64,7 +64,7 @@ class Declared:
 
 
 def check_dependencies(
-    core: CoreMetadata, label: Label | None, place: Place, profiles: frozenset[Profile]
+    core: CoreMetadata, label: Label | None, place: CheckedFile, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
     """Check the dependencies of a wheel by themselves."""
     with_markers: list[str] = []
@@ -94,7 +94,9 @@ def check_dependencies(
         yield place.found(checks.UV_MARKERS, message)
 
 
-def undeclared_findings(core: CoreMetadata, declared: Declared, place: Place) -> Iterator[Finding]:
+def undeclared_findings(
+    core: CoreMetadata, declared: Declared, place: CheckedFile
+) -> Iterator[Finding]:
     """Yield markers that ask for what no variant of the release has (F-107)."""
     for requirement, text in _sound(core):
         if requirement.marker is None:
@@ -116,7 +118,7 @@ def undeclared_findings(core: CoreMetadata, declared: Declared, place: Place) ->
 
 
 def abi_findings(
-    core: CoreMetadata, label: Label, document: VariantDocument, place: Place
+    core: CoreMetadata, label: Label, document: VariantDocument, place: CheckedFile
 ) -> Iterator[Finding]:
     """Yield dependencies that exclude what a build says it was made for (P-58)."""
     namespaces = abi_namespaces(document.providers)

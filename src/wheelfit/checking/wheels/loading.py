@@ -16,7 +16,7 @@ from wheelfit_runtime.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from wheelfit.checking.findings import Finding, Place
+    from wheelfit.checking.findings import CheckedFile, Finding
     from wheelfit.checking.wheels.linux_policies import LinuxPolicy
     from wheelfit.wheels.binaries.facts import Binaries, Binary
 
@@ -63,7 +63,7 @@ def _installed(member: str) -> str:
     return member
 
 
-def search_path_findings(binaries: Binaries, place: Place) -> Iterator[Finding]:
+def search_path_findings(binaries: Binaries, place: CheckedFile) -> Iterator[Finding]:
     """Yield where binaries look for libraries outside of what is installed for Python."""
     folders: dict[Severity, dict[str, None]] = defaultdict(dict)
     members: dict[Severity, dict[str, None]] = defaultdict(dict)
@@ -119,7 +119,11 @@ class _Libraries:
 
 
 def library_findings(
-    native: Sequence[Binary], tag: str, machines: frozenset[str], policy: LinuxPolicy, place: Place
+    native: Sequence[Binary],
+    tag: str,
+    machines: frozenset[str],
+    policy: LinuxPolicy,
+    place: CheckedFile,
 ) -> Iterator[Finding]:
     """Compare libraries and versions of symbols with what every Linux has that takes the tag.
 
@@ -150,7 +154,7 @@ def _needing(libraries: dict[str, list[Binary]]) -> str:
 
 
 def _version_findings(
-    name: str, needing: Sequence[Binary], tag: str, policy: LinuxPolicy, place: Place
+    name: str, needing: Sequence[Binary], tag: str, policy: LinuxPolicy, place: CheckedFile
 ) -> Iterator[Finding]:
     """Yield versions of symbols that are newer than those of the oldest system."""
     for one in needing:
@@ -169,7 +173,7 @@ def _looks_elsewhere(binary: Binary, native: Iterable[Binary]) -> bool:
     return any(path is not None and path.partition("/")[0] not in (*own, ".") for path in paths)
 
 
-def macos_library_findings(native: Sequence[Binary], place: Place) -> Iterator[Finding]:
+def macos_library_findings(native: Sequence[Binary], place: CheckedFile) -> Iterator[Finding]:
     """Yield libraries by whole paths that are on the machine where the wheel was built."""
     machines = frozenset(machine for one in native for machine in one.machines)
     lacking = {

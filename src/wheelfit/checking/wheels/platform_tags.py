@@ -17,7 +17,7 @@ from wheelfit_runtime.wording import listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from wheelfit.checking.findings import Finding, Place
+    from wheelfit.checking.findings import CheckedFile, Finding
     from wheelfit.checking.wheels.linux_policies import LinuxPolicy
     from wheelfit.core.filename import WheelFilename
     from wheelfit.wheels.binaries.facts import Binaries, Binary
@@ -88,7 +88,9 @@ def _linux(
     )
 
 
-def platform_findings(binaries: Binaries, name: WheelFilename, place: Place) -> Iterator[Finding]:
+def platform_findings(
+    binaries: Binaries, name: WheelFilename, place: CheckedFile
+) -> Iterator[Finding]:
     """Yield where binaries contradict the platform tags.
 
     A wheel for any platform may carry whatever it likes, and starts it by its own means.
@@ -114,7 +116,7 @@ def platform_findings(binaries: Binaries, name: WheelFilename, place: Place) -> 
 
 
 def _promise_findings(
-    claims: Iterable[ClaimedPlatform], native: list[Binary], place: Place
+    claims: Iterable[ClaimedPlatform], native: list[Binary], place: CheckedFile
 ) -> Iterator[Finding]:
     """Compare what binaries load with what the systems have that take the wheel."""
     oldest: dict[object, ClaimedPlatform] = {}
@@ -128,7 +130,7 @@ def _promise_findings(
 
 
 def _machine_findings(
-    claim: ClaimedPlatform, native: list[Binary], place: Place
+    claim: ClaimedPlatform, native: list[Binary], place: CheckedFile
 ) -> Iterator[Finding]:
     alike = [one for one in native if one.format is claim.format]
     served = frozenset(machine for one in alike for machine in one.machines)
@@ -154,7 +156,7 @@ def _floor(claim: ClaimedPlatform) -> tuple[int, int]:
 
 
 def _floor_findings(
-    claim: ClaimedPlatform, native: list[Binary], place: Place
+    claim: ClaimedPlatform, native: list[Binary], place: CheckedFile
 ) -> Iterator[Finding]:
     """Compare the oldest system that a tag admits with what binaries want of it."""
     floor = _floor(claim)

@@ -11,7 +11,7 @@ from wheelfit_runtime.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from wheelfit.checking.findings import Finding, Place
+    from wheelfit.checking.findings import CheckedFile, Finding
     from wheelfit.core.filename import WheelFilename
     from wheelfit.wheels.binaries.facts import Binaries
 
@@ -29,7 +29,9 @@ def oldest_stable(name: WheelFilename) -> int | None:
     return min((int(match[1]) for match in found), default=None)
 
 
-def stable_abi_findings(binaries: Binaries, name: WheelFilename, place: Place) -> Iterator[Finding]:
+def stable_abi_findings(
+    binaries: Binaries, name: WheelFilename, place: CheckedFile
+) -> Iterator[Finding]:
     """Yield what is outside of the stable ABI of Python, or newer than the tag (PEP 384, F-15).
 
     Without abi3info, of the extra ``build``, nothing is known of them.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.checking import checks, tool_profiles
 from wheelfit.checking.documents.document import check_variant_document
-from wheelfit.checking.findings import Place, Severity
+from wheelfit.checking.findings import CheckedFile, Severity
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.checking.wheels.classifiers import classifier_findings
 from wheelfit.checking.wheels.contents import content_findings, is_library
@@ -90,7 +90,7 @@ def check_wheel(
     :raises FileProblem: it cannot be read.
     :raises NeedsExtra: binaries are to be looked at, and the library for that is not installed.
     """
-    place = Place(where)
+    place = CheckedFile(where)
     try:
         name = parse_wheel_filename(filename)
     except InvalidFilename as error:
@@ -162,7 +162,7 @@ def check_parts(
     name: WheelFilename,
     metadata: bytes | None,
     document: bytes | None,
-    place: Place,
+    place: CheckedFile,
     profiles: frozenset[Profile] = frozenset(),
 ) -> tuple[list[Finding], WheelFacts]:
     """Check what METADATA and ``variant.json`` of a wheel say.
@@ -196,7 +196,7 @@ def check_parts(
     return findings, WheelFacts(place.where, name, parsed, core, metadata or b"")
 
 
-def filename_findings(name: WheelFilename, place: Place) -> Iterator[Finding]:
+def filename_findings(name: WheelFilename, place: CheckedFile) -> Iterator[Finding]:
     """Yield what is wrong with a file name that can be read (F-3, F-17)."""
     if str(name) != name.text:
         yield place.found(checks.UNUSUAL_FILENAME, f"it would usually be named {name}")
@@ -209,7 +209,9 @@ def filename_findings(name: WheelFilename, place: Place) -> Iterator[Finding]:
 _LONGEST_NAME = 255
 
 
-def _identity_findings(name: WheelFilename, core: CoreMetadata, place: Place) -> Iterator[Finding]:
+def _identity_findings(
+    name: WheelFilename, core: CoreMetadata, place: CheckedFile
+) -> Iterator[Finding]:
     for what, own, named in (
         ("name", core.name, name.name),
         ("version", core.version, name.version),
@@ -219,7 +221,9 @@ def _identity_findings(name: WheelFilename, core: CoreMetadata, place: Place) ->
             yield place.found(checks.WRONG_METADATA, message)
 
 
-def _archive_findings(archive: WheelArchive, place: Place, *, full: bool) -> Iterator[Finding]:
+def _archive_findings(
+    archive: WheelArchive, place: CheckedFile, *, full: bool
+) -> Iterator[Finding]:
     for fault in archive.faults(contents=full, identity=False):
         yield place.inside(fault.path).found(_check_of(fault), fault.message, rule=fault.rule)
     names = [member.name for member in archive.members]
@@ -254,7 +258,7 @@ _DECLARATIONS = "wheelfit_implementations"
 
 
 def _member_findings(
-    archive: WheelArchive, place: Place, profiles: frozenset[Profile]
+    archive: WheelArchive, place: CheckedFile, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
     for name in SIGNATURES:
         if f"{archive.dist_info}/{name}" in archive:
@@ -278,7 +282,7 @@ def _member_findings(
             yield place.found(checks.PYPI_ARCHIVE, f"{described[0]} has a data descriptor")
 
 
-def _place_findings(archive: WheelArchive, place: Place) -> Iterator[Finding]:
+def _place_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding]:
     """Yield what an installer would not know where to put, and what it would refuse."""
     data = data_folder(archive.names(), archive.dist_info)
     for name in archive.names():

@@ -34,9 +34,9 @@ def _cache_folder(arguments: Namespace, output: Output, context: Context) -> int
 
 def _list_cached(arguments: Namespace, output: Output, context: Context) -> int:
     from wheelfit.cli.render.cache import show_wheels
-    from wheelfit.operations.cache import ListRequest, list_cached_wheels
+    from wheelfit.operations.cache import CacheListRequest, list_cached_wheels
 
-    request = request_of(ListRequest, arguments)
+    request = request_of(CacheListRequest, arguments)
     show_wheels(list_cached_wheels(request, context), output, of_names=bool(request.names))
     return 0
 

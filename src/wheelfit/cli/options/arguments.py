@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.cli.options.option import Option, OptionGroup
-    from wheelfit.cli.options.values import Kind
+    from wheelfit.cli.options.values import ValueType
 
 
 class OptionParser(ArgumentParser):
@@ -229,7 +229,7 @@ def _add(container: _ActionsContainer, option: Option) -> None:
     container.add_argument(*names, dest=option.destination, **more)
 
 
-def _reader(kind: Kind) -> Callable[[str], Any]:
+def _reader(kind: ValueType) -> Callable[[str], Any]:
     """Return a function that reads a word and fails as argparse expects it."""
 
     def read(text: str) -> Any:

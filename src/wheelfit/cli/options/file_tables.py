@@ -9,9 +9,9 @@ from wheelfit.cli.options.values import (
     ANY_TEXT,
     ANY_TEXTS,
     WISHES,
-    Kind,
-    Place,
     Several,
+    ValuePlace,
+    ValueType,
     unknown_setting,
 )
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import PinnedProject
 
 
-class _Rows(Kind):
+class _Rows(ValueType):
     """Tables of one name, each read by a function; layers add to each other.
 
     :param read: called with a table and its place; the key is for errors.
@@ -33,7 +33,7 @@ class _Rows(Kind):
 
     def __init__(
         self,
-        read: Callable[[str, Mapping[str, Any], Place], object],
+        read: Callable[[str, Mapping[str, Any], ValuePlace], object],
         show: Callable[[Any], object],
     ) -> None:
         self._row = read
@@ -42,12 +42,12 @@ class _Rows(Kind):
     def absent(self) -> tuple[Any, ...]:
         return ()
 
-    def read(self, key: str, value: object, place: Place) -> tuple[Any, ...]:
+    def read(self, key: str, value: object, place: ValuePlace) -> tuple[Any, ...]:
         if not isinstance(value, list):
             place.refuse(key, f"is no list of tables; write [[{key}]]")
         rows = []
         for index, row in enumerate(value):
-            path, at = f"{key}[{index}]", Place(place.of(key, index))
+            path, at = f"{key}[{index}]", ValuePlace(place.of(key, index))
             if not isinstance(row, dict):
                 at.refuse(path, "is no table")
             rows.append(self._row(path, row, at))
@@ -68,12 +68,12 @@ class _Named(_Rows):
 
     title = "tables by name"
 
-    def read(self, key: str, value: object, place: Place) -> tuple[Any, ...]:
+    def read(self, key: str, value: object, place: ValuePlace) -> tuple[Any, ...]:
         if not isinstance(value, dict):
             place.refuse(key, f"is no table of tables; write [{key}.NAME]")
         rows = []
         for name, row in value.items():
-            at = Place(place.of(key, name))
+            at = ValuePlace(place.of(key, name))
             if not isinstance(row, dict):
                 at.refuse(f"{key}.{name}", "is no table")
             rows.append(self._row(f"{key}.{name}", {**row, "name": name}, at))
@@ -88,13 +88,13 @@ class _Named(_Rows):
         return {row.name: self._show(row) for row in value}
 
 
-class _Elsewhere(Kind):
+class _Elsewhere(ValueType):
     """A table that one command reads by itself, strictly; here it only is no unknown key."""
 
     is_text = False
     title = "a table"
 
-    def read(self, key: str, value: object, place: Place) -> object:
+    def read(self, key: str, value: object, place: ValuePlace) -> object:
         if not isinstance(value, dict):
             place.refuse(key, "is no table")
         return value
@@ -103,7 +103,7 @@ class _Elsewhere(Kind):
 _ROW = frozenset(["namespace", "package", "plugin-api", "versions"])
 
 
-def _provider(path: str, row: Mapping[str, Any], place: Place) -> object:
+def _provider(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
     """Read a further row of the table of plugins (P-64)."""
     from packaging.utils import canonicalize_name
     from packaging.version import InvalidVersion, Version
@@ -150,7 +150,7 @@ def _shown_provider(row: Any) -> object:
 _LISTS = ("prefer", "require", "forbid")
 
 
-def _shorthand(path: str, row: Mapping[str, Any], place: Place) -> object:
+def _shorthand(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
     """Read a shorthand of the user's own."""
     from wheelfit.core.ordering import parse_preference
     from wheelfit.core.shorthands import Shorthand, is_built_in
@@ -183,7 +183,7 @@ def _shown_shorthand(row: Any) -> object:
 _AGREEMENT = ("bound", "features", "name", "part", "title")
 
 
-def _agreement(path: str, row: Mapping[str, Any], place: Place) -> object:
+def _agreement(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
     """Read something more that packages must agree on."""
     from wheelfit.core.properties import is_name, parse_feature
     from wheelfit.core.shared_requirements import Agreement
@@ -222,7 +222,7 @@ def _shown_agreement(row: Any) -> object:
 _INDEX = ("default", "explicit", "name", "url")
 
 
-def _index(path: str, row: Mapping[str, Any], place: Place) -> object:
+def _index(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
     """Read an index with a name."""
     from wheelfit.sources.settings import NamedIndex
 
@@ -254,11 +254,11 @@ def _shown_index(row: Any) -> object:
 class _Indexes(_Rows):
     """Indexes; of one name the highest layer counts."""
 
-    def read(self, key: str, value: object, place: Place) -> tuple[Any, ...]:
+    def read(self, key: str, value: object, place: ValuePlace) -> tuple[Any, ...]:
         rows = super().read(key, value, place)
         for number, row in enumerate(rows):
             if row.name in {other.name for other in rows[:number]}:
-                at = Place(place.of(key, number))
+                at = ValuePlace(place.of(key, number))
                 at.refuse(f"{key}[{number}]", f"has the name of another index: {row.name}")
         return rows
 
@@ -270,7 +270,7 @@ class _Indexes(_Rows):
 _PIN = ({"index"}, {"index", "marker"})
 
 
-def read_pin(key: str, project: str, row: object, place: Place) -> PinnedProject:
+def read_pin(key: str, project: str, row: object, place: ValuePlace) -> PinnedProject:
     """Return one of the indexes that a project is pinned to."""
     from packaging.utils import canonicalize_name
 
@@ -289,7 +289,7 @@ def read_pin(key: str, project: str, row: object, place: Place) -> PinnedProject
     return PinnedProject(str(canonicalize_name(project)), row["index"], marker)
 
 
-class _Pins(Kind):
+class _Pins(ValueType):
     """Projects, each with the names of its indexes; of one project the highest layer counts."""
 
     is_list = True
@@ -299,11 +299,11 @@ class _Pins(Kind):
     def absent(self) -> tuple[Any, ...]:
         return ()
 
-    def read(self, key: str, value: object, place: Place) -> tuple[Any, ...]:
+    def read(self, key: str, value: object, place: ValuePlace) -> tuple[Any, ...]:
         if not isinstance(value, dict):
             place.refuse(key, f"is no table; write [{key}] with NAME = {{ index = INDEX }}")
         return tuple(
-            read_pin(f"{key}.{name}", name, row, Place(place.of(key, name)))
+            read_pin(f"{key}.{name}", name, row, ValuePlace(place.of(key, name)))
             for name, rows in value.items()
             for row in (rows if isinstance(rows, list) else [rows])
         )

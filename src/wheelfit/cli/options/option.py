@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit.cli.options.values import Kind
+    from wheelfit.cli.options.values import ValueType
 
 PREFIX = "WHEELFIT_"
 """The beginning of the environment variable of every setting."""
@@ -37,7 +37,7 @@ class Option(NamedTuple):
     name: str
     """``--find-links`` for an option, ``REQUIREMENT`` for a positional argument, ``provider``
     for a key without an option."""
-    kind: Kind
+    kind: ValueType
     """The type of the value."""
     help: str = ""
     """One line for ``--help``, the reference pages and shell completion."""
@@ -48,7 +48,7 @@ class Option(NamedTuple):
     metavar: str = ""
     """The value in ``--help``; empty for switches and choices."""
     default: Any = ...
-    """The value without the option; ``...``: false, an empty list or None, as `Kind.absent`."""
+    """The value without the option; ``...``: as `ValueType.absent`."""
     number: str = ""
     """Words of a positional argument: empty for one, ``?``, ``*`` or ``+``."""
     is_required: bool = False

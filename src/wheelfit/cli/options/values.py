@@ -1,8 +1,8 @@
 """Types of the values of options: one for the command line, variables and files alike.
 
-A type reads a word of the command line or of a variable with `Kind.word`, a value of a file with
-`Kind.read`, and joins what several layers set. A wrong word is a ``ValueError`` whose message is a
-sentence about the word, wherever it was written.
+A type reads a word of the command line or of a variable with `ValueType.word`, a value of a file
+with `ValueType.read`, and joins what several layers set. A wrong word is a ``ValueError`` whose
+message is a sentence about the word, wherever it was written.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 
-class Place(NamedTuple):
+class ValuePlace(NamedTuple):
     """The position of a value, for errors."""
 
     where: str
@@ -37,7 +37,7 @@ class Place(NamedTuple):
         raise InvalidConfiguration(f"{key[:80]} {what}", where=self.where)
 
 
-class Kind:
+class ValueType:
     """A type of values."""
 
     is_list = False
@@ -64,7 +64,7 @@ class Kind:
         """
         return text
 
-    def parse(self, key: str, text: str, place: Place) -> Any:
+    def parse(self, key: str, text: str, place: ValuePlace) -> Any:
         """Return the value of a variable.
 
         :raises InvalidConfiguration: it is of another type, or of one that only files can have.
@@ -79,7 +79,7 @@ class Kind:
             error.where = error.where or place.where
             raise
 
-    def read(self, key: str, value: object, place: Place) -> Any:
+    def read(self, key: str, value: object, place: ValuePlace) -> Any:
         """Return the value in a file.
 
         :raises InvalidConfiguration: it is of another type.
@@ -105,7 +105,7 @@ class Kind:
         return value
 
 
-class Flag(Kind):
+class Flag(ValueType):
     """True or false; a switch on the command line.
 
     :param stores: the value that the switch sets.
@@ -127,7 +127,7 @@ class Flag(Kind):
             raise ValueError(f"{text[:40]!r} is neither true nor false")
         return _WORDS[word]
 
-    def read(self, key: str, value: object, place: Place) -> bool:
+    def read(self, key: str, value: object, place: ValuePlace) -> bool:
         """Return the value in a file."""
         if not isinstance(value, bool):
             place.refuse(key, "is neither true nor false")
@@ -144,7 +144,7 @@ _WORDS = {
 }
 
 
-class OneOf(Kind):
+class OneOf(ValueType):
     """One of some words.
 
     :param same: other words for some of them.
@@ -162,12 +162,12 @@ class OneOf(Kind):
             raise ValueError(f"{text[:40]!r} is none of {', '.join((*self.choices, *self._same))}")
         return word
 
-    def read(self, key: str, value: object, place: Place) -> str:
+    def read(self, key: str, value: object, place: ValuePlace) -> str:
         """Return the value in a file."""
         return str(self.parse(key, value if isinstance(value, str) else repr(value), place))
 
 
-class _Text(Kind):
+class _Text(ValueType):
     """A text; what it means is found out by the command.
 
     :param completes: ``files`` or ``folders`` for a path.
@@ -184,7 +184,7 @@ class _Text(Kind):
         return text
 
 
-class _Parsed(Kind):
+class _Parsed(ValueType):
     """A text, or a number, that a function reads.
 
     :param parse: raises ``ValueError`` or an error of the family.
@@ -207,7 +207,7 @@ class _Parsed(Kind):
     def word(self, text: str) -> object:
         return self._parse(text)
 
-    def read(self, key: str, value: object, place: Place) -> object:
+    def read(self, key: str, value: object, place: ValuePlace) -> object:
         if self._is_number and type(value) not in (int, float):
             place.refuse(key, f"is not {self.title}")
         return super().read(key, value, place)
@@ -216,7 +216,7 @@ class _Parsed(Kind):
         return self._show(value)
 
 
-class Several(Kind):
+class Several(ValueType):
     """A list of values; in a variable one a line. Layers add to each other.
 
     :param element: the type of each on the command line.
@@ -232,7 +232,7 @@ class Several(Kind):
 
     def __init__(
         self,
-        element: Kind,
+        element: ValueType,
         check: Callable[[str], object] | None = None,
         *,
         name: Callable[[str], str] | None = None,
@@ -253,13 +253,15 @@ class Several(Kind):
         """Return the value of a word of the command line."""
         return self._element.word(text)
 
-    def read(self, key: str, value: object, place: Place) -> list[Any]:
+    def read(self, key: str, value: object, place: ValuePlace) -> list[Any]:
         """Return the value in a file."""
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
             place.refuse(key, "is no list of texts")
-        return [self._one(text, Place(place.of(key, index))) for index, text in enumerate(value)]
+        return [
+            self._one(text, ValuePlace(place.of(key, index))) for index, text in enumerate(value)
+        ]
 
-    def parse(self, key: str, text: str, place: Place) -> list[Any]:  # noqa: ARG002
+    def parse(self, key: str, text: str, place: ValuePlace) -> list[Any]:  # noqa: ARG002
         """Return the value of a variable, a line for each."""
         return [self._one(line.strip(), place) for line in text.splitlines() if line.strip()]
 
@@ -270,7 +272,7 @@ class Several(Kind):
         heard = {self._name_of(item) for item in above}
         return [*above, *(item for item in below if self._name_of(item) not in heard)]
 
-    def _one(self, text: str, place: Place) -> Any:
+    def _one(self, text: str, place: ValuePlace) -> Any:
         if self._check is not None:
             try:
                 self._check(text)
@@ -293,7 +295,7 @@ class _Consent(Several):
 
     title = "`ask` / `never` / `always` / a list of names"
 
-    def read(self, key: str, value: object, place: Place) -> list[Any]:
+    def read(self, key: str, value: object, place: ValuePlace) -> list[Any]:
         return super().read(key, [value] if isinstance(value, str) else value, place)
 
     def join(self, above: Any, below: Any) -> list[Any]:
@@ -309,7 +311,7 @@ class _Requirements(Several):
     def absent(self) -> Any:
         return ()
 
-    def _one(self, text: str, place: Place) -> Any:
+    def _one(self, text: str, place: ValuePlace) -> Any:
         from wheelfit.resolution.requirements_file import RequirementLine
 
         super()._one(text, place)
@@ -319,7 +321,7 @@ class _Requirements(Several):
         return [one.text for one in value]
 
 
-class _Limits(Kind):
+class _Limits(ValueType):
     """Limits by name: ``NAME=N`` on the command line and, one a line, in a variable."""
 
     is_list = True
@@ -340,11 +342,11 @@ class _Limits(Kind):
             raise ValueError(f"{name} must be a number from {smallest} to {largest}")
         return name, int(number)
 
-    def read(self, key: str, value: object, place: Place) -> list[tuple[str, int]]:
+    def read(self, key: str, value: object, place: ValuePlace) -> list[tuple[str, int]]:
         if not isinstance(value, dict):
             place.refuse(key, "is no table of limits")
         for name, number in value.items():
-            at = Place(place.of(key, name))
+            at = ValuePlace(place.of(key, name))
             if name not in LIMIT_RANGES:
                 known = [f"{key}.{one}" for one in LIMIT_RANGES]
                 raise unknown_setting(f"{key}.{name}", known, at)
@@ -353,7 +355,7 @@ class _Limits(Kind):
                 at.refuse(f"{key}.{name}", f"must be a number from {smallest} to {largest}")
         return list(value.items())
 
-    def parse(self, key: str, text: str, place: Place) -> list[tuple[str, int]]:
+    def parse(self, key: str, text: str, place: ValuePlace) -> list[tuple[str, int]]:
         pairs = [line.partition("=") for line in text.splitlines() if line.strip()]
         return self.read(
             key,
@@ -383,7 +385,7 @@ class _Limits(Kind):
         return dict(value)
 
 
-def unknown_setting(key: str, known: Iterable[str], place: Place) -> InvalidConfiguration:
+def unknown_setting(key: str, known: Iterable[str], place: ValuePlace) -> InvalidConfiguration:
     """Return the error that a key cannot be set, with the key that was likely meant."""
     from difflib import get_close_matches
 

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.operations.cache_reports import (
         CacheContents,
+        CacheRemoval,
+        CacheVerification,
         KeptWheels,
-        Removal,
         RemovedEntry,
-        Verification,
     )
 
 _WORDS = {
@@ -99,7 +99,7 @@ def show_wheels(report: KeptWheels, output: Output, *, of_names: bool) -> None:
         output.result("no wheels are kept" + (" of these names" if of_names else ""))
 
 
-def show_removal(report: Removal, output: Output) -> None:
+def show_removal(report: CacheRemoval, output: Output) -> None:
     """Print what was removed, or would be."""
     output.result_json(report.to_json())
     verb = "would remove" if report.dry_run else "removed"
@@ -125,7 +125,7 @@ def show_removal(report: Removal, output: Output) -> None:
         output.warn(f"{size_in_words(left)} are left, for the rest is in use")
 
 
-def show_verification(report: Verification, output: Output) -> int:
+def show_verification(report: CacheVerification, output: Output) -> int:
     """Print which entries are damaged; 4 if any is."""
     output.result_json(report.to_json())
     for row in report.damaged:

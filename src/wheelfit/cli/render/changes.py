@@ -13,7 +13,7 @@ from wheelfit_runtime.wording import count_of, listed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from wheelfit.checking.installed import Judged
+    from wheelfit.checking.installed import FitVerdict
     from wheelfit.cli.output import Output
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
@@ -75,7 +75,7 @@ def tell_change(report: ChangeReport, output: Output) -> None:
         output.warn(warning)
 
 
-def misfits_in_words(misfits: Iterable[Judged]) -> Iterator[str]:
+def misfits_in_words(misfits: Iterable[FitVerdict]) -> Iterator[str]:
     """Yield a line for each reason why installed variants do not fit any more."""
     alike: dict[str, list[str]] = {}
     for one in misfits:

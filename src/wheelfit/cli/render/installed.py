@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.list import InstalledReport
     from wheelfit.operations.outdated import OutdatedReport
     from wheelfit.operations.show import PackageDetails, PackageVariant, ShowReport
-    from wheelfit.operations.why import Link, WhyReport
+    from wheelfit.operations.why import RequirementLink, WhyReport
 
 
 def show_installed(report: InstalledReport, output: Output) -> None:
@@ -149,7 +149,7 @@ def show_why(report: WhyReport, output: Output) -> None:
         output.say("note: there are further chains, longer than these")
 
 
-def _chain(chain: tuple[Link, ...], report: WhyReport) -> str:
+def _chain(chain: tuple[RequirementLink, ...], report: WhyReport) -> str:
     first, *rest = chain
     if not rest and not report.is_lock:
         return "requested"
@@ -162,13 +162,13 @@ def _chain(chain: tuple[Link, ...], report: WhyReport) -> str:
     return " -> ".join(parts)
 
 
-def _named(link: Link, extra: str | None) -> str:
+def _named(link: RequirementLink, extra: str | None) -> str:
     name = link.requirement or f"{link.name}{'' if extra is None else f'[{extra}]'}"
     version = "" if link.version is None or link.requirement else f" {link.version}"
     return f"{name}{version}{_condition(link)}"
 
 
-def _needed(link: Link, extra: str | None) -> str:
+def _needed(link: RequirementLink, extra: str | None) -> str:
     text = link.requirement or link.name
     labels = ", ".join(label or "plain" for label in link.labels)
     some = f" (of {labels})" if labels else ""
@@ -176,7 +176,7 @@ def _needed(link: Link, extra: str | None) -> str:
     return f"{text}{wanted}{some}"
 
 
-def _condition(link: Link) -> str:
+def _condition(link: RequirementLink) -> str:
     """Return the condition of a lock for what begins a chain, as for an extra or a group."""
     is_said = link.marker is None or link.marker in (link.requirement or "")
     return "" if is_said else f" (if {link.marker})"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wheelfit.core.host_difference import Difference
     from wheelfit.operations.host_descriptions import HostComparison, HostList, HostReport, NewHost
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.operations.probe import ProbeReport, Record
+    from wheelfit.operations.probe import ProbeRecord, ProbeReport
     from wheelfit_runtime.platforms.features import Detection, Evidence
 
 
@@ -173,7 +173,7 @@ def _headline(machine: ChosenMachine) -> str:
     )
 
 
-def _show_record(record: Record, output: Output) -> None:
+def _show_record(record: ProbeRecord, output: Output) -> None:
     if record.is_new:
         output.say(
             f"recorded this machine in {record.folder}; look through it before you send it, "

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from wheelfit.cli.output import Output
-    from wheelfit.core.bridges import Family
+    from wheelfit.core.bridges import BridgeFamily
     from wheelfit.operations.bridges import BridgesReport
     from wheelfit.operations.providers import KnownProviders
     from wheelfit.operations.trust import SwitchReport, TrustPlan, TrustReport, UntrustReport
@@ -220,7 +220,7 @@ def show_bridge_members(report: BridgesReport, output: Output) -> None:
         _show_family(family, output)
 
 
-def _show_family(family: Family, output: Output) -> None:
+def _show_family(family: BridgeFamily, output: Output) -> None:
     output.result(family.name, "strong")
     counts = "always, unless --no-bridges is given" if family.by_default else ""
     output.folded(f"  counts      {counts or f'with --bridge {family.name}'}", hang=12)

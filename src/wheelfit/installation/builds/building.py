@@ -40,7 +40,7 @@ from wheelfit.resolution.listing import made_up_name
 from wheelfit.resolution.request import GivenWheel
 from wheelfit.sources.cache import built_metadata_key, built_wheel_key
 from wheelfit.sources.hash_check import WEAK_HASHES
-from wheelfit.sources.page import File, Origin
+from wheelfit.sources.page import File, WheelOrigin
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
 from wheelfit.sources.urls import redact
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.installation.builds.cache import BuiltWheels
-    from wheelfit.installation.builds.environments import BuildPlace, Places
+    from wheelfit.installation.builds.environments import BuildPlace, BuildPlaces
     from wheelfit.installation.builds.projects import OpenProject
     from wheelfit.projects.backend import ConfigSettings
     from wheelfit.resolution.request import GivenSource
@@ -144,7 +144,7 @@ class Building:
     def __init__(
         self,
         repository: Repository,
-        places: Places,
+        places: BuildPlaces,
         cache: BuiltWheels,
         policy: BuildPolicy,
         *,
@@ -237,7 +237,7 @@ class Building:
             project.url,
             project.hashes,
             source="the request",
-            origin=Origin(project.name, project.direct_url),
+            origin=WheelOrigin(project.name, project.direct_url),
         )
         self._known(product)
         if product.wheel is not None:  # there was no other way to its metadata
@@ -269,7 +269,7 @@ class Building:
                 and parse_wheel_filename(product.file.filename).name == name
             }
 
-    def _listed(self, file: File, origin: Origin) -> _Product:
+    def _listed(self, file: File, origin: WheelOrigin) -> _Product:
         archive = replace(file, filename=origin.name, origin=None)
 
         def open_() -> OpenProject:

@@ -20,7 +20,7 @@ from wheelfit.installation.virtual_environments import (
     HIDDEN_VARIABLES,
     create_virtual_environment,
 )
-from wheelfit.resolution.request import Asked, Request
+from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import UserError, WheelfitError
@@ -62,7 +62,7 @@ class BuildPlace(Protocol):
         """
 
 
-class Places(Protocol):
+class BuildPlaces(Protocol):
     """Make the places."""
 
     def make(self, folder: Path) -> BuildPlace:
@@ -90,8 +90,8 @@ class IsolatedPlaces:
         interpreter: Interpreter,
         candidates: Callable[[], Candidates],
         environ: Mapping[str, str],
-        request: Request = Request(),
-        given: Callable[[Asked], GivenWheel | None] | None = None,
+        request: ResolutionRequest = ResolutionRequest(),
+        given: Callable[[RequestedRequirement], GivenWheel | None] | None = None,
     ) -> None:
         self._interpreter = interpreter
         self._candidates = candidates
@@ -113,16 +113,16 @@ class _Isolated:
         folder: Path,
         candidates: Candidates,
         environ: Mapping[str, str],
-        request: Request,
-        given: Callable[[Asked], GivenWheel | None] | None,
+        request: ResolutionRequest,
+        given: Callable[[RequestedRequirement], GivenWheel | None] | None,
     ) -> None:
         self._folder = folder
         self._given = given
         self._candidates = candidates
         self._request = request
         self._environment = open_environment(str(folder), environ=environ)
-        self._asked: tuple[Asked, ...] = ()
-        self._requirements: tuple[Asked, ...] = ()
+        self._asked: tuple[RequestedRequirement, ...] = ()
+        self._requirements: tuple[RequestedRequirement, ...] = ()
         self._wheels: tuple[GivenWheel, ...] = ()
         """What stands for those that mean projects."""
         self._contents: dict[str, str] = {}
@@ -143,7 +143,9 @@ class _Isolated:
     def add(self, requirements: Iterable[str], needing: str) -> None:
         try:
             asked = [
-                Asked(parse_requirement(text, allow_variant_markers=False), f"to build {needing}")
+                RequestedRequirement(
+                    parse_requirement(text, allow_variant_markers=False), f"to build {needing}"
+                )
                 for text in requirements
             ]
             for one in asked:
@@ -161,7 +163,7 @@ class _Isolated:
             error.note = "\n".join(filter(None, (error.note, told)))
             raise
 
-    def _add(self, asked: list[Asked]) -> None:
+    def _add(self, asked: list[RequestedRequirement]) -> None:
         if not asked:
             return
         self._asked += tuple(asked)

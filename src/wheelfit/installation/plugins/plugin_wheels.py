@@ -10,7 +10,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.ordering import Preferences
 from wheelfit.errors import InvalidFilename, SourceOff
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
-from wheelfit.resolution.request import Asked, Request
+from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.file_readers import Around
 
@@ -74,7 +74,9 @@ def resolve_plugin(
     policy = ChoicePolicy(preferences=Preferences(variants=False))
     candidates = Candidates(repository, target, None, policy)
     try:
-        return resolve(Request(tuple(Asked(one) for one in requirements)), candidates).pins
+        return resolve(
+            ResolutionRequest(tuple(RequestedRequirement(one) for one in requirements)), candidates
+        ).pins
     except SourceOff as error:
         error.hint = "plugins are never built from source; ask its publisher for a wheel"  # P-33
         raise

@@ -30,7 +30,7 @@ VERSION = 1
 FOLDERS = ("hosts", "simple", "sources", "wheels")
 """What a bundle has besides files at its top."""
 
-_LIMITS = strict_json.Limits(size=64 << 20, depth=8, labels=1_000_000, values=5_000_000)
+_LIMITS = strict_json.JsonLimits(size=64 << 20, depth=8, labels=1_000_000, values=5_000_000)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _SIGN = r"/\\:\x00-\x1f\x7f\ud800-\udfff"
 _PART = re.compile(rf"[^{_SIGN}]*[^{_SIGN}. ]")  # some systems drop dots and blanks at the end

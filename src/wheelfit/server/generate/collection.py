@@ -27,7 +27,7 @@ Signature: TypeAlias = "tuple[int, int, int, int, int]"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CollectedFile:
     """A file with its place and status."""
 
     path: Path
@@ -50,13 +50,13 @@ class Found:
         """When the content was last changed, in nanoseconds since 1970."""
         return self.signature[3]
 
-    def look_again(self) -> Found:
+    def look_again(self) -> CollectedFile:
         """Return the file as it looks now.
 
         :raises FileProblem: it is not there any more.
         """
         try:
-            return Found(self.path, self.name, _signature(self.path.stat()))
+            return CollectedFile(self.path, self.name, _signature(self.path.stat()))
         except OSError as error:
             raise _unreadable(self.path, error) from error
 
@@ -65,13 +65,13 @@ class Found:
 class Collection:
     """The files of a folder, sorted by path."""
 
-    archives: tuple[Found, ...] = ()
+    archives: tuple[CollectedFile, ...] = ()
     """Wheels by their suffix alone, and source distributions."""
-    index_files: tuple[Found, ...] = ()
+    index_files: tuple[CollectedFile, ...] = ()
     """Files named as ``torch-2.8.0-variants.json``, which somebody wrote before."""
-    provenance: Mapping[str, Found] = field(default_factory=dict)
+    provenance: Mapping[str, CollectedFile] = field(default_factory=dict)
     """By the path of the file that it is about."""
-    yanked: Mapping[str, Found] = field(default_factory=dict)
+    yanked: Mapping[str, CollectedFile] = field(default_factory=dict)
     """By the path of the file, or by a release as ``torch-2.8.0``."""
     strange: tuple[str, ...] = ()
     """Archives that are no source distributions by their name."""
@@ -87,11 +87,11 @@ def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collecti
         release_of,
     )
 
-    archives: list[Found] = []
-    index_files: list[Found] = []
+    archives: list[CollectedFile] = []
+    index_files: list[CollectedFile] = []
     strange: list[str] = []
-    provenance: dict[str, Found] = {}
-    yanked: dict[str, Found] = {}
+    provenance: dict[str, CollectedFile] = {}
+    yanked: dict[str, CollectedFile] = {}
     for found in walk(folder, without=without):
         name = found.name
         if name.endswith(_PROVENANCE):
@@ -111,7 +111,7 @@ def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collecti
 _WANTED = (*_ARCHIVES, _PROVENANCE, _YANKED, ".json")
 
 
-def walk(folder: Path, *, without: frozenset[Path] = frozenset()) -> Iterator[Found]:
+def walk(folder: Path, *, without: frozenset[Path] = frozenset()) -> Iterator[CollectedFile]:
     """Yield every file that may matter, sorted by name in each folder.
 
     :raises FileProblem: a folder cannot be read.
@@ -119,7 +119,7 @@ def walk(folder: Path, *, without: frozenset[Path] = frozenset()) -> Iterator[Fo
     return _walk(folder, "", without)
 
 
-def _walk(folder: Path, prefix: str, without: frozenset[Path]) -> Iterator[Found]:
+def _walk(folder: Path, prefix: str, without: frozenset[Path]) -> Iterator[CollectedFile]:
     if folder in without:
         return
     try:
@@ -137,7 +137,7 @@ def _walk(folder: Path, prefix: str, without: frozenset[Path]) -> Iterator[Found
         if S_ISDIR(status.st_mode):
             yield from _walk(Path(path), f"{prefix}{name}/", without)
         elif S_ISREG(status.st_mode) and name.endswith(_WANTED):
-            yield Found(Path(path), f"{prefix}{name}", _signature(status))
+            yield CollectedFile(Path(path), f"{prefix}{name}", _signature(status))
 
 
 def _signature(status: os.stat_result) -> Signature:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from wheelfit.checking.findings import Check, Place, Severity
+from wheelfit.checking.findings import Check, CheckedFile, Severity
 from wheelfit.checking.pages import sdist_release
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, release_of
 from wheelfit.core.index_metadata import combine
@@ -24,7 +24,7 @@ from wheelfit.server.generate.generation import index_entry
 from wheelfit.server.generate.manifest import MANIFEST, read_manifest
 from wheelfit.server.generate.publishing import CHANGED_FILE, by_version, paths_of, publish
 from wheelfit.server.generate.request import Generated
-from wheelfit.server.generate.targets import FILES, Part
+from wheelfit.server.generate.targets import FILES, PublishedFile
 from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.urls import file_path, redact
 from wheelfit.wheels.archive import WheelArchive
@@ -73,7 +73,7 @@ class Converted:
     """The result of converting a project."""
 
     files: tuple[File, ...] = ()
-    parts: list[Part] = field(default_factory=list)
+    parts: list[PublishedFile] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     """What could not be converted, and is left out."""
     lost: list[str] = field(default_factory=list)
@@ -143,7 +143,7 @@ def _stay_as_published(name: str, converted: Converted, before: Manifest) -> Ite
         if published != sha256:
             changed.add(release_of(file.filename))
             has = "no sha256" if sha256 is None else f"{sha256[:16]}…"
-            yield Place(file.filename).found(
+            yield CheckedFile(file.filename).found(
                 CHANGED_FILE, f"it was published with sha256 {str(published)[:16]}…, and has {has}"
             )
     if not changed:
@@ -204,7 +204,7 @@ class _Work:
     def _release(self, release: Release, given: list[tuple[File, bytes]]) -> None:
         """Write the document of a release as the current layout has it."""
         where = redact(given[0][0].url) if given else f"{release[0]} {release[1]}"
-        place = Place(where)
+        place = CheckedFile(where)
         try:
             documents = [
                 (redact(file.url), read_document(data, where=redact(file.url)))
@@ -232,7 +232,7 @@ class _Work:
             self._done.parts.append(part)
             self._entries.append((release, entry))
 
-    def _write(self, document: VariantDocument, place: Place) -> bytes | None:
+    def _write(self, document: VariantDocument, place: CheckedFile) -> bytes | None:
         lost = losses(document)
         if lost and not self._accept:
             self._done.findings += [place.found(LOSSY, text) for text in lost]
@@ -248,7 +248,9 @@ class _Work:
             try:
                 new = self._written_anew(path, name)
             except (WheelfitError, InvalidDocument) as error:
-                self._done.findings.append(Place(str(path)).found(UNCONVERTIBLE, error.message))
+                self._done.findings.append(
+                    CheckedFile(str(path)).found(UNCONVERTIBLE, error.message)
+                )
                 return
             if new is None:
                 return  # a loss nobody agreed to
@@ -270,7 +272,7 @@ class _Work:
         except InvalidDocument as error:
             if any(fault.rule != "F-56" for fault in error.faults):
                 raise
-            place = Place(str(path), "variant.json")
+            place = CheckedFile(str(path), "variant.json")
             self._done.findings += [place.found(LOSSY, fault.message) for fault in error.faults]
             return None
         self._done.lost += [f"{path}: {text}" for text in converted.lost]
@@ -290,13 +292,13 @@ class _Work:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         size = path.stat().st_size
         place = f"{FILES}/{digest[:16]}/{file.filename}"
-        self._done.parts.append(Part(place, digest, size, path))
+        self._done.parts.append(PublishedFile(place, digest, size, path))
         metadata = _metadata(path)
         hashes = None
         requires_python = file.requires_python
         if metadata is not None:
             hashes = {"sha256": hashlib.sha256(metadata).hexdigest()}
-            beside = Part(
+            beside = PublishedFile(
                 f"{place}.metadata", hashes["sha256"], len(metadata), lambda: metadata or b""
             )
             self._done.parts.append(beside)

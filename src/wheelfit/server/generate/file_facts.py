@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.core.document import VariantDocument
-    from wheelfit.server.generate.collection import Found
+    from wheelfit.server.generate.collection import CollectedFile
 
 
 _VERSION = 1
@@ -104,7 +104,7 @@ class Memory:
                 self._files = dict(data["files"])
                 self._combined = dict(data["combined"])
 
-    def facts(self, found: Found) -> FileFacts | None:
+    def facts(self, found: CollectedFile) -> FileFacts | None:
         """Return what is known of a file; None if it is new, or has changed."""
         entry = self._files.get(found.name)
         try:
@@ -118,7 +118,7 @@ class Memory:
         self._used[found.name] = entry
         return facts
 
-    def learn(self, found: Found, facts: FileFacts) -> None:
+    def learn(self, found: CollectedFile, facts: FileFacts) -> None:
         """Remember what was learnt of a file."""
         about = {"signature": found.signature, "full": self._full}
         self._used[found.name] = about | facts.to_mapping()

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from wheelfit.checking.findings import Place
+from wheelfit.checking.findings import CheckedFile
 from wheelfit.core.filename import (
     index_file_name,
     parse_index_file_name,
@@ -30,9 +30,9 @@ from wheelfit.server.generate.publishing import (
 )
 from wheelfit.server.generate.request import (
     Generated,
-    Wishes,
+    GenerateOptions,
 )
-from wheelfit.server.generate.targets import FILES, SIMPLE, Part
+from wheelfit.server.generate.targets import FILES, SIMPLE, PublishedFile
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit_runtime.errors import UserError
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.findings import Finding
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.server.generate.collection import Collection, Found
+    from wheelfit.server.generate.collection import CollectedFile, Collection
     from wheelfit.server.generate.file_facts import FileFacts, Memory
     from wheelfit.server.generate.last_run import LastRun
     from wheelfit.server.generate.targets import Target
@@ -61,7 +61,7 @@ _LONGEST_REASON = 500
 class _Candidate:
     """A file that may be published."""
 
-    found: Found
+    found: CollectedFile
     facts: FileFacts
     release: Release
     wheel: WheelFilename | None
@@ -73,7 +73,7 @@ def generate(
     folder: Path,
     target: Target,
     memory: Memory,
-    wishes: Wishes = Wishes(),
+    wishes: GenerateOptions = GenerateOptions(),
     *,
     in_place: bool = False,
     without: frozenset[Path] = frozenset(),
@@ -167,7 +167,7 @@ class _Survey:
         collection: Collection,
         facts: Mapping[str, FileFacts],
         before: Manifest,
-        wishes: Wishes,
+        wishes: GenerateOptions,
         memory: Memory,
         *,
         in_place: bool,
@@ -180,7 +180,7 @@ class _Survey:
         self._memory = memory
         self._in_place = in_place
         self.files: dict[str, tuple[File, ...]] = {}
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, PublishedFile] = {}
         self.refused: list[Finding] = []
         self.left_out: set[str] = set()
         self.kept: list[str] = []
@@ -238,14 +238,14 @@ class _Survey:
     def _sound(self) -> Iterator[_Candidate]:
         """Yield files that may be published as far as they themselves are concerned."""
         wanted = self._wishes.releases
-        seen: dict[str, Found] = {}
+        seen: dict[str, CollectedFile] = {}
         for found in self._collection.archives:
             filename = found.filename
             release = release_of(filename)
             if wanted and release not in wanted:
                 continue
             facts = self._facts[found.name]
-            place = Place(found.name)
+            place = CheckedFile(found.name)
             other = seen.setdefault(filename.casefold(), found)
             if other is not found:
                 if other.filename == filename and self._facts[other.name].sha256 == facts.sha256:
@@ -272,7 +272,9 @@ class _Survey:
                 self._yanked(found, release),
             )
 
-    def _provenance(self, found: Found, facts: FileFacts, faults: list[Finding]) -> bytes | None:
+    def _provenance(
+        self, found: CollectedFile, facts: FileFacts, faults: list[Finding]
+    ) -> bytes | None:
         beside = self._collection.provenance.get(found.name)
         if beside is None:
             return None
@@ -281,11 +283,11 @@ class _Survey:
         data = beside.path.read_bytes()
         fault = provenance_fault(data, found.filename, facts.sha256)
         if fault is not None:
-            faults.append(Place(beside.name).found(FOREIGN_PROVENANCE, fault))
+            faults.append(CheckedFile(beside.name).found(FOREIGN_PROVENANCE, fault))
             return None
         return data
 
-    def _yanked(self, found: Found, release: Release) -> str | None:
+    def _yanked(self, found: CollectedFile, release: Release) -> str | None:
         marks = self._collection.yanked
         mark = marks.get(found.name)
         if mark is None:
@@ -359,7 +361,7 @@ class _Survey:
             and name not in here | out
             and parse_index_file_name(name) is None
         ]
-        place = Place(f"{release[0]}-{release[1]}")
+        place = CheckedFile(f"{release[0]}-{release[1]}")
         for name in sorted(missing):
             self.refused.append(place.found(INCOMPLETE_RELEASE, f"{name} is published already"))
         if out or missing:
@@ -374,16 +376,18 @@ class _Survey:
             path = found.name
         else:
             path = f"{FILES}/{facts.sha256[:16]}/{found.filename}"
-            self.parts[path] = Part(path, facts.sha256, found.size, found.path)
+            self.parts[path] = PublishedFile(path, facts.sha256, found.size, found.path)
         if facts.metadata_sha256 is not None:
             beside = f"{path}.metadata"
             read = partial(_metadata_of, found, facts.metadata)
-            self.parts[beside] = Part(beside, facts.metadata_sha256, facts.metadata_size, read)
+            self.parts[beside] = PublishedFile(
+                beside, facts.metadata_sha256, facts.metadata_size, read
+            )
         if one.provenance is not None and not self._in_place:
             data = one.provenance
             beside = f"{path}.provenance"
             digest = hashlib.sha256(data).hexdigest()
-            self.parts[beside] = Part(beside, digest, len(data), lambda: data)
+            self.parts[beside] = PublishedFile(beside, digest, len(data), lambda: data)
         url = f"../../{quote(path)}"
         published = self._published.get(found.filename)
         if published is not None and published.hashes.get("sha256") == facts.sha256:
@@ -405,7 +409,7 @@ class _Survey:
         )
 
 
-def index_entry(release: Release, document: bytes) -> tuple[File, Part]:
+def index_entry(release: Release, document: bytes) -> tuple[File, PublishedFile]:
     """Return the entry of a ``-variants.json``, and where the file itself goes.
 
     Its path has its digest in it: whoever read an older page finds what that page promises.
@@ -416,7 +420,7 @@ def index_entry(release: Release, document: bytes) -> tuple[File, Part]:
     entry = File(
         filename, f"{digest[:16]}/{quote(filename)}", {"sha256": digest}, size=len(document)
     )
-    return entry, Part(path, digest, len(document), lambda: document)
+    return entry, PublishedFile(path, digest, len(document), lambda: document)
 
 
 def _names(text: str, release: Release) -> bool:
@@ -427,7 +431,7 @@ def _names(text: str, release: Release) -> bool:
         return False
 
 
-def _metadata_of(found: Found, known: bytes | None) -> bytes:
+def _metadata_of(found: CollectedFile, known: bytes | None) -> bytes:
     if known is not None:
         return known
     from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name, parse_sdist_filename
 
 from wheelfit.checking import checks
 from wheelfit.checking.checks import CHECKS
-from wheelfit.checking.findings import Finding, Place, Severity
+from wheelfit.checking.findings import CheckedFile, Finding, Severity
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.index_metadata import combine, contradictions, read_wheel_document
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.filename import WheelFilename
-    from wheelfit.server.generate.collection import Found
+    from wheelfit.server.generate.collection import CollectedFile
     from wheelfit.sources.progress import Progress
 
     Release = tuple[NormalizedName, Version]
@@ -53,8 +53,8 @@ _LARGEST_METADATA = 4 << 20
 
 
 def look_at_all(
-    files: Iterable[Found], *, full: bool, progress: Progress
-) -> Iterator[tuple[Found, FileFacts]]:
+    files: Iterable[CollectedFile], *, full: bool, progress: Progress
+) -> Iterator[tuple[CollectedFile, FileFacts]]:
     """Look at files, some at the same time, the largest first.
 
     :raises FileProblem: one cannot be read, or changes meanwhile.
@@ -78,7 +78,7 @@ def look_at_all(
     progress.done()
 
 
-def look_at(found: Found, *, full: bool = False) -> FileFacts:
+def look_at(found: CollectedFile, *, full: bool = False) -> FileFacts:
     """Look at a wheel or a source distribution.
 
     :param full: unpack and hash every member; otherwise RECORD is held against the central
@@ -110,7 +110,7 @@ def look_at(found: Found, *, full: bool = False) -> FileFacts:
     return facts
 
 
-def _wheel(found: Found, source: Path | Memory, digest: str, *, full: bool) -> FileFacts:
+def _wheel(found: CollectedFile, source: Path | Memory, digest: str, *, full: bool) -> FileFacts:
     findings, known = check_wheel(source, found.filename, where=found.name)
     faults = [one for one in findings if one.severity is Severity.ERROR]
     metadata = b"" if known is None else known.metadata
@@ -127,7 +127,7 @@ def _wheel(found: Found, source: Path | Memory, digest: str, *, full: bool) -> F
     )
 
 
-def _all_faults(found: Found, digest: str) -> list[Finding]:
+def _all_faults(found: CollectedFile, digest: str) -> list[Finding]:
     """Return everything for which a live index refuses an upload."""
     from wheelfit.server.uploads.rules import check_file  # noqa: PLC0415 - an option
 
@@ -145,12 +145,12 @@ def _all_faults(found: Found, digest: str) -> list[Finding]:
     ]
 
 
-def _source(found: Found, digest: str) -> FileFacts:
+def _source(found: CollectedFile, digest: str) -> FileFacts:
     import tarfile  # noqa: PLC0415 - start-up, as those below
     import zipfile  # noqa: PLC0415
     import zlib  # noqa: PLC0415
 
-    place = Place(found.name)
+    place = CheckedFile(found.name)
     try:
         name, version = parse_sdist_filename(found.filename)
     except ValueError as error:
@@ -173,7 +173,7 @@ def _source(found: Found, digest: str) -> FileFacts:
     return FileFacts(digest, header_value(metadata, "Requires-Python"))
 
 
-def _package_info(found: Found) -> bytes | None:
+def _package_info(found: CollectedFile) -> bytes | None:
     """Read ``PKG-INFO`` at the top of a source distribution; None if it has none."""
     import tarfile  # noqa: PLC0415
     import zipfile  # noqa: PLC0415
@@ -228,7 +228,7 @@ def provenance_fault(data: bytes, filename: str, sha256: str) -> str | None:
 class VariantWheel:
     """A wheel with a label."""
 
-    found: Found
+    found: CollectedFile
     filename: WheelFilename
     document: VariantDocument | None = None
     """What it says, if that was just read."""
@@ -260,7 +260,7 @@ def combined_document(
         try:
             document = read_wheel_document(data, label, where=one.found.name)
         except InvalidWheel as error:
-            place = Place(one.found.name, "variant.json")
+            place = CheckedFile(one.found.name, "variant.json")
             findings.append(place.found(checks.WRONG_LABEL, error.message))
             continue
         read[label, data] = document
@@ -272,7 +272,7 @@ def combined_document(
             f"{where}: {value}"
             for where, value in zip((conflict.first, conflict.second), conflict.values, strict=True)
         )
-        place = Place(conflict.second, "variant.json")
+        place = CheckedFile(conflict.second, "variant.json")
         findings.append(
             place.found(
                 checks.INCONSISTENT_WHEELS,
@@ -286,18 +286,18 @@ def combined_document(
         written = write_document(combine(documents), accept_losses=False)
     except InvalidDocument as error:
         where = index_file_name(name, version)
-        return None, (Place(where).found(checks.INCONSISTENT_WHEELS, _in_one_line(error)),)
+        return None, (CheckedFile(where).found(checks.INCONSISTENT_WHEELS, _in_one_line(error)),)
     return written, ()
 
 
-def published_findings(found: Found, generated: bytes | None) -> Iterator[Finding]:
+def published_findings(found: CollectedFile, generated: bytes | None) -> Iterator[Finding]:
     """Yield how a file that somebody put there differs from what the wheels say (F-74).
 
     Only what it means counts, not how it is written.
 
     :param generated: from the wheels; None if there is none.
     """
-    place = Place(found.name)
+    place = CheckedFile(found.name)
     if generated is None:
         yield place.found(
             checks.LABEL_WITHOUT_WHEEL, "no variant wheel backs it, and an index invents nothing"

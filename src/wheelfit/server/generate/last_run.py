@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from wheelfit.server.generate.collection import walk
 from wheelfit.server.generate.manifest import MANIFEST
 from wheelfit.server.generate.request import Generated
-from wheelfit.server.generate.targets import Part
+from wheelfit.server.generate.targets import PublishedFile
 from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wheelfit.server.generate.request import Wishes
+    from wheelfit.server.generate.request import GenerateOptions
     from wheelfit.server.generate.targets import Target
 
 
@@ -28,7 +28,7 @@ _TOLD = ("projects", "releases", "files", "unnamed", "notes")
 
 
 def fingerprint(
-    folder: Path, wishes: Wishes, *, in_place: bool, without: frozenset[Path] = frozenset()
+    folder: Path, wishes: GenerateOptions, *, in_place: bool, without: frozenset[Path] = frozenset()
 ) -> str:
     """Return what stays equal as long as a run would find the same and do the same.
 
@@ -66,7 +66,10 @@ class LastRun:
             last = json.loads(self._path.read_bytes())
             if last["seen"] != self._seen or not self._memory.exists():
                 return None
-            parts = [Part(path, digest, size, self._path) for path, digest, size in last["parts"]]
+            parts = [
+                PublishedFile(path, digest, size, self._path)
+                for path, digest, size in last["parts"]
+            ]
             manifest, pages = last["manifest"], dict(last["pages"])
             told = {name: last["told"][name] for name in _TOLD}
             generated = Generated(is_published=True, **(told | {"notes": tuple(told["notes"])}))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from wheelfit.server.generate.targets import Part
+    from wheelfit.server.generate.targets import PublishedFile
     from wheelfit.sources.progress import Progress
 
 
@@ -126,7 +126,9 @@ class StoreTarget:
         except FileNotFoundError:
             return None
 
-    def missing(self, parts: Sequence[Part], known: Iterable[tuple[str, str]]) -> list[Part]:
+    def missing(
+        self, parts: Sequence[PublishedFile], known: Iterable[tuple[str, str]]
+    ) -> list[PublishedFile]:
         """Return those of the parts that were not put there by an earlier run."""
         there = set(known)
         return [part for part in parts if (part.path, part.sha256) not in there]
@@ -136,12 +138,12 @@ class StoreTarget:
         del path, sha256
         return True
 
-    def put_parts(self, parts: Sequence[Part], progress: Progress) -> None:
+    def put_parts(self, parts: Sequence[PublishedFile], progress: Progress) -> None:
         """Upload files, some at the same time."""
         progress.start(sum(part.size for part in parts))
         stop = threading.Event()
 
-        def put(part: Part) -> None:
+        def put(part: PublishedFile) -> None:
             if stop.is_set():
                 return
             source = part.source if isinstance(part.source, Path) else part.source()

@@ -16,7 +16,7 @@ from wheelfit.checking.findings import Check, Severity
 from wheelfit.core.filename import parse_index_file_name, release_of
 from wheelfit.server.generate.manifest import MANIFEST, Manifest, read_manifest, write_manifest
 from wheelfit.server.generate.request import Generated, Standing
-from wheelfit.server.generate.targets import SIMPLE, Part
+from wheelfit.server.generate.targets import SIMPLE, PublishedFile
 from wheelfit.server.pages import HTML, JSON, write_project, write_projects
 from wheelfit.sources.file_readers import ReadsContent
 from wheelfit.sources.page import OtherPages, ProjectPage
@@ -70,7 +70,7 @@ FOREIGN_PROVENANCE = Check(
 
 def publish(
     files: Mapping[str, tuple[File, ...]],
-    parts: Iterable[Part],
+    parts: Iterable[PublishedFile],
     target: Target,
     before: Manifest,
     generated: Generated,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class GenerateOptions:
     """The options of a run."""
 
     releases: frozenset[Release] = frozenset()

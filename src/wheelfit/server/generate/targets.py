@@ -41,7 +41,7 @@ _PIECE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PublishedFile:
     """A file that pages name."""
 
     path: str
@@ -78,13 +78,15 @@ class Target(Protocol):
     def read(self, path: str) -> bytes | None:
         """Return a small file; None if there is none."""
 
-    def missing(self, parts: Sequence[Part], known: Iterable[tuple[str, str]]) -> list[Part]:
+    def missing(
+        self, parts: Sequence[PublishedFile], known: Iterable[tuple[str, str]]
+    ) -> list[PublishedFile]:
         """Return those of the parts that are not there yet.
 
         :param known: paths and digests of what was put there before, as far as is known.
         """
 
-    def put_parts(self, parts: Sequence[Part], progress: Progress) -> None:
+    def put_parts(self, parts: Sequence[PublishedFile], progress: Progress) -> None:
         """Put files there; when it returns they stay, whatever happens to the machine."""
 
     def put_pages(self, pages: Sequence[tuple[str, bytes]]) -> None:
@@ -191,12 +193,14 @@ class FolderTarget:
         except OSError as error:
             raise _problem(self._folder / path, error) from error
 
-    def missing(self, parts: Sequence[Part], known: Iterable[tuple[str, str]]) -> list[Part]:
+    def missing(
+        self, parts: Sequence[PublishedFile], known: Iterable[tuple[str, str]]
+    ) -> list[PublishedFile]:
         """Return those of the parts that are not there yet, whatever is remembered of them."""
         del known
         return [part for part in parts if not self._has(part)]
 
-    def _has(self, part: Part) -> bool:
+    def _has(self, part: PublishedFile) -> bool:
         try:
             found = self._root.lstat(part.path)
         except (OSError, ValueError):
@@ -216,7 +220,7 @@ class FolderTarget:
             return False  # writing it raises the error
         return data is not None and hashlib.sha256(data).hexdigest() == sha256
 
-    def put_parts(self, parts: Sequence[Part], progress: Progress) -> None:
+    def put_parts(self, parts: Sequence[PublishedFile], progress: Progress) -> None:
         """Put files there; those of a folder of the same file system share their bytes."""
         self._check_way(part.path for part in parts)
         staged: list[tuple[str, str]] = []

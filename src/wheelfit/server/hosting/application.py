@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wheelfit.server.hosting.logs import Log
     from wheelfit.server.hosting.metrics import Metrics
     from wheelfit.server.messages import Application, Request
-    from wheelfit.server.rebinding_guard import Names
+    from wheelfit.server.rebinding_guard import HostNames
     from wheelfit.server.store.opening import Store
     from wheelfit.sources.repository import Index
 
@@ -77,7 +77,7 @@ class HostedIndex:
         index: Index | None = None,
         rules: Rules = Rules(),
         site: Application | None = None,
-        names: Names | None = None,
+        names: HostNames | None = None,
         generation: Callable[[], Hashable] | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:

@@ -19,7 +19,7 @@ from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.hosting.public_errors import DiscreetIndex
 from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
-from wheelfit.server.rebinding_guard import Names, is_near
+from wheelfit.server.rebinding_guard import HostNames, is_near
 from wheelfit.server.site.site import Site
 from wheelfit.server.store.blobs import GuardedBlobs, make_folder, storage_error
 from wheelfit.server.store.opening import clean, open_blobs, open_store
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TextIO
 
-    from wheelfit.server.asgi import Served
+    from wheelfit.server.asgi import ServedRequest
     from wheelfit.server.hosting.settings import ServerSettings
     from wheelfit.server.store.opening import Store
     from wheelfit.server.store.records import Scope
@@ -167,7 +167,7 @@ def _listening(settings: ServerSettings, environ: Mapping[str, str]) -> Iterator
         yield listener
 
 
-def _names(settings: ServerSettings, listener: socket.socket) -> Names | None:
+def _names(settings: ServerSettings, listener: socket.socket) -> HostNames | None:
     """Return the host names that the server answers to; None for any.
 
     If other machines reach it, it cannot know all its addresses and names.
@@ -179,7 +179,7 @@ def _names(settings: ServerSettings, listener: socket.socket) -> Names | None:
         names.append(urlsplit(settings.public_url).hostname or "")
     if is_near(listener):
         names.append(settings.host)
-    return Names(names)
+    return HostNames(names)
 
 
 @contextmanager
@@ -194,10 +194,10 @@ def _logging(settings: ServerSettings, stream: TextIO) -> Iterator[Log]:
         log.close()
 
 
-def _telling(log: Log, metrics: Metrics, *, log_requests: bool) -> Callable[[Served], None]:
+def _telling(log: Log, metrics: Metrics, *, log_requests: bool) -> Callable[[ServedRequest], None]:
     """Return what counts and writes down the requests that were answered."""
 
-    def tell(served: Served) -> None:
+    def tell(served: ServedRequest) -> None:
         route = route_of(served.request.path)
         metrics.served(route, served.status, served.sent, served.seconds)
         if served.error is not None:

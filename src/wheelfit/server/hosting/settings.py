@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.core import strict_toml
 from wheelfit.core.sizes import parse_size
 from wheelfit.core.table_reader import FirstFault, Table
-from wheelfit.server.asgi import Limits
+from wheelfit.server.asgi import ClientLimits
 from wheelfit.server.hosting.administration import seconds_of
 from wheelfit.server.hosting.api import Rules
 from wheelfit.server.rebinding_guard import host_name
@@ -57,7 +57,7 @@ class ServerSettings:
     log_requests: bool
     stop_within: int
     """Seconds."""
-    limits: Limits
+    limits: ClientLimits
     rules: Rules
     mirrors: tuple[MirrorSettings, ...] = ()
     """Other indexes whose projects are served too, the most important first."""
@@ -111,7 +111,9 @@ def read_settings(
         log=values["log"],
         log_requests=values["log-requests"],
         stop_within=values["stop-within"],
-        limits=Limits(body=values["max-file"] + (32 << 20), connections=values["max-connections"]),
+        limits=ClientLimits(
+            body=values["max-file"] + (32 << 20), connections=values["max-connections"]
+        ),
         rules=Rules(
             deletes=values["delete"],
             file_size=values["max-file"],

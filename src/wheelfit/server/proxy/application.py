@@ -31,7 +31,7 @@ from wheelfit.server.messages import (
 )
 from wheelfit.server.pages import JSON, choose_type, write_project, write_projects
 from wheelfit.server.proxy.choosing import fingerprint, original_of
-from wheelfit.server.proxy.listing import Listed, list_project
+from wheelfit.server.proxy.listing import WrittenPage, list_project
 from wheelfit.server.proxy.user_agents import UNKNOWN, read_user_agent
 from wheelfit.server.proxy.wheels import Rewriting
 from wheelfit.sources.memory_cache import Memory
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from wheelfit.server.messages import Application, Request
     from wheelfit.server.proxy.profiles import Profile, Profiles
     from wheelfit.server.proxy.upstream import RawPage, Upstream
-    from wheelfit.server.proxy.user_agents import Asker
+    from wheelfit.server.proxy.user_agents import ClientDescription
     from wheelfit.sources.page import File
 
 
@@ -67,7 +67,7 @@ _MOST_TOLD = 1000
 class _Written:
     """A page that was written for one client."""
 
-    listed: Listed
+    listed: WrittenPage
     body: bytes
     profile: Profile
     """Held, so that no other one can be taken for it."""
@@ -229,7 +229,7 @@ class Proxy:
         name: NormalizedName,
         asked: _Asked,
         profile: Profile,
-        asker: Asker,
+        asker: ClientDescription,
         media_type: str,
     ) -> _Written:
         client = asker.target(profile.target)

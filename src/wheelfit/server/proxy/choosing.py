@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
 
 
-class Platform(NamedTuple):
+class MarkerPlatform(NamedTuple):
     """A kind of machine that markers can name."""
 
     sys_platform: str
@@ -61,33 +61,33 @@ class Platform(NamedTuple):
 _UNIVERSAL = ("arm64", "x86_64")
 
 
-def platforms_of_tags(tags: Iterable[Tag]) -> frozenset[Platform | None]:
+def platforms_of_tags(tags: Iterable[Tag]) -> frozenset[MarkerPlatform | None]:
     """Return where a wheel can be used; None stands for everywhere."""
     return frozenset(found for tag in tags for found in _platforms(tag.platform))
 
 
-def _platforms(tag: str) -> Iterable[Platform | None]:
+def _platforms(tag: str) -> Iterable[MarkerPlatform | None]:
     values = platform_values(tag)
     if not values:
         yield None
     elif values["platform_machine"] == "universal2":
         for machine in _UNIVERSAL:
-            yield Platform(values["sys_platform"], machine)
+            yield MarkerPlatform(values["sys_platform"], machine)
     else:
-        yield Platform(values["sys_platform"], values["platform_machine"])
+        yield MarkerPlatform(values["sys_platform"], values["platform_machine"])
 
 
-def merged_requirements(needs: Mapping[Platform | None, Sequence[str]]) -> tuple[str, ...]:
+def merged_requirements(needs: Mapping[MarkerPlatform | None, Sequence[str]]) -> tuple[str, ...]:
     """Return what is needed, each with where it is.
 
-    >>> linux = Platform("linux", "x86_64")
+    >>> linux = MarkerPlatform("linux", "x86_64")
     >>> merged_requirements({linux: ["one", "two"], None: ["one"]})
     ('one', "two ; sys_platform == 'linux' and platform_machine == 'x86_64'")
 
     :param needs: what is needed on each platform, in order; None: on all that are not named.
     """
     named = [platform for platform in needs if platform is not None]
-    found: dict[str, set[Platform | None]] = {}
+    found: dict[str, set[MarkerPlatform | None]] = {}
     for platform, requirements in needs.items():
         for text in requirements:
             found.setdefault(text, set()).add(platform)
@@ -96,9 +96,9 @@ def merged_requirements(needs: Mapping[Platform | None, Sequence[str]]) -> tuple
 
 def _limited(
     text: str,
-    places: set[Platform | None],
-    named: Sequence[Platform],
-    needs: Mapping[Platform | None, Sequence[str]],
+    places: set[MarkerPlatform | None],
+    named: Sequence[MarkerPlatform],
+    needs: Mapping[MarkerPlatform | None, Sequence[str]],
 ) -> str:
     if len(places) == len(needs):
         return text
@@ -169,7 +169,7 @@ def fingerprint(file: File) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class OfferedRelease:
     """The listed wheels of a release."""
 
     variants: tuple[Wheel, ...]
@@ -180,7 +180,9 @@ class Offer:
     """What the client will take, if its tags are known and anything fits."""
 
 
-def offer(wheels: Iterable[Wheel], ranks: Mapping[Label, int], tags: TagPreference | None) -> Offer:
+def offer(
+    wheels: Iterable[Wheel], ranks: Mapping[Label, int], tags: TagPreference | None
+) -> OfferedRelease:
     """Return what is listed of a release.
 
     :param ranks: the labels that may be chosen, the best with the lowest number.
@@ -198,7 +200,7 @@ def offer(wheels: Iterable[Wheel], ranks: Mapping[Label, int], tags: TagPreferen
                 best[filename.tags] = wheel
     variants = sorted(best.values(), key=lambda one: _order(one.filename, ranks))
     if tags is None:
-        return Offer(tuple(variants), tuple(plain))
+        return OfferedRelease(tuple(variants), tuple(plain))
     return _for_client(variants, plain, ranks, tags)
 
 
@@ -207,7 +209,7 @@ def _for_client(
     plain: Sequence[Wheel],
     ranks: Mapping[Label, int],
     tags: TagPreference,
-) -> Offer:
+) -> OfferedRelease:
     fitting = [
         (ranks[one.filename.label], rank, one)
         for one in variants
@@ -222,7 +224,7 @@ def _for_client(
             if one.rejection is None and (rank := tags.best(one.filename.tags)) is not None
         ]
         chosen = min(candidates, key=lambda item: item[0])[1] if candidates else None
-        return Offer(tuple(variants), tuple(plain), chosen)
+        return OfferedRelease(tuple(variants), tuple(plain), chosen)
     # F-90: the variant decides before the tags do. For the client the tags would decide.
     _, chosen_rank, chosen = min(fitting, key=lambda item: item[:2])
     label = chosen.filename.label
@@ -233,7 +235,7 @@ def _for_client(
             return rank is None or rank >= chosen_rank
         return rank is None or one.filename.label == label
 
-    return Offer(tuple(filter(stays, variants)), tuple(filter(stays, plain)), chosen)
+    return OfferedRelease(tuple(filter(stays, variants)), tuple(filter(stays, plain)), chosen)
 
 
 def _order(filename: WheelFilename, ranks: Mapping[Label, int]) -> tuple[int, int, str]:
@@ -242,10 +244,10 @@ def _order(filename: WheelFilename, ranks: Mapping[Label, int]) -> tuple[int, in
 
 
 def taken(
-    offered: Offer, ranks: Mapping[Label, int], here: frozenset[Platform | None]
-) -> dict[Platform | None, Wheel]:
+    offered: OfferedRelease, ranks: Mapping[Label, int], here: frozenset[MarkerPlatform | None]
+) -> dict[MarkerPlatform | None, Wheel]:
     """Return a wheel of the build that is taken on each platform; None: wherever else."""
-    found: dict[Platform | None, Wheel] = {}
+    found: dict[MarkerPlatform | None, Wheel] = {}
     worst = len(ranks)
 
     def rank(wheel: Wheel) -> int:

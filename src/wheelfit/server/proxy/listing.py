@@ -21,7 +21,7 @@ from wheelfit.errors import InvalidFilename
 from wheelfit.resolution.bridges import favoured
 from wheelfit.resolution.memo import Memo
 from wheelfit.server.proxy.choosing import (
-    Offer,
+    OfferedRelease,
     fingerprint,
     highest_build,
     merged_requirements,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from wheelfit.core.property_support import Support
     from wheelfit.core.target import Target
     from wheelfit.resolution.listing import Release, Wheel
-    from wheelfit.server.proxy.choosing import Platform
+    from wheelfit.server.proxy.choosing import MarkerPlatform
     from wheelfit.server.proxy.profiles import Profile
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Files
@@ -60,11 +60,11 @@ if TYPE_CHECKING:
 _AT_ONCE = 16
 _FAILING = 500
 """The first status that says nothing of what was asked for."""
-_Needs: TypeAlias = "dict[Platform | None, tuple[str, ...]]"
+_Needs: TypeAlias = "dict[MarkerPlatform | None, tuple[str, ...]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class WrittenPage:
     """A page that was written for one client."""
 
     page: ProjectPage
@@ -87,7 +87,7 @@ def list_project(
     client: Target | None = None,
     learnt: Callable[[File, str], str | None] = lambda _file, _digest: None,
     is_served: Callable[[File], bool] = lambda _file: False,
-) -> Listed:
+) -> WrittenPage:
     """Return the page of a project for a machine.
 
     :param client: the Python that asks; None: too little is known of it.
@@ -159,7 +159,7 @@ class _Lister:
             if any(wheel.filename.is_variant for wheel in release.wheels)
         ]
 
-    def listed(self, results: Sequence[_Result]) -> Listed:
+    def listed(self, results: Sequence[_Result]) -> WrittenPage:
         """Return the page with what became of its releases."""
         # First what goes before: pdm looks at no build tag, and takes of equal wheels the first.
         entries = [file for result in results for file in result.entries]
@@ -175,7 +175,7 @@ class _Lister:
         if self.catalogue and len(notes) > 1:
             notes = (notes[0], f"{self.page.name}: so it is with {len(notes) - 1} other releases")
         page = replace(self.page, files=tuple(entries))
-        return Listed(page, metadata, notes, self.is_complete, self.preferred)
+        return WrittenPage(page, metadata, notes, self.is_complete, self.preferred)
 
     def _held_back(self, file: File) -> File:
         """Return a plain file of a bridged family as taken back, if it would cost an accelerator.
@@ -323,7 +323,7 @@ class _Lister:
         return self._read.get(key, read)
 
     def _only_plain(
-        self, release: Release, offered: Offer, contents: Mapping[str, bytes | None]
+        self, release: Release, offered: OfferedRelease, contents: Mapping[str, bytes | None]
     ) -> _Result:
         """List no variant; and plain wheels so that others can read them."""
         note = (
@@ -345,7 +345,7 @@ class _Lister:
     def _with_one_metadata(
         self,
         release: Release,
-        offered: Offer,
+        offered: OfferedRelease,
         ranks: Mapping[Label, int],
         support: Support | None,
         contents: Mapping[str, bytes | None],
@@ -387,8 +387,8 @@ class _Lister:
     def _one_metadata(
         self,
         release: Release,
-        builds: Mapping[Platform | None, Wheel],
-        here: frozenset[Platform | None],
+        builds: Mapping[MarkerPlatform | None, Wheel],
+        here: frozenset[MarkerPlatform | None],
         support: Support | None,
         contents: Mapping[str, bytes | None],
     ) -> bytes:
@@ -417,17 +417,17 @@ class _Lister:
         return text
 
 
-def _wheels(offered: Offer) -> tuple[Wheel, ...]:
+def _wheels(offered: OfferedRelease) -> tuple[Wheel, ...]:
     return (*offered.variants, *offered.plain)
 
 
-def _everything(release: Release, ranks: Mapping[Label, int]) -> Offer:
+def _everything(release: Release, ranks: Mapping[Label, int]) -> OfferedRelease:
     variants = {
         (wheel.filename.label, wheel.filename.tags): wheel  # the last of several builds
         for wheel in release.wheels
         if wheel.filename.label in ranks
     }
-    return Offer(
+    return OfferedRelease(
         tuple(variants.values()),
         tuple(wheel for wheel in release.wheels if not wheel.filename.is_variant),
     )
@@ -453,5 +453,5 @@ def _resolved(body: bytes, context: VariantContext, wheel: Wheel) -> bytes:
     return without_variant_markers(body, context, where=wheel.filename.text)
 
 
-def _client_platforms(target: Target) -> frozenset[Platform | None]:
+def _client_platforms(target: Target) -> frozenset[MarkerPlatform | None]:
     return platforms_of_tags(tag for tag in target.tags if tag.platform != "any")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.server.asgi import AsgiApplication, Limits
+from wheelfit.server.asgi import AsgiApplication, ClientLimits
 from wheelfit.server.listening import listen_at, origin_of, serve
 from wheelfit.server.messages import STRICT
-from wheelfit.server.rebinding_guard import Addressed, is_near
+from wheelfit.server.rebinding_guard import RebindingGuard, is_near
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from wheelfit.server.asgi import Served
+    from wheelfit.server.asgi import ServedRequest
     from wheelfit.server.messages import Application
 
 
-_LIMITS = Limits(body=0, threads=64, answer=300.0)
+_LIMITS = ClientLimits(body=0, threads=64, answer=300.0)
 """Nobody sends a body. Who waits for an index behind the proxy holds a thread."""
 _STOP_WITHIN = 5
 """Somebody is waiting at a terminal, most often."""
@@ -32,7 +32,7 @@ def serve_to_others(
     ready: Callable[[str], None],
     failed: Callable[[str], None],
     give_up: Callable[[], None],
-    limits: Limits = _LIMITS,
+    limits: ClientLimits = _LIMITS,
 ) -> None:
     """Serve until the process is asked to end (SIGTERM, SIGINT), then finish what is begun.
 
@@ -45,14 +45,16 @@ def serve_to_others(
     :raises NeedsExtra: the libraries are not installed.
     """
 
-    def tell(served: Served) -> None:
+    def tell(served: ServedRequest) -> None:
         if served.error is not None:
             failed(f"an answer failed: {type(served.error).__name__}: {served.error}")
 
     with listen_at(host, port) as listener:
         origin = origin_of(listener)
         if names or is_near(listener):
-            application = Addressed(application, (*names, host) if is_near(listener) else names)
+            application = RebindingGuard(
+                application, (*names, host) if is_near(listener) else names
+            )
         asgi = AsgiApplication(
             application, limits=limits, origin=origin, tell=tell, headers=_HEADERS
         )

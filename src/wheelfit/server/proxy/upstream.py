@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.sources.bridges.catalogue import Shelf
+    from wheelfit.sources.bridges.catalogue import BridgeCatalogue
     from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.open import Web
     from wheelfit.sources.page import ProjectPage
@@ -291,7 +291,7 @@ class BridgedUpstream(Upstream):
     :param plain: the index itself.
     """
 
-    def __init__(self, plain: Upstream, shelf: Shelf) -> None:
+    def __init__(self, plain: Upstream, shelf: BridgeCatalogue) -> None:
         super().__init__(plain.url, plain.web)
         self.name = plain.name
         self._shelf = shelf

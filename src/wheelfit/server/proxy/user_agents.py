@@ -36,7 +36,7 @@ _NEWEST_LIBRARY = 99
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class ClientDescription:
     """The client, as its ``User-Agent`` describes it."""
 
     tool: str = ""
@@ -90,11 +90,11 @@ class Asker:
         )
 
 
-UNKNOWN = Asker()
+UNKNOWN = ClientDescription()
 _SAME = ("sys_platform", "platform_machine")
 
 
-def read_user_agent(text: str) -> Asker:
+def read_user_agent(text: str) -> ClientDescription:
     """Return who asks."""
     tool, _, rest = text.partition("/")
     if tool not in ("pip", "uv") or len(text) > _LONGEST:
@@ -103,13 +103,13 @@ def read_user_agent(text: str) -> Asker:
     try:
         said = json.loads(data)
     except (ValueError, RecursionError):
-        return Asker(tool)
+        return ClientDescription(tool)
     if not isinstance(said, dict):
-        return Asker(tool)
+        return ClientDescription(tool)
     commands = _mapping(said, "installer").get("subcommand")
     command = commands[0] if isinstance(commands, list) and commands else ""
     implementation = _text(_mapping(said, "implementation"), "name").lower()
-    return Asker(
+    return ClientDescription(
         tool,
         command if isinstance(command, str) else "",
         implementation if implementation.isidentifier() else "",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.server.proxy.upstream import Upstream
     from wheelfit.sources.client import Client
     from wheelfit.sources.page import File
-    from wheelfit.wheels.remote import Extent, Part
+    from wheelfit.wheels.remote import Extent, RemotePart
     from wheelfit.wheels.virtual_wheel import VirtualWheel
 
 
@@ -74,7 +74,7 @@ class RemoteOriginal:
         self._lock = threading.Lock()
         first = client.get_range(file.url, Suffix(FIRST_REQUEST))
         self._extent: Extent = first.extent
-        self._parts: list[Part] = [first]
+        self._parts: list[RemotePart] = [first]
         self.size = first.extent.total
 
     def read_at(self, start: int, length: int, /) -> bytes:
@@ -138,7 +138,7 @@ class RemoteOriginal:
 Original: TypeAlias = KeptOriginal | RemoteOriginal
 
 
-class Served:
+class ServedWheel:
     """A wheel to send: the original as it is, or with another METADATA.
 
     :param wheel: what to make of it; None: nothing.
@@ -213,7 +213,7 @@ class Rewriting:
     """Wheels with another METADATA, and their remembered hashes."""
 
     def __init__(self) -> None:
-        self._served: Memory[Served] = Memory(_MOST, lambda served: served.cost)
+        self._served: Memory[ServedWheel] = Memory(_MOST, lambda served: served.cost)
         self._hashes: dict[str, str] = {}
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self.learnt = 0
@@ -237,20 +237,20 @@ class Rewriting:
                 known = self._hashes[key] = entry.body.decode("ascii")
         return known
 
-    def as_it_is(self, upstream: Upstream, file: File) -> Served:
+    def as_it_is(self, upstream: Upstream, file: File) -> ServedWheel:
         """Return an original, to be sent through us.
 
         :raises NetworkError: it cannot be read.
         """
 
-        def make() -> Served:
+        def make() -> ServedWheel:
             original = self._original(upstream, file)
             _check_small(original, file)
-            return Served(original)
+            return ServedWheel(original)
 
         return self._served.get((file.url, fingerprint(file)), make)
 
-    def with_metadata(self, upstream: Upstream, file: File, metadata: bytes) -> Served:
+    def with_metadata(self, upstream: Upstream, file: File, metadata: bytes) -> ServedWheel:
         """Return a wheel with another METADATA.
 
         :raises NetworkError: it cannot be read.
@@ -259,7 +259,7 @@ class Rewriting:
         """
         digest = hashlib.sha256(metadata).hexdigest()
 
-        def make() -> Served:
+        def make() -> ServedWheel:
             original = self._original(upstream, file)
             _check_small(original, file)
             filename = parse_wheel_filename(file.filename)
@@ -267,7 +267,7 @@ class Rewriting:
                 wheel = with_metadata(archive, metadata)
             if isinstance(original, RemoteOriginal):
                 original.forget()
-            return Served(original, wheel, promised=file.hashes.get("sha256"))
+            return ServedWheel(original, wheel, promised=file.hashes.get("sha256"))
 
         return self._served.get((file.url, fingerprint(file), digest), make)
 

@@ -49,7 +49,7 @@ _MOST_NEEDS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class WheelDescription:
     """The METADATA of a wheel for people. Anything may be in these texts."""
 
     summary: str = ""
@@ -98,7 +98,7 @@ class ReleaseFacts:
 
     release: Release
     overview: Overview
-    about: About
+    about: WheelDescription
     unasked: bool = False
     """Whether no machine was asked, because there are too many wheels."""
 
@@ -187,20 +187,20 @@ def _signature(page: ProjectPage) -> str:
     return digest.hexdigest()
 
 
-def _about(files: Files, release: Release) -> About:
+def _about(files: Files, release: Release) -> WheelDescription:
     """Read the METADATA of one of the wheels, a plain one if there is any."""
     wheels = sorted(release.wheels, key=lambda one: (one.filename.is_variant, one.filename.text))
     if not wheels:
-        return About()
+        return WheelDescription()
     try:
         raw, _ = parse_email(files.metadata(wheels[0].file))
     except WheelfitError as error:
-        return About(problem=f"{wheels[0].filename.text}: {error.message}")
+        return WheelDescription(problem=f"{wheels[0].filename.text}: {error.message}")
     except RecursionError:  # messages within messages, thousands of them
-        return About(problem=f"{wheels[0].filename.text}: its METADATA cannot be read")
+        return WheelDescription(problem=f"{wheels[0].filename.text}: its METADATA cannot be read")
     description = str(raw.get("description") or "").replace("\r\n", "\n").strip("\n")
     links, others = _links(raw)
-    return About(
+    return WheelDescription(
         summary=_field(raw, "summary"),
         description=description[:_LONGEST_DESCRIPTION],
         is_cut=len(description) > _LONGEST_DESCRIPTION,

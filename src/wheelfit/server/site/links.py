@@ -23,7 +23,7 @@ _BESIDE_PAGE = pattern(r"(?:[\w%+-][\w.%+-]*/)*[\w%+-][\w.%+-]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageAddress:
     """The place of a page."""
 
     depth: int
@@ -57,7 +57,7 @@ def segment(text: str) -> str:
     return quote(text, safe="", errors="replace")
 
 
-class Part(NamedTuple):
+class ListPart(NamedTuple):
     """The part of a long list that one page shows."""
 
     items: Sequence[Any]
@@ -74,14 +74,16 @@ class Part(NamedTuple):
         return self.first + len(self.items) - 1
 
 
-def part_of(items: Sequence[Any], query: Mapping[str, str], size: int, field: str = "page") -> Part:
+def part_of(
+    items: Sequence[Any], query: Mapping[str, str], size: int, field: str = "page"
+) -> ListPart:
     """Return the page of a list that a query asks for; the nearest there is."""
     text = query.get(field, "")
     pages = max(1, -(-len(items) // size))
     number = int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
     number = min(max(number, 1), pages)
     start = (number - 1) * size
-    return Part(items[start : start + size], number, pages, len(items), start + 1)
+    return ListPart(items[start : start + size], number, pages, len(items), start + 1)
 
 
 def query_of_part(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from wheelfit.core.target import Target
     from wheelfit.server.messages import Request
     from wheelfit.server.store.blobs import Draft
-    from wheelfit_runtime.platforms.hardware_family import Family
+    from wheelfit_runtime.platforms.hardware_family import HardwareFamily
 
 
 Python = tuple[int, int]
@@ -207,7 +207,7 @@ def group_of(preset: str) -> str:
     return family.devices
 
 
-def _family_of(preset: str) -> Family | None:
+def _family_of(preset: str) -> HardwareFamily | None:
     """Return the family whose accelerator, or else whose processor, a preset names."""
     for family in providers.every():
         start = f"cpu-{family.namespace}" if family.presets is None else f"{family.presets.name}-"

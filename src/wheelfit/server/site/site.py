@@ -17,7 +17,7 @@ from wheelfit.core.versions import parse_version
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.messages import Answer, as_asked
 from wheelfit.server.site.facts import Facts
-from wheelfit.server.site.links import Part, Place, part_of, query_of_part, segment
+from wheelfit.server.site.links import ListPart, PageAddress, part_of, query_of_part, segment
 from wheelfit.server.site.machines import (
     PYTHON_NAMES,
     MachineQuery,
@@ -120,7 +120,7 @@ class Site:
         if request.method not in ("GET", "HEAD", "POST"):
             return _plain(405, "pages can only be read", {"allow": "GET, HEAD, POST"})
         segments = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
-        place = Place(len(segments) - 1, self._is_static)
+        place = PageAddress(len(segments) - 1, self._is_static)
         try:
             answer = self._route(request, segments, place)
         except (NetworkError, StorageUnavailable) as error:
@@ -131,7 +131,7 @@ class Site:
             return answer
         return self._problem(request, place, 404, "There is no such page")
 
-    def _route(self, request: Request, segments: list[str], place: Place) -> Answer | None:
+    def _route(self, request: Request, segments: list[str], place: PageAddress) -> Answer | None:
         match segments:
             case ["project", name, version, "which", ""]:
                 return self._asked(request, place, name, version)
@@ -153,7 +153,7 @@ class Site:
 
     # --- pages --------------------------------------------------------------------------------
 
-    def _projects(self, request: Request, place: Place) -> Answer:
+    def _projects(self, request: Request, place: PageAddress) -> Answer:
         query = read_query(request.query)
         search = query.get("q", "")[:_LONGEST_SEARCH]
         names = list(self._index.projects())
@@ -196,7 +196,7 @@ class Site:
             "problem": "",
         }
 
-    def _project(self, request: Request, place: Place, name: str) -> Answer | None:
+    def _project(self, request: Request, place: PageAddress, name: str) -> Answer | None:
         if (elsewhere := _spelled(name, "../")) is not None:
             return elsewhere
         project = self._facts.project(canonicalize_name(name))
@@ -237,7 +237,9 @@ class Site:
             **self._commands(project.page.name, newest),
         }
 
-    def _release(self, request: Request, place: Place, name: str, version: str) -> Answer | None:
+    def _release(
+        self, request: Request, place: PageAddress, name: str, version: str
+    ) -> Answer | None:
         if (elsewhere := _spelled(name, "../../", f"{segment(version)}/")) is not None:
             return elsewhere
         found = self._find(name, version)
@@ -279,7 +281,9 @@ class Site:
             **self._commands(project.page.name, release.version),
         }
 
-    def _asked(self, request: Request, place: Place, name: str, version: str) -> Answer | None:
+    def _asked(
+        self, request: Request, place: PageAddress, name: str, version: str
+    ) -> Answer | None:
         found = self._find(name, version)
         if found is None:
             return None
@@ -346,16 +350,22 @@ class Site:
 
     def _part(
         self, items: Sequence[Any], query: Mapping[str, str], size: int, field: str = "page"
-    ) -> Part:
+    ) -> ListPart:
         """Return what a page shows of a list."""
         if self._is_static:
-            return Part(items[:_ITEMS_OF_A_FILE], 1, 1, len(items), 1)
+            return ListPart(items[:_ITEMS_OF_A_FILE], 1, 1, len(items), 1)
         return part_of(items, query, size, field)
 
     # --- answers ------------------------------------------------------------------------------
 
     def _page(
-        self, request: Request, place: Place, template: str, *, status: int = 200, **values: Any
+        self,
+        request: Request,
+        place: PageAddress,
+        template: str,
+        *,
+        status: int = 200,
+        **values: Any,
     ) -> Answer:
         content = self._templates.render(template, place=place, **self._common, **values)
         return self._answer(request, content, "text/html", status)
@@ -370,7 +380,7 @@ class Site:
     def _problem(
         self,
         request: Request,
-        place: Place,
+        place: PageAddress,
         status: int,
         heading: str,
         error: WheelfitError | None = None,

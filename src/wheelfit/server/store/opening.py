@@ -147,7 +147,7 @@ _TOGETHER = 100
 """Blobs that are looked at while nobody else can write."""
 
 
-class Cleaned(NamedTuple):
+class CleaningResult(NamedTuple):
     """The result of cleaning up."""
 
     blobs: int = 0
@@ -157,7 +157,7 @@ class Cleaned(NamedTuple):
     drafts: int = 0
 
 
-def clean(store: Store, *, now: datetime, grace: timedelta) -> Cleaned:
+def clean(store: Store, *, now: datetime, grace: timedelta) -> CleaningResult:
     """Remove what nobody needs; any number may do this at once, while others upload.
 
     Bytes are kept before their file is recorded, so those of an upload that is under way, or
@@ -176,7 +176,7 @@ def clean(store: Store, *, now: datetime, grace: timedelta) -> Cleaned:
         gone = store.records.forget_unused(tuple(sizes), store.blobs.delete)
         count += len(gone)
         size += sum(sizes[digest] for digest in gone)
-    return Cleaned(count, size, len(stages), store.blobs.tidy(before))
+    return CleaningResult(count, size, len(stages), store.blobs.tidy(before))
 
 
 def _some(store: Store, before: float) -> Iterator[list[Blob]]:

@@ -28,7 +28,7 @@ from wheelfit.errors import (
     InvalidSource,
     StorageUnavailable,
 )
-from wheelfit.projects.archives import Limits, unpack_archive
+from wheelfit.projects.archives import ArchiveLimits, unpack_archive
 from wheelfit.projects.names import release_of
 from wheelfit.server.store.records import NewFile, Violation
 from wheelfit.sources.attestations import make_provenance
@@ -362,7 +362,7 @@ def check_sdist(path: Path, filename: str) -> tuple[tuple[Violation, ...], Sdist
                 Path(folder),
                 filename,
                 where=filename,
-                limits=Limits(size=most, members=_MOST_MEMBERS),
+                limits=ArchiveLimits(size=most, members=_MOST_MEMBERS),
             )
         except InvalidSource as error:
             message = error.message if error.note is None else f"{error.message}: {error.note}"

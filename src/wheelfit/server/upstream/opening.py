@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.server.allowed_addresses import Reach
+from wheelfit.server.allowed_addresses import UrlRules
 from wheelfit.server.backing_services import upstream_of
 from wheelfit.server.upstream.merged import Merged, Owners, Source
 from wheelfit.server.upstream.mirrored import MOST, Mirrored
@@ -160,7 +160,7 @@ def open_mirror(
             hint=f"trusted-hosts = [{host!r}] mirrors it all the same",
         )
     try:
-        reach = Reach.of(settings.url, settings.hosts)
+        reach = UrlRules.of(settings.url, settings.hosts)
     except ValueError:
         raise InvalidConfiguration(
             "a host that pages may name is written as HOST or HOST:PORT",

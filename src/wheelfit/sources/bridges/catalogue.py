@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.bridges import Family
+    from wheelfit.core.bridges import BridgeFamily
 
 ALL_KNOWN = "all-known"
 """Stands for every shipped family of names; those of indexes change where things come from."""
@@ -32,7 +32,7 @@ def shipped_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _FOLDER.glob(f"*{_SUFFIX}")))
 
 
-def shipped(name: str) -> Family | None:
+def shipped(name: str) -> BridgeFamily | None:
     """Return a shipped family; None if there is none of that name.
 
     :param name: normalised.
@@ -44,7 +44,7 @@ def shipped(name: str) -> Family | None:
     return _parsed(path.read_bytes(), path.name)
 
 
-def find_family(text: str) -> Family:
+def find_family(text: str) -> BridgeFamily:
     """Return the family that somebody names.
 
     :param text: the name of a shipped one, or the path of a file that ends with ``.toml``.
@@ -66,7 +66,7 @@ def find_family(text: str) -> Family:
     return family
 
 
-class Shelf:
+class BridgeCatalogue:
     """Hold the families that count in one command.
 
     :param wanted: names of shipped families, ``all-known``, or paths of files that end with
@@ -79,14 +79,14 @@ class Shelf:
 
     def __init__(self, wanted: Iterable[str] = (), *, defaults: bool = True) -> None:
         self._defaults = defaults
-        self._known: dict[str, Family | None] = {}
-        self._agreed: dict[NormalizedName, Family] = {}
+        self._known: dict[str, BridgeFamily | None] = {}
+        self._agreed: dict[NormalizedName, BridgeFamily] = {}
         self.bases: dict[NormalizedName, str] = {}
         """Where the indexes of a family are, if not where it says."""
         for text in wanted:
             self._agree(text)
 
-    def of(self, project: NormalizedName) -> Family | None:
+    def of(self, project: NormalizedName) -> BridgeFamily | None:
         """Return the family that stands for a project; None if none shall.
 
         :param project: what is asked for.
@@ -97,7 +97,7 @@ class Shelf:
         family = self.named(project)
         return family if family is not None and family.by_default else None
 
-    def named(self, name: str) -> Family | None:
+    def named(self, name: str) -> BridgeFamily | None:
         """Return a family whether anybody has agreed to it or not; None if there is none.
 
         :param name: of the family.
@@ -127,13 +127,13 @@ class Shelf:
             self.bases[family.name] = base.rstrip("/")
         self._put(family)
 
-    def _put(self, family: Family | None) -> None:
+    def _put(self, family: BridgeFamily | None) -> None:
         if family is not None:
             for project in family.projects:
                 self._agreed[project] = family
 
 
-def _read(path: Path) -> Family:
+def _read(path: Path) -> BridgeFamily:
     try:
         with path.open("rb") as file:
             data = file.read(_LARGEST)
@@ -144,7 +144,7 @@ def _read(path: Path) -> Family:
     return _parsed(data, str(path))
 
 
-def _parsed(data: bytes, where: str) -> Family:
+def _parsed(data: bytes, where: str) -> BridgeFamily:
     from wheelfit.core.bridges import parse_family  # noqa: PLC0415 - start-up
 
     return parse_family(data, where=where)

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.core.bridges import Family, Member
+    from wheelfit.core.bridges import BridgeFamily, FamilyMember
     from wheelfit.core.filename import WheelFilename
 
 
 def page_of_names(
-    family: Family, pages: Mapping[NormalizedName, ProjectPage | None]
+    family: BridgeFamily, pages: Mapping[NormalizedName, ProjectPage | None]
 ) -> ProjectPage | None:
     """Return the page of a family whose members have names of their own.
 
@@ -50,7 +50,7 @@ def page_of_names(
 
 
 def page_of_indexes(
-    family: Family, name: NormalizedName, pages: Mapping[str, ProjectPage | None]
+    family: BridgeFamily, name: NormalizedName, pages: Mapping[str, ProjectPage | None]
 ) -> ProjectPage | None:
     """Return the page of a project that has an index for each of its builds.
 
@@ -95,14 +95,14 @@ class _Making:
     :param source: where what exists nowhere seems to be.
     """
 
-    def __init__(self, family: Family, source: str) -> None:
+    def __init__(self, family: BridgeFamily, source: str) -> None:
         self.files: list[File] = []
         self._family = family
         self._source = source
         self._names: set[str] = set()
         self._documents: dict[tuple[NormalizedName, Version], str] = {}
 
-    def add(self, member: Member, page: ProjectPage) -> None:
+    def add(self, member: FamilyMember, page: ProjectPage) -> None:
         """Add the wheels of a member, as what they are in the family."""
         if member.label is None:
             return
@@ -131,7 +131,7 @@ class _Making:
         )
 
     def _declared(
-        self, member: Member, file: File, filename: WheelFilename, declared: bytes
+        self, member: FamilyMember, file: File, filename: WheelFilename, declared: bytes
     ) -> File | None:
         try:
             labelled = with_label(filename, member.label)
@@ -139,7 +139,7 @@ class _Making:
             return None
         return replace(file, filename=labelled.text, declared=declared)
 
-    def _selector(self, member: Member, file: File, filename: WheelFilename) -> File | None:
+    def _selector(self, member: FamilyMember, file: File, filename: WheelFilename) -> File | None:
         tags = file.filename.removesuffix(".whl").rsplit("-", 3)[1:]
         stem = self._family.name.replace("-", "_")
         text = "-".join((stem, str(filename.version), *tags, str(member.label))) + ".whl"
@@ -158,7 +158,7 @@ class _Making:
         )
 
 
-def _wheels(member: Member, page: ProjectPage) -> Iterator[tuple[File, WheelFilename]]:
+def _wheels(member: FamilyMember, page: ProjectPage) -> Iterator[tuple[File, WheelFilename]]:
     for file in page.files:
         filename = _wheel(file)
         if filename is None or filename.name != page.name or filename.is_variant:
@@ -170,5 +170,5 @@ def _wheels(member: Member, page: ProjectPage) -> Iterator[tuple[File, WheelFile
             yield file, filename
 
 
-def _address(family: Family, filename: str) -> str:
+def _address(family: BridgeFamily, filename: str) -> str:
     return f"{BRIDGE}{family.name}/{quote(filename)}"

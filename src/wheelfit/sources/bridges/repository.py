@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.bridges import Family
-    from wheelfit.sources.bridges.catalogue import Shelf
+    from wheelfit.core.bridges import BridgeFamily
+    from wheelfit.sources.bridges.catalogue import BridgeCatalogue
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files, Repository
@@ -51,7 +51,7 @@ class BridgedRepository:
     def __init__(
         self,
         repository: Repository,
-        shelf: Shelf,
+        shelf: BridgeCatalogue,
         open_index: Callable[[str], Repository] | None = None,
     ) -> None:
         self.name = repository.name
@@ -86,7 +86,7 @@ class BridgedRepository:
         """Return what tells that the page of a project is the same; None of a family's."""
         return stamp_of(self._repository, name) if self._shelf.of(name) is None else None
 
-    def _of_indexes(self, name: NormalizedName, family: Family) -> ProjectPage | None:
+    def _of_indexes(self, name: NormalizedName, family: BridgeFamily) -> ProjectPage | None:
         if self._open_index is None:
             return self._repository.project(name)
         from wheelfit.sources.bridges.pages import page_of_indexes  # noqa: PLC0415 - start-up
@@ -189,7 +189,7 @@ class BridgedRepository:
         files = self._files(file)
         return next(content for path, content in files.items() if path.endswith(f"/{name}"))
 
-    def _family(self, file: File) -> Family:
+    def _family(self, file: File) -> BridgeFamily:
         name = file.url.removeprefix(BRIDGE).partition("/")[0]
         family = self._shelf.named(name)
         if family is None:

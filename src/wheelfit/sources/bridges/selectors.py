@@ -20,13 +20,13 @@ from wheelfit_runtime.errors import FileProblem
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelfit.core.bridges import Family, Member
+    from wheelfit.core.bridges import BridgeFamily, FamilyMember
     from wheelfit.core.filename import WheelFilename
 
 _DATE = (2026, 1, 1, 0, 0, 0)
 
 
-def document_bytes(family: Family, *members: Member) -> bytes:
+def document_bytes(family: BridgeFamily, *members: FamilyMember) -> bytes:
     """Return variant metadata of some members as a file.
 
     :param family: theirs.
@@ -35,7 +35,7 @@ def document_bytes(family: Family, *members: Member) -> bytes:
     return (json.dumps(family.document(members), indent=1) + "\n").encode()
 
 
-def selector_wheel(family: Family, filename: WheelFilename) -> dict[str, bytes]:
+def selector_wheel(family: BridgeFamily, filename: WheelFilename) -> dict[str, bytes]:
     """Return the files of the wheel that stands for a member.
 
     :param family: the family.
@@ -95,7 +95,7 @@ class LateHashes(Mapping[str, str]):
     :param filename: the selector.
     """
 
-    def __init__(self, family: Family, filename: WheelFilename) -> None:
+    def __init__(self, family: BridgeFamily, filename: WheelFilename) -> None:
         self._family = family
         self._filename = filename
 

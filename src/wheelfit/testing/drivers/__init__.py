@@ -25,7 +25,7 @@ class FakeDriver:
     """A compiled fake driver, and the machines that it describes."""
 
     folder: Path
-    """Where the libraries are; give it to ``Surroundings(library_folders=…)``."""
+    """Where the libraries are; give it to ``SystemView(library_folders=…)``."""
 
     def environ(
         self,
@@ -55,7 +55,7 @@ class FakeLevelZero:
     """A compiled fake Level Zero loader, and the machines that it describes."""
 
     folder: Path
-    """Where the library is; give it to ``Surroundings(library_folders=…)``."""
+    """Where the library is; give it to ``SystemView(library_folders=…)``."""
 
     def environ(self, *drivers: Iterable[str], **settings: str | int) -> dict[str, str]:
         """Return the environment that makes the loader show a machine.

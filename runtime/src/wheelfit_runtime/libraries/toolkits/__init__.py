@@ -56,7 +56,7 @@ class Component:
         return self.extra if isinstance(self.extra, str) else self.extra.get(major, "")
 
 
-class Family:
+class LibraryFamily:
     """All that is known of the libraries of one vendor.
 
     :param usual: the components one gets who names none.
@@ -103,7 +103,7 @@ def names() -> tuple[str, ...]:
     return tuple(_MODULES)
 
 
-def family_named(name: str) -> Family:
+def family_named(name: str) -> LibraryFamily:
     """Return a family.
 
     :raises UserError: there is none of this name.
@@ -116,5 +116,5 @@ def family_named(name: str) -> Family:
             f"there is no library family {name!r}", note="known: " + ", ".join(_MODULES)
         )
     # No `importlib`, whose import takes a millisecond.
-    family: Family = __import__(f"{__name__}.{module}", fromlist=("FAMILY",)).FAMILY
+    family: LibraryFamily = __import__(f"{__name__}.{module}", fromlist=("FAMILY",)).FAMILY
     return family

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.libraries.toolkits import Component, Family
+from wheelfit_runtime.libraries.toolkits import Component, LibraryFamily
 
 DATA_VERSION = "2026-11"
 
 
-FAMILY = Family(
+FAMILY = LibraryFamily(
     "cuda",
     title="CUDA",
     table="cuda-toolkit",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.libraries.toolkits import Component, Family
+from wheelfit_runtime.libraries.toolkits import Component, LibraryFamily
 
 DATA_VERSION = "2026-11"
 
-FAMILY = Family(
+FAMILY = LibraryFamily(
     "onetbb",
     title="oneTBB",
     machines=(("Linux", "x86_64"),),

@@ -45,7 +45,7 @@ _PERSISTENCE = 60.0
 """Seconds in which what was killed must disappear; whoever asked waits for it less long."""
 
 
-class Order:
+class PluginOrder:
     """What is asked, and the pipes."""
 
     def __init__(self, text: str, question: Any) -> None:
@@ -74,7 +74,7 @@ def _write(descriptor: int, data: bytes) -> None:
         data = data[os.write(descriptor, data) :]
 
 
-def plugin_process(order: Order) -> NoReturn:
+def plugin_process(order: PluginOrder) -> NoReturn:
     """Run the plugin, answer, and leave without running what it left behind."""
     import site  # noqa: PLC0415 - finds the environment, and runs its start-up files
 
@@ -108,7 +108,9 @@ class Place:
         self.unconfined: list[str] = []
 
 
-def confine(order: Order, kernel: Any, place: Place, hand_over: Callable[[int], None]) -> None:
+def confine(
+    order: PluginOrder, kernel: Any, place: Place, hand_over: Callable[[int], None]
+) -> None:
     """Confine this process for good and tell how far that went (P-35).
 
     :param hand_over: given the descriptor on which the kernel asks about new processes.
@@ -152,7 +154,7 @@ def confine(order: Order, kernel: Any, place: Place, hand_over: Callable[[int], 
     order.tell(confined=confined, unconfined=unconfined)
 
 
-def _readable(order: Order) -> Iterable[str]:
+def _readable(order: PluginOrder) -> Iterable[str]:
     """Return the folders of the interpreter and of its environment.
 
     None of them is, or holds, the home folder: then only what Python itself needs is allowed.
@@ -169,7 +171,7 @@ def _readable(order: Order) -> Iterable[str]:
         yield folder
 
 
-def supervise(order: Order, kernel: Any) -> None:
+def supervise(order: PluginOrder, kernel: Any) -> None:
     """Start the plugin process, watch it, and see to it that nothing of it stays."""
     linux = sys.platform == "linux"
     if linux:
@@ -226,7 +228,7 @@ def _ending(status: int) -> dict[str, int]:
     return {"status": os.WEXITSTATUS(status)}
 
 
-def _start(order: Order, kernel: Any, place: Place, handed: _Handed) -> int:
+def _start(order: PluginOrder, kernel: Any, place: Place, handed: _Handed) -> int:
     """Start the plugin process beside this one."""
     supervisor = os.getpid()
     pid = os.fork()
@@ -244,7 +246,7 @@ def _start(order: Order, kernel: Any, place: Place, handed: _Handed) -> int:
     return pid
 
 
-def _start_inside(order: Order, kernel: Any, place: Place, handed: _Handed) -> int | None:
+def _start_inside(order: PluginOrder, kernel: Any, place: Place, handed: _Handed) -> int | None:
     """Start the plugin process in namespaces; None where there are none."""
     ready, told = os.pipe()
     pid = -1
@@ -270,7 +272,9 @@ def _start_inside(order: Order, kernel: Any, place: Place, handed: _Handed) -> i
     return None
 
 
-def _first_inside(order: Order, kernel: Any, place: Place, handed: _Handed, told: int) -> NoReturn:
+def _first_inside(
+    order: PluginOrder, kernel: Any, place: Place, handed: _Handed, told: int
+) -> NoReturn:
     """Be the first process of the namespaces, and end them when the plugin process ends."""
     _no_signals()
     os.setpgid(0, 0)
@@ -312,7 +316,7 @@ def _no_signals() -> None:
 
 
 def _watch(
-    order: Order, kernel: Any, handed: _Handed, first: int, woken: int
+    order: PluginOrder, kernel: Any, handed: _Handed, first: int, woken: int
 ) -> tuple[str | None, int | None]:
     """Wait until the plugin process ends or must be ended; return why, and its status."""
     import select  # noqa: PLC0415 - only this process needs it
@@ -447,7 +451,7 @@ def main(arguments: list[str]) -> None:
 
     sys.path.remove(folder)
     os.umask(0o077)
-    order = Order(arguments[0], plugin_question)
+    order = PluginOrder(arguments[0], plugin_question)
     supervise(order, confinement)
     if os.getppid() != order.asker:  # nobody else is left who could
         working_folder.remove(order.folder)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedReader
 
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 _DELETED = " (deleted)"
 
@@ -55,7 +55,7 @@ class MappedFiles:
     """Why there is no answer, a sentence without a final full stop; empty when there is one."""
 
 
-def read(surroundings: Surroundings, pid: int | None) -> MappedFiles:
+def read(surroundings: SystemView, pid: int | None) -> MappedFiles:
     """Return what a process has mapped as code.
 
     :param pid: the process; None: this one.
@@ -113,7 +113,7 @@ def _variables(raw: bytes) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def soname(surroundings: Surroundings, pid: int, file: MappedFile) -> str | None:
+def soname(surroundings: SystemView, pid: int, file: MappedFile) -> str | None:
     """Return the SONAME that a mapped library calls itself by, or None.
 
     :param pid: the process; its own view of the file system counts (containers).
@@ -125,7 +125,7 @@ def soname(surroundings: Surroundings, pid: int, file: MappedFile) -> str | None
         return read_soname(stream)
 
 
-def fingerprint(surroundings: Surroundings, pid: int, file: MappedFile) -> str | None:
+def fingerprint(surroundings: SystemView, pid: int, file: MappedFile) -> str | None:
     """Return the SHA-256 of a mapped file, or None when it cannot be read any more."""
     stream = _open(surroundings, pid, file)
     if stream is None:
@@ -139,7 +139,7 @@ def fingerprint(surroundings: Surroundings, pid: int, file: MappedFile) -> str |
             return None
 
 
-def _open(surroundings: Surroundings, pid: int, file: MappedFile) -> BufferedReader | None:
+def _open(surroundings: SystemView, pid: int, file: MappedFile) -> BufferedReader | None:
     if file.deleted:
         return None
     # A process in a container has another / than we have.

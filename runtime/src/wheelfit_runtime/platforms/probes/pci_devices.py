@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 FOLDER = "/sys/bus/pci/devices"
 
@@ -50,7 +50,7 @@ class PciDevice(NamedTuple):
         return self.kind >> 16
 
 
-def of(surroundings: Surroundings, vendor: int) -> tuple[PciDevice, ...]:
+def of(surroundings: SystemView, vendor: int) -> tuple[PciDevice, ...]:
     """Return the devices of a maker, in the order of their addresses.
 
     The bus is walked once, and each device is read once, whoever asks first.
@@ -58,7 +58,7 @@ def of(surroundings: Surroundings, vendor: int) -> tuple[PciDevice, ...]:
     return surroundings.once(f"pci devices {vendor:#06x}", lambda seen: parse(read(seen, vendor)))
 
 
-def _makers(surroundings: Surroundings) -> dict[str, str]:
+def _makers(surroundings: SystemView) -> dict[str, str]:
     """Return the vendor of each device as its file says it, by address."""
     return {
         address: surroundings.read_text(f"{FOLDER}/{address}/vendor") or ""
@@ -66,7 +66,7 @@ def _makers(surroundings: Surroundings) -> dict[str, str]:
     }
 
 
-def read(surroundings: Surroundings, vendor: int) -> dict[str, PciFiles]:
+def read(surroundings: SystemView, vendor: int) -> dict[str, PciFiles]:
     """Return the files of each device of a maker, by address (P-96).
 
     Of other makers' devices nothing but the vendor is read: a server has hundreds.

@@ -9,7 +9,7 @@ from wheelfit_runtime.platforms.facts import Core
 from wheelfit_runtime.platforms.probes.cpuinfo_flags import PATH, common_flags
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 __all__ = ["PATH", "CpuInfo", "parse", "read"]
 
@@ -26,7 +26,7 @@ class CpuInfo:
     """Whether the processors list different abilities."""
 
 
-def read(surroundings: Surroundings) -> str | None:
+def read(surroundings: SystemView) -> str | None:
     """Return the file's text, or None when there is none."""
     return surroundings.read_text(PATH)
 

@@ -14,7 +14,7 @@ from wheelfit_runtime.platforms.features import Evidence
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 TRANSLATED = "sysctl.proc_translated"
 """What tells whether the process that asks runs through Rosetta 2."""
@@ -23,7 +23,7 @@ BRAND = "machdep.cpu.brand_string"
 """The name that the maker gave the processor."""
 
 
-def read(surroundings: Surroundings, names: tuple[str, ...]) -> dict[str, bytes]:
+def read(surroundings: SystemView, names: tuple[str, ...]) -> dict[str, bytes]:
     """Return the raw answers by name; what the system does not know is absent."""
     if surroundings.recorded_sysctl is not None:
         recorded = surroundings.recorded_sysctl

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from wheelfit_runtime.platforms.child_processes import Answer
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 _Report = TypeVar("_Report")
 
 
 def ask(
-    surroundings: Surroundings,
+    surroundings: SystemView,
     name: str,
     questions: ModuleType,
     arguments: Sequence[str],

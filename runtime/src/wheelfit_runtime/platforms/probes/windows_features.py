@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 NAME = "IsProcessorFeaturePresent"
 
@@ -19,7 +19,7 @@ _HIGHEST = 96
 """The highest number asked for; Windows 11 of 2025 knows those below."""
 
 
-def read(surroundings: Surroundings) -> frozenset[int] | None:
+def read(surroundings: SystemView) -> frozenset[int] | None:
     """Return the numbers to which the answer is yes; None where there is nobody to ask."""
     if surroundings.recorded_features is not None:
         return surroundings.recorded_features

@@ -11,13 +11,13 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.hardware_family import Family
+    from wheelfit_runtime.platforms.hardware_family import HardwareFamily
 
 _folders: frozenset[str] | None = None
-_records: dict[str, Family] = {}
+_records: dict[str, HardwareFamily] = {}
 
 
-def by_namespace(namespace: str) -> Family | None:
+def by_namespace(namespace: str) -> HardwareFamily | None:
     """Return the family of a namespace, or None when there is no such; no other is imported."""
     found = _records.get(namespace)
     if found is None and namespace in _names():
@@ -33,7 +33,7 @@ def by_namespace(namespace: str) -> Family | None:
     return found
 
 
-def every() -> tuple[Family, ...]:
+def every() -> tuple[HardwareFamily, ...]:
     """Return all families, by their ranks."""
     found = (by_namespace(name) for name in _names())
     return tuple(sorted((one for one in found if one), key=lambda one: (one.rank, one.namespace)))
@@ -44,12 +44,12 @@ def namespaces() -> tuple[str, ...]:
     return tuple(family.namespace for family in every())
 
 
-def accelerators() -> tuple[Family, ...]:
+def accelerators() -> tuple[HardwareFamily, ...]:
     """Return the families of accelerators, by their ranks."""
     return tuple(family for family in every() if not family.is_processor)
 
 
-def processors() -> tuple[Family, ...]:
+def processors() -> tuple[HardwareFamily, ...]:
     """Return the families of processors, by their ranks."""
     return tuple(family for family in every() if family.is_processor)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from wheelfit_runtime.platforms.providers.aarch64 import tables
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 PATH = "/proc/self/auxv"
 LIBRARY = "getauxval"
@@ -37,7 +37,7 @@ class Hwcap:
         return frozenset(first | second)
 
 
-def read(surroundings: Surroundings) -> bytes | None:
+def read(surroundings: SystemView) -> bytes | None:
     """Return the raw vector, or None when it cannot be read."""
     return surroundings.read_bytes(PATH)
 

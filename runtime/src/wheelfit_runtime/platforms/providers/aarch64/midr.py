@@ -10,13 +10,13 @@ from wheelfit_runtime.platforms.facts import Core
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 FOLDER = "/sys/devices/system/cpu"
 _PROCESSOR = re.compile(r"cpu[0-9]+")
 
 
-def read(surroundings: Surroundings) -> tuple[str, ...]:
+def read(surroundings: SystemView) -> tuple[str, ...]:
     """Return the texts of ``cpu*/regs/identification/midr_el1``, as many as there are."""
     names = (
         f"{FOLDER}/{child}/regs/identification/midr_el1"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit_runtime.platforms.features import Detection
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "aarch64"
@@ -33,7 +33,7 @@ _BASELINE = "8a"
 _APPLE = re.compile(r"Apple ([AM])([0-9]+)\b")
 
 
-def _find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
     del own
     if surroundings.architecture != NAMESPACE:
         seen = Evidence("interpreter architecture", surroundings.architecture)
@@ -128,7 +128,7 @@ def _is_newer(version: str, other: str) -> bool:
     return _VERSIONS.index(version) < _VERSIONS.index(other)
 
 
-def read(surroundings: Surroundings) -> Cpu:
+def read(surroundings: SystemView) -> Cpu:
     """Ask where this kind of system keeps the answer."""
     if surroundings.system == "Darwin":
         return macos.parse(sysctl.read(surroundings, macos.NAMES))
@@ -143,7 +143,7 @@ def read(surroundings: Surroundings) -> Cpu:
     return Cpu(flags, evidence=(Evidence(windows_features.NAME, numbers), seen))
 
 
-def _read_linux(surroundings: Surroundings) -> Cpu:
+def _read_linux(surroundings: SystemView) -> Cpu:
     evidence: list[Evidence] = []
     vector, asked = auxv.read(surroundings), auxv.PATH
     if vector is None and surroundings.is_real:

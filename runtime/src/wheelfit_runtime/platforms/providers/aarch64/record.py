@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.platforms.hardware_family import Family, Plugin
+from wheelfit_runtime.platforms.hardware_family import HardwareFamily, Plugin
 
-FAMILY = Family(
+FAMILY = HardwareFamily(
     namespace="aarch64",
     rank=20,
     devices="64-bit Arm processors",

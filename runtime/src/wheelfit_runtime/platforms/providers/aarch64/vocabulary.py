@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from wheelfit_runtime.platforms.providers.aarch64 import tables
-from wheelfit_runtime.platforms.vocabulary import Offered, Vocabulary, switches
+from wheelfit_runtime.platforms.vocabulary import OfferedValues, Vocabulary, switches
 
 VOCABULARY = Vocabulary(
     {
-        "version": Offered(tables.VERSIONS),
+        "version": OfferedValues(tables.VERSIONS),
         **switches(tables.FEATURES, tables.APPENDED),
     },
     misspelt=tables.MISSPELT,

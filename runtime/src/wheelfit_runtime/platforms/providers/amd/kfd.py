@@ -11,7 +11,7 @@ from wheelfit_runtime.platforms.providers.amd import tables
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 FOLDER = "/sys/class/kfd/kfd/topology/nodes"
 DEVICE = "/dev/kfd"
@@ -76,7 +76,7 @@ class KfdFiles(NamedTuple):
     """Which of the device nodes exist that the GPUs need."""
 
 
-def read(surroundings: Surroundings) -> KfdFiles:
+def read(surroundings: SystemView) -> KfdFiles:
     """Return the texts about all nodes, and which device nodes exist."""
     properties = {
         int(node): surroundings.read_text(f"{FOLDER}/{node}/properties")

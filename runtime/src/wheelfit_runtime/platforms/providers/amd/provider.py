@@ -26,7 +26,7 @@ from wheelfit_runtime.platforms.providers.amd.record import FAMILY
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 
 DATA_VERSION = tables.DATA_VERSION
@@ -52,7 +52,7 @@ _ROCM_VALUE = r"[0-9]{1,4}\.[0-9]{1,4}"
 _FORCED_ROCM = r"([0-9]{1,4})\.([0-9]{1,4})(?:\.[0-9]{1,9})?"
 
 
-def _find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
     forced = _read_forced(surroundings.environ)
     if forced.off:
         return replace(answer(NAMESPACE, evidence=forced.evidence), status=Status.DISABLED)
@@ -124,7 +124,7 @@ def _warnings(driver: AmdDriver, usable: Sequence[AmdGpu]) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def read(surroundings: Surroundings) -> AmdDriver:
+def read(surroundings: SystemView) -> AmdDriver:
     """Look at files, and only if they give reason to, ask AMD's tools (P-124, P-125)."""
     files = kfd.read(surroundings) if surroundings.system == "Linux" else None
     topology = kfd.parse(files) if files is not None else None
@@ -141,7 +141,7 @@ def read(surroundings: Surroundings) -> AmdDriver:
     return driver
 
 
-def _without_driver(surroundings: Surroundings, driver: AmdDriver) -> AmdDriver:
+def _without_driver(surroundings: SystemView, driver: AmdDriver) -> AmdDriver:
     """Tell of GPUs on the bus for which the kernel has nothing to compute with."""
     devices = [
         device
@@ -165,7 +165,7 @@ def _without_driver(surroundings: Surroundings, driver: AmdDriver) -> AmdDriver:
     return driver._replace(problem=words)
 
 
-def _with_release(driver: AmdDriver, surroundings: Surroundings) -> AmdDriver:
+def _with_release(driver: AmdDriver, surroundings: SystemView) -> AmdDriver:
     """Add which ROCm is installed: what the first file says that says something."""
     for path, text in rocm_release.read(surroundings):
         seen = Evidence(path, text)
@@ -176,7 +176,7 @@ def _with_release(driver: AmdDriver, surroundings: Surroundings) -> AmdDriver:
     return driver
 
 
-def _ask_tools(surroundings: Surroundings, driver: AmdDriver) -> AmdDriver:
+def _ask_tools(surroundings: SystemView, driver: AmdDriver) -> AmdDriver:
     """Ask where a GPU may be that the kernel does not list: Windows, and its Linux."""
     signs = ("/sys/module/amdgpu", kfd.DEVICE, _DXG)
     if surroundings.system == "Windows":
@@ -266,7 +266,7 @@ def _forced_names(variable: str, text: str, separators: str) -> Sequence[str]:
     return list(dict.fromkeys(names))
 
 
-def _hints(driver: AmdDriver, surroundings: Surroundings, spoken: set[str]) -> tuple[str, ...]:
+def _hints(driver: AmdDriver, surroundings: SystemView, spoken: set[str]) -> tuple[str, ...]:
     """Return what a user may do, where what there is will not be enough.
 
     :param spoken: features of which the user has said what counts.

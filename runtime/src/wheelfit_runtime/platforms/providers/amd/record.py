@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.platforms.hardware_family import AgreementRow, DevicePresets, Family, Plugin
+from wheelfit_runtime.platforms.hardware_family import (
+    AgreementRow,
+    DevicePresets,
+    HardwareFamily,
+    Plugin,
+)
 
 PRESETS = DevicePresets(
     "rocm",
@@ -12,7 +17,7 @@ PRESETS = DevicePresets(
     ("rocm_version",),
 )
 
-FAMILY = Family(
+FAMILY = HardwareFamily(
     namespace="amd",
     rank=30,
     devices="AMD GPUs",

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 FOLDER = "/opt/rocm"
 """Where it is installed unless somebody chose another place."""
@@ -17,7 +17,7 @@ _VERSION = r"([0-9]{1,4})\.([0-9]{1,4})(?![0-9])"
 _NUMBERED = r"rocm-([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?.*"
 
 
-def read(surroundings: Surroundings) -> tuple[tuple[str, str], ...]:
+def read(surroundings: SystemView) -> tuple[tuple[str, str], ...]:
     """Return path and text of the files that say a release, the one that counts first."""
     found = []
     for folder in folders(surroundings):
@@ -27,7 +27,7 @@ def read(surroundings: Surroundings) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def folders(surroundings: Surroundings) -> tuple[str, ...]:
+def folders(surroundings: SystemView) -> tuple[str, ...]:
     """Return where ROCm may be: where ``ROCM_PATH`` says, at its place, the newest beside it."""
     named = surroundings.environ.get("ROCM_PATH", "").replace("\\", "/").rstrip("/")
     numbered = [

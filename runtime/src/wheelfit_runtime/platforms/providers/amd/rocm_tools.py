@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wheelfit_runtime.platforms.child_processes import Answer
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 _LINUX = (("rocm_agent_enumerator", "-name"), ("rocminfo",))
 _WINDOWS = (("clinfo",),)
@@ -31,7 +31,7 @@ _AGENT = re.compile(r"Agent [0-9]+")
 _DEVICE_LINE = re.compile(r"(?:Device )?(Type|Name):?\s+(\S+)")
 
 
-class Told(NamedTuple):
+class ToolAnswer(NamedTuple):
     """What one tool answered."""
 
     name: str
@@ -39,25 +39,25 @@ class Told(NamedTuple):
     answer: Answer
 
 
-def read(surroundings: Surroundings, folders: Iterable[str]) -> tuple[Told, ...]:
+def read(surroundings: SystemView, folders: Iterable[str]) -> tuple[ToolAnswer, ...]:
     """Ask one tool after the other, until one names a GPU or hangs.
 
     :param folders: where ROCm may be, whose tools are often not on the ``PATH``.
     """
-    told: list[Told] = []
+    told: list[ToolAnswer] = []
     for command in _WINDOWS if surroundings.system == "Windows" else _LINUX:
         program = _program(surroundings, command[0], folders)
         if program is None:
             continue
         name = " ".join(command)
         answer = surroundings.ask(name, program, *command[1:], hidden=_MASKS)
-        told.append(Told(name, answer))
+        told.append(ToolAnswer(name, answer))
         if answer.ending is Ending.LATE or parse(told[-1]):
             break  # it is known, or another one would only hang again
     return tuple(told)
 
 
-def _program(surroundings: Surroundings, name: str, folders: Iterable[str]) -> str | None:
+def _program(surroundings: SystemView, name: str, folders: Iterable[str]) -> str | None:
     found = surroundings.program(name)
     if found is not None or surroundings.system == "Windows":
         return found
@@ -65,7 +65,7 @@ def _program(surroundings: Surroundings, name: str, folders: Iterable[str]) -> s
     return next((surroundings.path(place) for place in places if surroundings.exists(place)), None)
 
 
-def parse(told: Told) -> tuple[AmdGpu, ...]:
+def parse(told: ToolAnswer) -> tuple[AmdGpu, ...]:
     """Take the GPUs out of what a tool said; none if it failed."""
     if not told.answer.succeeded:
         return ()

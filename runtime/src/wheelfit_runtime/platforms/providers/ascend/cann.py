@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 _PLACES = ("/usr/local/Ascend/ascend-toolkit/latest", "/usr/local/Ascend/cann")
 """Where it is installed unless somebody chose another place; the second since 8.5."""
@@ -16,7 +16,7 @@ _INSTALLED = r"(?m)^version=(\S+)\s*$"
 _RUNNING = r"(?m)^toolkit_running_version=\[(?:[^:\]]*:)?([^:\]]+)\]"
 
 
-def read(surroundings: Surroundings) -> tuple[tuple[str, str], ...]:
+def read(surroundings: SystemView) -> tuple[tuple[str, str], ...]:
     """Return path and text of the files that say a version, the one that counts first."""
     named = surroundings.environ.get("ASCEND_TOOLKIT_HOME", "").rstrip("/")
     names = (

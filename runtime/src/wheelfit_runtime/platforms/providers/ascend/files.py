@@ -11,7 +11,7 @@ from wheelfit_runtime.platforms.providers.ascend.record import FAMILY
 
 if TYPE_CHECKING:
     from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 DRIVER = "/usr/local/Ascend/driver/version.info"
 MANAGER = "/dev/davinci_manager"
@@ -74,7 +74,7 @@ class AscendSigns(NamedTuple):
     """What the driver's file says; None when it cannot be read."""
 
 
-def read(surroundings: Surroundings) -> AscendSigns:
+def read(surroundings: SystemView) -> AscendSigns:
     """Return devices on the bus, device nodes, and the driver's file."""
     devices = tuple(
         device

@@ -9,7 +9,7 @@ from wheelfit_runtime.platforms.providers.ascend.files import AscendCard
 
 if TYPE_CHECKING:
     from wheelfit_runtime.platforms.child_processes import Answer
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 QUESTION = "npu-smi info"
 _MASKS = "ASCEND_RT_VISIBLE_DEVICES|ASCEND_VISIBLE_DEVICES"
@@ -27,7 +27,7 @@ class NpuTable(NamedTuple):
     """As ``24.1.rc3``."""
 
 
-def read(surroundings: Surroundings) -> Answer | None:
+def read(surroundings: SystemView) -> Answer | None:
     """Return what the tool left behind; None without the tool."""
     program = surroundings.program("npu-smi")
     if program is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit_runtime.platforms.features import Detection
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 
 DATA_VERSION = tables.DATA_VERSION
@@ -37,7 +37,7 @@ _TYPE_VALUE = r"[a-z0-9_.]{1,32}"
 _VERSION_VALUE = r"[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?(?:\.rc[0-9]{1,4})?"
 
 
-def _find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
     forced = _read_forced(surroundings.environ)
     # Where all of it is said, nothing that could be found out would count.
     is_known = {*forced.values, *own} == set(_ORDER)
@@ -103,7 +103,7 @@ def _version_values(text: str | None) -> tuple[str, ...]:
     return (match[0],) if match else ()
 
 
-def read(surroundings: Surroundings) -> AscendDriver:
+def read(surroundings: SystemView) -> AscendDriver:
     """Look at files, and ask the tool for what they do not tell (P-143)."""
     if surroundings.system != "Linux":
         return AscendDriver(evidence=(Evidence(surroundings.system, "has no driver for NPUs"),))
@@ -136,7 +136,7 @@ def _cards(files: AscendFiles) -> tuple[AscendCard, ...]:
     return tuple(AscendCard(number, chip) for number, chip in enumerate(known[: len(files.nodes)]))
 
 
-def _ask_tool(surroundings: Surroundings, files: AscendFiles, driver: AscendDriver) -> AscendDriver:
+def _ask_tool(surroundings: SystemView, files: AscendFiles, driver: AscendDriver) -> AscendDriver:
     # What child processes need is imported only here: most machines never come here.
     from wheelfit_runtime.platforms.probes import child_answers  # noqa: PLC0415
     from wheelfit_runtime.platforms.providers.ascend import npu_smi  # noqa: PLC0415
@@ -161,7 +161,7 @@ def _ask_tool(surroundings: Surroundings, files: AscendFiles, driver: AscendDriv
     return driver._replace(problem=f"{npu_smi.QUESTION}: {words}", broken=broken)
 
 
-def _with_toolkit(driver: AscendDriver, surroundings: Surroundings) -> AscendDriver:
+def _with_toolkit(driver: AscendDriver, surroundings: SystemView) -> AscendDriver:
     """Add which CANN is installed: what the first file says that says something."""
     for path, text in cann.read(surroundings):
         version = cann.parse(text)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.platforms.hardware_family import DevicePresets, Family, Plugin
+from wheelfit_runtime.platforms.hardware_family import DevicePresets, HardwareFamily, Plugin
 
 PRESETS = DevicePresets("ascend", ("linux-x86_64", "linux-aarch64"))
 
-FAMILY = Family(
+FAMILY = HardwareFamily(
     namespace="ascend",
     rank=50,
     devices="Ascend NPUs",

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 
 from wheelfit_runtime.platforms.providers.ascend import tables
-from wheelfit_runtime.platforms.vocabulary import Offered, Vocabulary
+from wheelfit_runtime.platforms.vocabulary import OfferedValues, Vocabulary
 
 _VERSION = re.compile(r"\d{1,3}\.\d{1,3}(\.\d{1,3})?(\.rc\d{1,2})?")
 
 # The published package lists whatever the tool of the vendor prints.
 VOCABULARY = Vocabulary(
     {
-        "npu_type": Offered(tables.PUBLISHED_TYPES, tables.APPENDED_TYPES),
-        "driver_version": Offered(pattern=_VERSION),
-        "cann_version": Offered(pattern=_VERSION),
+        "npu_type": OfferedValues(tables.PUBLISHED_TYPES, tables.APPENDED_TYPES),
+        "driver_version": OfferedValues(pattern=_VERSION),
+        "cann_version": OfferedValues(pattern=_VERSION),
     }
 )

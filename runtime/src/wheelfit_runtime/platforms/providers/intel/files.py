@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
     from wheelfit_runtime.platforms.providers.intel.tables import DeviceIp
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 LOADER_NAMES = {"Linux": "libze_loader.so.1", "Windows": "ze_loader.dll"}
 """What the Level Zero loader is called, by system."""
@@ -89,7 +89,7 @@ class Signs(NamedTuple):
     libraries: tuple[str, ...] = ()
 
 
-def read(surroundings: Surroundings) -> Signs:
+def read(surroundings: SystemView) -> Signs:
     """Return the signs; the loader is looked for only where there may be a GPU."""
     if surroundings.system == "Windows":
         return Signs(libraries=tuple(_existing(surroundings, _windows_places(surroundings))))
@@ -137,7 +137,7 @@ def parse(signs: Signs, system: str = "Linux") -> IntelFiles:
     )
 
 
-def candidates(surroundings: Surroundings, files: IntelFiles) -> tuple[str, ...]:
+def candidates(surroundings: SystemView, files: IntelFiles) -> tuple[str, ...]:
     """Return the libraries to try, in order, as paths or as names for the system's loader.
 
     Folders given by the caller exclude all others. A captured machine never reaches
@@ -171,7 +171,7 @@ def missing(files: IntelFiles) -> str:
     return ""
 
 
-def _nodes(surroundings: Surroundings, device: PciDevice) -> dict[str, bool]:
+def _nodes(surroundings: SystemView, device: PciDevice) -> dict[str, bool]:
     """Return the render nodes the kernel has for a device, and whether each is there."""
     return {
         name: surroundings.exists(f"{_NODES}/{name}")
@@ -180,16 +180,16 @@ def _nodes(surroundings: Surroundings, device: PciDevice) -> dict[str, bool]:
     }
 
 
-def _existing(surroundings: Surroundings, places: Iterator[str]) -> Iterator[str]:
+def _existing(surroundings: SystemView, places: Iterator[str]) -> Iterator[str]:
     return (place for place in dict.fromkeys(places) if surroundings.exists(place))
 
 
-def _windows_places(surroundings: Surroundings) -> Iterator[str]:
+def _windows_places(surroundings: SystemView) -> Iterator[str]:
     system = surroundings.environ.get("SYSTEMROOT", "C:\\Windows").replace("\\", "/")
     yield f"{system}/System32/{LOADER_NAMES['Windows']}"
 
 
-def _linux_places(surroundings: Surroundings) -> Iterator[str]:
+def _linux_places(surroundings: SystemView) -> Iterator[str]:
     """Yield the names under which the loader may exist, in the system's order."""
     name = LOADER_NAMES["Linux"]
     folders = surroundings.environ.get("LD_LIBRARY_PATH", "").split(":")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from wheelfit_runtime.platforms.features import Evidence
     from wheelfit_runtime.platforms.providers.intel.files import IntelFiles
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 QUESTION = "level zero"
 """What the question is called in recordings."""
@@ -40,7 +40,7 @@ _WORDS = {
 }
 
 
-def read(surroundings: Surroundings, libraries: Sequence[str]) -> Answer:
+def read(surroundings: SystemView, libraries: Sequence[str]) -> Answer:
     """Ask, and return the raw answer.
 
     There is no asking in this process, not even from a thread: Level Zero cannot be

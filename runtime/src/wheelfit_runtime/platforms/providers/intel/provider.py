@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.providers.intel.files import IntelGpu
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "intel"
@@ -32,7 +32,7 @@ _FORCE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
 _LARGEST = DeviceIp(1023, 255, 63)  # what Level Zero has bits for
 
 
-def _find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
     forced = _read_forced(surroundings.environ)
     if own:  # nothing that could be found out would count
         return answer(NAMESPACE)
@@ -83,7 +83,7 @@ def _side_by_side(gpus: Sequence[IntelGpu]) -> tuple[str, ...]:
     return (f"{words}--devices highest chooses for {cards[0].ip} alone",)
 
 
-def read(surroundings: Surroundings) -> IntelDriver:
+def read(surroundings: SystemView) -> IntelDriver:
     """Look at files, and only if they give reason to, ask Level Zero (P-133, P-135)."""
     if surroundings.system not in intel_files.LOADER_NAMES:
         return IntelDriver(evidence=(Evidence("system", surroundings.system),))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.platforms.hardware_family import DevicePresets, Family, Plugin
+from wheelfit_runtime.platforms.hardware_family import DevicePresets, HardwareFamily, Plugin
 
 PRESETS = DevicePresets("intel", ("linux-x86_64", "windows-x86_64"), ", by product or design")
 
-FAMILY = Family(
+FAMILY = HardwareFamily(
     namespace="intel",
     rank=40,
     devices="Intel GPUs",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from wheelfit_runtime.platforms.providers.intel import tables
-from wheelfit_runtime.platforms.vocabulary import Offered, Vocabulary
+from wheelfit_runtime.platforms.vocabulary import OfferedValues, Vocabulary
 
 VOCABULARY = Vocabulary(
     {
-        "device_ip": Offered(
+        "device_ip": OfferedValues(
             tables.VALUES,
             # The future's, as the device itself says.
             pattern=re.compile(r"(3[5-9]|[4-9]\d)\.\d{1,3}\.\d{1,2}"),

@@ -20,7 +20,7 @@ from wheelfit_runtime.platforms.providers.nvidia.record import FAMILY
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 NVML_NAMES = {"Linux": "libnvidia-ml.so.1", "Windows": "nvml.dll"}
 """What the management library is called, by system."""
@@ -32,7 +32,7 @@ _DXG = "/dev/dxg"
 _TEGRA = "/etc/nv_tegra_release"
 
 
-def read(surroundings: Surroundings) -> dict[str, str]:
+def read(surroundings: SystemView) -> dict[str, str]:
     """Return the signs by name: a file's text, a PCI device's driver, or an empty text."""
     found: dict[str, str] = {}
     for name in (SYS_VERSION, PROC_VERSION, _TEGRA):
@@ -74,7 +74,7 @@ def parse(found: Mapping[str, str]) -> NvidiaFiles:
     )
 
 
-def _libraries(surroundings: Surroundings) -> Iterator[str]:
+def _libraries(surroundings: SystemView) -> Iterator[str]:
     """Yield the names under which a driver library may exist, in a loader's order."""
     if surroundings.system == "Windows":
         yield from _windows_libraries(surroundings.environ)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.child_processes import Answer
     from wheelfit_runtime.platforms.features import Evidence
     from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 _WHO = "the NVIDIA driver"
 MASK = "CUDA_VISIBLE_DEVICES"
@@ -64,7 +64,7 @@ class Candidates:
         return (*(f"nvml={name}" for name in self.nvml), *(f"cuda={name}" for name in self.cuda))
 
 
-def candidates(surroundings: Surroundings, files: NvidiaFiles) -> Candidates:
+def candidates(surroundings: SystemView, files: NvidiaFiles) -> Candidates:
     """Return where the driver's libraries may be.
 
     Folders given by the caller exclude all others. A captured machine never
@@ -89,9 +89,7 @@ def candidates(surroundings: Surroundings, files: NvidiaFiles) -> Candidates:
     return Candidates(*found)
 
 
-def read(
-    surroundings: Surroundings, libraries: Candidates, name: str = "nvidia libraries"
-) -> Answer:
+def read(surroundings: SystemView, libraries: Candidates, name: str = "nvidia libraries") -> Answer:
     """Ask, and return the raw answer."""
     answer = vendor_libraries.ask(
         surroundings,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "nvidia"
@@ -50,7 +50,7 @@ _SM_VALUE = re.compile(r"[0-9]{2,}[af]?_(?:real|virtual)")
 
 
 def detect(
-    surroundings: Surroundings, look: Callable[[Surroundings], NvidiaDriver] | None = None
+    surroundings: SystemView, look: Callable[[SystemView], NvidiaDriver] | None = None
 ) -> Detection:
     """Find out what is supported, overrides included; never raises for what it finds.
 
@@ -111,7 +111,7 @@ def _all_values(capability: Capability) -> tuple[str, ...]:
     )
 
 
-def read(surroundings: Surroundings) -> NvidiaDriver:
+def read(surroundings: SystemView) -> NvidiaDriver:
     """Look at files, and only if they give reason to, ask the driver (P-96 to P-98)."""
     files = nvidia_files.parse(nvidia_files.read(surroundings))
     if not files.is_worth_asking and not surroundings.library_folders:
@@ -243,8 +243,8 @@ def _hints(environ: Mapping[str, str]) -> tuple[str, ...]:
     return (f"{_OBSOLETE} is obsolete and ignored; use {_FORCE_DRIVER}",)
 
 
-def _provider(look: Callable[[Surroundings], NvidiaDriver]) -> BuiltInProvider:
-    def find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+def _provider(look: Callable[[SystemView], NvidiaDriver]) -> BuiltInProvider:
+    def find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
         forced = _read_forced(surroundings.environ)
         # Where all of it is said, nothing that could be found out would count.
         is_known = own.keys() == set(_ORDER) or forced.is_complete

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.platforms.hardware_family import AgreementRow, DevicePresets, Family, Plugin
+from wheelfit_runtime.platforms.hardware_family import (
+    AgreementRow,
+    DevicePresets,
+    HardwareFamily,
+    Plugin,
+)
 
 PRESETS = DevicePresets(
     "cuda",
@@ -12,7 +17,7 @@ PRESETS = DevicePresets(
     ("cuda_version_lower_bound", "cuda_version_upper_bound"),
 )
 
-FAMILY = Family(
+FAMILY = HardwareFamily(
     namespace="nvidia",
     rank=0,
     devices="NVIDIA GPUs",

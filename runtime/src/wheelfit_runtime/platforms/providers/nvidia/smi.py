@@ -12,7 +12,7 @@ from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, Nvidia
 from wheelfit_runtime.platforms.providers.nvidia.library import MASK
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 _CUDA = re.compile(r"^CUDA (?:UMD )?Version\s*:\s*([0-9]+)\.([0-9]+)\s*$", re.MULTILINE)
 _DRIVER = re.compile(r"^Driver Version\s*:\s*(\S+)\s*$", re.MULTILINE)
@@ -21,7 +21,7 @@ _GPU = re.compile(r"^\s*([0-9]+)\s*,\s*([0-9]+)\.([0-9]+)\s*,\s*([^,]*?)\s*,\s*(
 _QUERY = ("--query-gpu=index,compute_cap,uuid,name", "--format=csv,noheader")
 
 
-def read(surroundings: Surroundings) -> tuple[str, str] | None:
+def read(surroundings: SystemView) -> tuple[str, str] | None:
     """Return the long listing and the table of GPUs as text; None without the tool."""
     program = surroundings.program("nvidia-smi")
     if program is None:

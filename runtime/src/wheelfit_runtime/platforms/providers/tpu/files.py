@@ -11,7 +11,7 @@ from wheelfit_runtime.platforms.providers.tpu.record import FAMILY
 
 if TYPE_CHECKING:
     from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 _SHARED_NUMBERS = frozenset(chip for chip, _ in tables.GENERATION_OF_BOARD)
 # The older driver has nodes of its own; newer ones are reached through VFIO.
@@ -47,7 +47,7 @@ class Signs(NamedTuple):
     """Device nodes; looked for only where there is a TPU."""
 
 
-def read(surroundings: Surroundings) -> Signs:
+def read(surroundings: SystemView) -> Signs:
     """Return the signs; what cannot be read is passed over (P-151)."""
     devices = []
     for device in pci_devices.of(surroundings, FAMILY.pci_vendor):

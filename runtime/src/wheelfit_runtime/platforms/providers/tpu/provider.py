@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit_runtime.platforms.features import Detection
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 
 DATA_VERSION = tables.DATA_VERSION
@@ -33,7 +33,7 @@ _YES = frozenset({"1", "true", "yes"})
 _NO = frozenset({"0", "false", "no"})
 
 
-def _find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
     del own
     forced = overrides.value_of(surroundings.environ, _FORCE)
     if forced is not None:
@@ -69,7 +69,7 @@ def _present(is_there: bool, evidence: tuple[Evidence, ...]) -> Detection:  # no
     return answer(NAMESPACE, (FeatureConfig(_PRESENT, (value,)),), evidence=evidence)
 
 
-def read(surroundings: Surroundings) -> TpuFiles:
+def read(surroundings: SystemView) -> TpuFiles:
     """Look for TPUs on the bus; systems other than Linux have none (P-151)."""
     if surroundings.system != "Linux":
         return TpuFiles(evidence=(Evidence("system", surroundings.system),))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.platforms.hardware_family import DevicePresets, Family, Plugin
+from wheelfit_runtime.platforms.hardware_family import DevicePresets, HardwareFamily, Plugin
 
 PRESETS = DevicePresets("tpu", ("linux-x86_64",))
 
-FAMILY = Family(
+FAMILY = HardwareFamily(
     namespace="tpu",
     rank=60,
     devices="Google TPUs",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from wheelfit_runtime.platforms.providers.tpu import tables
-from wheelfit_runtime.platforms.vocabulary import Offered, Vocabulary
+from wheelfit_runtime.platforms.vocabulary import OfferedValues, Vocabulary
 
 VOCABULARY = Vocabulary(
     {
-        "present": Offered(tables.PRESENT),
-        "generation": Offered(wider=tables.GENERATIONS, is_optional=True),
+        "present": OfferedValues(tables.PRESENT),
+        "generation": OfferedValues(wider=tables.GENERATIONS, is_optional=True),
     }
 )

@@ -9,10 +9,10 @@ from wheelfit_runtime.platforms.providers.x86_64 import instruction
 from wheelfit_runtime.platforms.system_view import architecture_of_this_process
 
 if TYPE_CHECKING:
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 
-def read(surroundings: Surroundings) -> CpuidTable | None:
+def read(surroundings: SystemView) -> CpuidTable | None:
     """Return the recorded table, or ask the processor; None where neither can be had.
 
     The instruction is issued only on the real machine and only by an x86-64 process.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from wheelfit_runtime.platforms.facts import CpuidTable
     from wheelfit_runtime.platforms.features import Detection
-    from wheelfit_runtime.platforms.system_view import Surroundings
+    from wheelfit_runtime.platforms.system_view import SystemView
 
 DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "x86_64"
@@ -33,7 +33,7 @@ _LEVELS = tuple(name for name, _ in reversed(tables.LEVELS))  # v4 first
 _FLAGS = (*tables.FEATURES, *tables.APPENDED)
 
 
-def _find(surroundings: Surroundings, own: Mapping[str, tuple[str, ...]]) -> Detection:
+def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
     del own
     if surroundings.architecture != NAMESPACE:  # P-104
         seen = Evidence("interpreter architecture", surroundings.architecture)
@@ -67,7 +67,7 @@ def supported(cpu: Cpu, *, reference: bool = False) -> Detection:
     )
 
 
-def read(surroundings: Surroundings) -> Cpu:
+def read(surroundings: SystemView) -> Cpu:
     """Ask where this kind of system keeps the answer (P-105 to P-107)."""
     if surroundings.system == "Darwin":
         return macos.parse(sysctl.read(surroundings, macos.NAMES))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.platforms.hardware_family import Family, Plugin
+from wheelfit_runtime.platforms.hardware_family import HardwareFamily, Plugin
 
-FAMILY = Family(
+FAMILY = HardwareFamily(
     namespace="x86_64",
     rank=10,
     devices="x86-64 processors",

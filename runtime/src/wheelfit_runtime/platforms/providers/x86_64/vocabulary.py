@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from wheelfit_runtime.platforms.providers.x86_64 import tables
-from wheelfit_runtime.platforms.vocabulary import Offered, Vocabulary, switches
+from wheelfit_runtime.platforms.vocabulary import OfferedValues, Vocabulary, switches
 
 VOCABULARY = Vocabulary(
     {
-        "level": Offered(tuple(name for name, _ in reversed(tables.LEVELS))),
+        "level": OfferedValues(tuple(name for name, _ in reversed(tables.LEVELS))),
         **switches(tables.FEATURES, tables.APPENDED),
     }
 )
