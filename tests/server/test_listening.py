@@ -24,7 +24,7 @@ pytest.importorskip("uvicorn", reason="needs the extra `server`")
 # A server with little patience: how long something takes is what these tests are about.
 SERVER = """
 import time
-from wheelfit.server.asgi import AsgiApplication, Limits
+from wheelfit.server.asgi import AsgiApplication, ClientLimits
 from wheelfit.server.listening import listen_at, origin_of, serve
 from wheelfit.server.messages import Answer
 
@@ -50,7 +50,7 @@ def answer(request):
         size += len(piece)
     return Answer.text(200, str(size))
 
-limits = Limits(head=4096, body=1_000_000, patience=1.0, idle=1, connections=6, answer=1.0)
+limits = ClientLimits(head=4096, body=1_000_000, patience=1.0, idle=1, connections=6, answer=1.0)
 listener = listen_at("127.0.0.1", 0)
 told = []
 application = AsgiApplication(answer, limits=limits, tell=lambda one: told.append(one.status))
@@ -227,7 +227,7 @@ def test_a_connection_is_used_again(address: tuple[str, int]) -> None:
 WITHOUT_FILES = """
 import os, resource, threading
 from contextlib import suppress
-from wheelfit.server.asgi import AsgiApplication, Limits
+from wheelfit.server.asgi import AsgiApplication, ClientLimits
 from wheelfit.server.listening import listen_at, origin_of, serve
 from wheelfit.server.messages import Answer
 
@@ -242,7 +242,7 @@ def answer(request):
         threading.Timer(2.5, lambda: [os.close(one) for one in files]).start()
     return Answer.text(200, "here")
 
-limits = Limits()
+limits = ClientLimits()
 listener = listen_at("127.0.0.1", 0)
 application = AsgiApplication(answer, limits=limits)
 serve(application, listener, limits, ready=lambda: print(origin_of(listener), flush=True),
