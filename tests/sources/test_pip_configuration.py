@@ -14,7 +14,7 @@ import pytest
 from wheelfit.sources.pip_configuration import (
     ConfigurationFile,
     InstallRules,
-    PipSurroundings,
+    PipPlaces,
     configuration_files,
     read_pip_configuration,
     rules_from,
@@ -37,9 +37,9 @@ def settings(*texts: str, **environ: str) -> SourceSettings:
 
 def around(
     platform: str = "linux", environ: Mapping[str, str] | None = None, **more: Any
-) -> PipSurroundings:
+) -> PipPlaces:
     """Describe a machine where every folder and file exists."""
-    return PipSurroundings(
+    return PipPlaces(
         environ=environ or {},
         home=HOME,
         platform=platform,
@@ -50,7 +50,7 @@ def around(
     )
 
 
-def paths(surroundings: PipSurroundings) -> list[str]:
+def paths(surroundings: PipPlaces) -> list[str]:
     """Return the files in order, with slashes."""
     return [PurePath(path).as_posix() for path in configuration_files(surroundings)]
 
@@ -88,7 +88,7 @@ class TestFiles:
             "/home/me/Library/Application Support/pip/pip.conf",
             "/venv/pip.conf",
         ]
-        bare = PipSurroundings({}, HOME, "darwin", (), is_folder=lambda _path: False)
+        bare = PipPlaces({}, HOME, "darwin", (), is_folder=lambda _path: False)
         assert "/home/me/.config/pip/pip.conf" in paths(bare)
 
     def test_windows(self) -> None:
@@ -110,7 +110,7 @@ class TestFiles:
             "/venv/pip.conf",
             "/named.conf",
         ]
-        absent = PipSurroundings(environ, HOME, "linux", (), is_there=lambda _path: False)
+        absent = PipPlaces(environ, HOME, "linux", (), is_there=lambda _path: False)
         assert "/home/me/.pip/pip.conf" in paths(absent)
 
     def test_no_files_at_all(self) -> None:
@@ -245,11 +245,11 @@ class TestReading:
             "XDG_CONFIG_DIRS": str(tmp_path / "absent"),
             "PIP_EXTRA_INDEX_URL": "https://x/",
         }
-        surroundings = PipSurroundings(environ, tmp_path, "linux", (tmp_path / "absent",))
+        surroundings = PipPlaces(environ, tmp_path, "linux", (tmp_path / "absent",))
         found = read_pip_configuration(surroundings)
         assert found.index_url == "https://user/"
         assert found.extra_index_urls[-1] == "https://x/"
-        isolated = PipSurroundings(environ, tmp_path, "linux", (), isolated=True)
+        isolated = PipPlaces(environ, tmp_path, "linux", (), isolated=True)
         assert "https://x/" not in read_pip_configuration(isolated).extra_index_urls
 
     def test_unreadable(self, tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ class TestReading:
         (tmp_path / "named.conf").write_bytes(b"[global]\nindex-url = \xff\n")
         environ = {"PIP_CONFIG_FILE": str(tmp_path / "named.conf")}
         with pytest.raises(InvalidConfiguration, match="UTF-8"):
-            read_pip_configuration(PipSurroundings(environ, tmp_path, "linux", ()))
+            read_pip_configuration(PipPlaces(environ, tmp_path, "linux", ()))
 
 
 ORACLE = """
@@ -319,7 +319,7 @@ def test_pip_agrees(tmp_path: Path, user: str, named: str | None, environ: dict[
         pytest.skip("pip is not at hand")
     expected = json.loads(run.stdout)
     found = read_pip_configuration(
-        PipSurroundings(variables, tmp_path, sys.platform, (Path(sys.prefix),))
+        PipPlaces(variables, tmp_path, sys.platform, (Path(sys.prefix),))
     )
     ours = {name: getattr(found, name) for name in expected}
     assert {**ours, **{k: list(v) for k, v in ours.items() if isinstance(v, tuple)}} == expected

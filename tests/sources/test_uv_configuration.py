@@ -8,7 +8,7 @@ import pytest
 
 from wheelfit.sources.uv_configuration import (
     IndexesOfUv,
-    UvSurroundings,
+    UvPlaces,
     read_uv_configuration,
 )
 
@@ -22,7 +22,7 @@ def said(
     """Return what uv asks in a folder of a home with nothing of this machine."""
     named = {name.replace("_", "-"): values for name, values in options.items()}
     return read_uv_configuration(
-        UvSurroundings(
+        UvPlaces(
             environ or {},
             tmp_path / "home",
             tmp_path / folder,

@@ -61,7 +61,7 @@ class Convert:
 
 @dataclass(frozen=True, slots=True)
 class Repack:
-    """Edit what a wheel says of itself, and maybe make a variant of it (B-42, B-43)."""
+    """Edits to the metadata of a wheel, and the variant that it becomes, if any (B-42, B-43)."""
 
     edits: Edits
     label: Label | None = None

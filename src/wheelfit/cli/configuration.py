@@ -42,7 +42,7 @@ _LARGEST = 1 << 20
 
 
 class SettingOrigin(NamedTuple):
-    """Say who set something."""
+    """The file, variable or option that set something."""
 
     layer: str
     """``command line``, ``variable``, ``project``, ``user`` or ``site``."""
@@ -55,7 +55,7 @@ class SettingOrigin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Hold what one file, or all variables, set."""
+    """The settings of one file, or of all variables."""
 
     name: str
     place: str
@@ -69,7 +69,7 @@ class Layer:
 
 
 class Effective(NamedTuple):
-    """Say what holds for a key, and how it came about."""
+    """The value of a key, and the layers that it came from."""
 
     value: Any
     """What commands see; None: nobody said anything."""
@@ -78,7 +78,7 @@ class Effective(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """Hold every layer, the one that counts most first."""
+    """The layers of settings, the one that counts most first."""
 
     layers: tuple[Layer, ...] = ()
 

@@ -71,7 +71,7 @@ class Cancelled(Exception):
 
 
 class Bars:
-    """Draw a bar for each transfer while the block runs.
+    """A context manager that draws a bar for each transfer.
 
     Where nothing can be drawn, each finished transfer is one line instead. Rich is imported only
     when a bar is really drawn.
@@ -197,7 +197,7 @@ class _Bar:
 
 
 class Transfer:
-    """Follow one transfer."""
+    """The progress of one transfer."""
 
     def __init__(self, bar: _Bar, verb: str, screen: Screen, *, is_sum: bool = False) -> None:
         self._bar = bar
@@ -232,7 +232,7 @@ class Transfer:
 
 
 class Wheels:
-    """Follow several wheels: one bar for all of them, and one for each that takes a while.
+    """The progress of several wheels: one bar for all, and one for each that takes a while.
 
     :param rich: what draws; None draws nothing.
     :param screen: told of each wheel that is there, where nothing is drawn.
@@ -306,7 +306,7 @@ class Wheels:
 
 
 class _Wheel:
-    """Follow one wheel until it is unpacked."""
+    """The progress of one wheel until it is unpacked."""
 
     def __init__(self, wheels: Wheels, bar: _Bar, size: int) -> None:
         self._wheels = wheels
@@ -371,7 +371,7 @@ class _Wheel:
 
 
 class _Unpacking:
-    """Follow the unpacking of one wheel."""
+    """The progress of unpacking one wheel."""
 
     def __init__(self, wheel: _Wheel, total: int) -> None:
         self._wheel = wheel
@@ -400,7 +400,7 @@ class _Unpacking:
 
 
 class Bar:
-    """Draw how far the work has come, on a terminal (it implements ``sources.progress.Progress``).
+    """A progress bar on a terminal: a ``sources.progress.Progress``.
 
     :param screen: decides whether to draw.
     :param what: what is done.

@@ -32,7 +32,7 @@ Part = Literal["major", "whole"]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Declare a requirement of the environment: builds in it agree on one value."""
+    """A requirement of the environment: builds in it agree on one value."""
 
     name: str
     """What users call it, as ``cuda``."""

@@ -98,7 +98,7 @@ _TOKEN = re.compile(
 
 
 class _Walk:
-    """Go from token to token."""
+    """A walk from token to token."""
 
     def __init__(self, text: str) -> None:
         self._tokens: list[tuple[str, str, int]] = []

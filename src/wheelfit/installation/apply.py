@@ -62,7 +62,7 @@ class WheelGone(EnvironmentUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Say what was done."""
+    """The result of applying a plan."""
 
     installed: tuple[Pin, ...] = ()
     """Wheels that were installed."""
@@ -192,7 +192,7 @@ def _check_there(wheels: Iterable[UnpackedWheel]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """Hold what `apply` was given, and the checked wheels."""
+    """The arguments of `apply`, and the checked wheels."""
 
     plan: Plan
     environment: Environment

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Breakage:
-    """Name a need that is not met once the change is made."""
+    """A requirement that is not met once the change is made."""
 
     needing: Installed
     """What needs something; it stays as it is."""

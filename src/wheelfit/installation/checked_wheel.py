@@ -38,7 +38,7 @@ _WRAPPERS = ("", ".exe", "-script.py", "-script.pyw")
 
 @dataclass(frozen=True, slots=True)
 class WheelFolder:
-    """Say where the files of one folder of the wheel go, all of them or some."""
+    """The destination of the files of one folder of a wheel, all of them or some."""
 
     source: str
     """The folder in the wheel, with ``/``; empty for its root."""
@@ -54,7 +54,7 @@ class WheelFolder:
 
 @dataclass(frozen=True, slots=True)
 class CheckedWheel:
-    """Hold a wheel that may be installed."""
+    """A wheel that was checked and may be installed."""
 
     pin: Pin
     """What was resolved."""
@@ -129,7 +129,7 @@ def check_wheel(
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """Hold what decides where a member goes."""
+    """The parts of a destination that decide where a member goes."""
 
     root: str
     dist_info: str

@@ -25,7 +25,7 @@ _VERSION = 1
 
 
 class Circumstances(NamedTuple):
-    """Say what a choice was made by, when not by this machine alone (P-73)."""
+    """The machine and options of a choice that was not made for this machine alone (P-73)."""
 
     host: str | None = None
     """The host file, without its folder, or the preset; None: this machine was looked at."""
@@ -35,7 +35,7 @@ class Circumstances(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordedChoice:
-    """Say which file a distribution was installed from."""
+    """The file that a distribution was installed from."""
 
     filename: str
     """Name of the wheel, with its label."""

@@ -43,7 +43,7 @@ _NONE: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Say what is written where by one wheel."""
+    """The paths that one wheel writes."""
 
     wheel: CheckedWheel
     """The wheel."""
@@ -55,7 +55,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class _Conflict:
-    """Name one file that would be overwritten."""
+    """A file that would be overwritten."""
 
     text: str
     """Which file, and whose it is."""
@@ -104,7 +104,9 @@ def lay_out(
     library = nearest_existing(environment.schemes.purelib)
     ignores_case = library.is_dir() and not file_system.is_case_sensitive(library)
     look = FolderScan() if look is None else look
-    ground = _Ground(leaving, staying, real, look, replace=replace, ignores_case=ignores_case)
+    ground = _ExistingFiles(
+        leaving, staying, real, look, replace=replace, ignores_case=ignores_case
+    )
     places = StartupPlaces(environment)
     scripts = str(environment.schemes.scripts)
     layouts = []
@@ -191,7 +193,7 @@ def _refuse(conflicts: list[_Conflict], where: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Name files that are written into one folder."""
+    """Files that are written into one folder."""
 
     scheme: str
     path: str
@@ -220,8 +222,8 @@ def _writes(wheel: CheckedWheel, environment: Environment) -> Iterator[_Group]:
         yield _Group("scripts", "", (name,), (row_for(name, data).hash,))
 
 
-class _Ground:
-    """Know what exists and what earlier wheels will write; look at each folder once.
+class _ExistingFiles:
+    """The files that exist or that earlier wheels write; each folder is read once.
 
     :param leaving: by folder, the names of files that are removed before.
     :param staying: the distributions that are not.
@@ -403,7 +405,7 @@ def _has_content(path: str, content: str) -> bool:
 
 
 class _Owners:
-    """Know which distribution a file belongs to; RECORDs are read when first asked."""
+    """The distributions that own files; RECORDs are read when first needed."""
 
     def __init__(self, distributions: Iterable[Installed], real: RealPaths) -> None:
         self._distributions = distributions

@@ -24,7 +24,7 @@ _SHEBANG = b"#!python"
 
 
 class Destination:
-    """Write a wheel below staged folders as if they were the final ones.
+    """Staged folders that a wheel is written into as if they were the final ones.
 
     :param stages: for each scheme, the folder that stands for the final one.
     :param runtime: for each scheme, the folder at run time, for the paths in RECORD.

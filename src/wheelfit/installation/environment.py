@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class DestinationKind(StrEnum):
-    """Say what decides where files go."""
+    """The options that decide where files go."""
 
     ENVIRONMENT = "environment"
     """The interpreter."""
@@ -51,7 +51,7 @@ class DestinationKind(StrEnum):
 
 
 class ScriptOptions(NamedTuple):
-    """Say how the commands of wheels are started."""
+    """The way in which the commands of wheels are started."""
 
     launcher: str
     """Kind of script launcher, in the words of PyPA's ``installer``, as ``posix``."""
@@ -61,7 +61,7 @@ class ScriptOptions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Hold where an installation goes, and for which interpreter it is."""
+    """The place of an installation, and the interpreter it is for."""
 
     interpreter: Interpreter
     """Which Python the wheels must fit and the scripts name."""

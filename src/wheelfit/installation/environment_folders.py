@@ -26,7 +26,7 @@ WORKPLACE: Final = ".wheelfit-change"
 
 @dataclass(frozen=True)
 class EnvironmentFolders:
-    """Know the folders of an environment."""
+    """The folders of an environment."""
 
     roots: Mapping[str, str]
     """The five folders by the name of the scheme, absolute and without links."""

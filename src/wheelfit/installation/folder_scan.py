@@ -12,7 +12,7 @@ _HAS_NUMBERS = sys.platform != "win32"
 
 
 class FolderScan:
-    """Remember what lay where; what changes afterwards is not seen."""
+    """A snapshot of folders; later changes are not seen."""
 
     def __init__(self) -> None:
         self._seen: dict[str, FolderListing | None] = {}

@@ -49,7 +49,7 @@ _Named = TypeVar("_Named", bound=_WithName)
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """Describe one installed distribution."""
+    """An installed distribution."""
 
     name: NormalizedName
     """Normalised name."""
@@ -149,7 +149,7 @@ def needing(names: Iterable[NormalizedName]) -> Pattern[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Name something that looks like a distribution but cannot be read as one."""
+    """Something that looks like a distribution but cannot be read as one."""
 
     path: Path
     """The folder or file."""
@@ -158,7 +158,7 @@ class Broken:
 
 
 class Scan(NamedTuple):
-    """Hold everything found in some folders."""
+    """The distributions in some folders."""
 
     installed: tuple[Installed, ...] = ()
     """By name; of one name the one that is imported comes first."""
@@ -311,7 +311,7 @@ def _headers(path: Path) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """Hold what is recorded of the choice (F-96)."""
+    """The record of a choice (F-96)."""
 
     label: Label | None = None
     properties: PropertySet = EMPTY

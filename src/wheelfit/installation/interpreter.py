@@ -41,7 +41,7 @@ _SAY_VERSION = "import sys; sys.stdout.write('%d.%d.%d' % tuple(sys.version_info
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """Describe one Python interpreter; nothing here asks it again."""
+    """A snapshot of one Python interpreter; it is not asked again."""
 
     executable: Path
     """What scripts name in their first line: ``sys.executable`` of that interpreter."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Interruption:
-    """Describe a change that is not finished."""
+    """A change that is not finished."""
 
     outcome: RecoveryOutcome
     """What will become of it."""

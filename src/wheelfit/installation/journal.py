@@ -44,7 +44,7 @@ _OTHERS_WRITE: Final = 0o022
 
 
 class JournalStage(StrEnum):
-    """Say how far a change is, by the name of the file that lies in the workplace."""
+    """The stage of a change, by the name of the file in the workplace."""
 
     JOURNAL = "journal"
     """Steps are being made, or undone; what was is not lost, and nobody relies on what comes."""
@@ -56,7 +56,7 @@ class JournalStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """Hold a change: what it is for people, and its steps."""
+    """A change: its description for people, and its steps."""
 
     changes: tuple[str, ...]
     """What is changed in words, as ``install demo 2.0``."""

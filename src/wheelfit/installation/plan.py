@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """List what is added, what goes and what stays."""
+    """The distributions that are added, removed and kept."""
 
     install: tuple[Pin, ...] = ()
     """Wheels to install."""

@@ -51,7 +51,7 @@ _RUNS = pattern(r"[-_.]+")
 
 
 class RecoveryOutcome(StrEnum):
-    """Say what became of a change that was interrupted."""
+    """The outcome of an interrupted change."""
 
     UNDONE = "undone"
     """The environment is as it was before."""
@@ -70,7 +70,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """Say what was put right."""
+    """The result of a recovery."""
 
     outcome: RecoveryOutcome
     changes: tuple[str, ...] = ()
@@ -169,7 +169,7 @@ def sync_folders(steps: Iterable[Step], file_system: FileSystem) -> None:
 
 
 class _Undoing:
-    """Undo the steps of a journal, as far as others have not built on them."""
+    """The undoing of a journal's steps, as far as others have not built on them."""
 
     def __init__(
         self, places: EnvironmentFolders, journal: Journal, file_system: FileSystem

@@ -53,7 +53,7 @@ _AT_WORK = "it is where changes of the environment are prepared"
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """List what one distribution leaves behind when it goes."""
+    """The files and folders that go with one distribution."""
 
     name: NormalizedName
     """Its name."""
@@ -252,7 +252,7 @@ def _is_file_or_link(path: str) -> bool:
 
 
 class RealPaths:
-    """Tell whether two paths name one file, whatever links lead there; ask once a folder."""
+    """A comparison of paths that follows links; each folder is resolved once."""
 
     def __init__(self) -> None:
         self._folders: dict[str, str] = {}
@@ -325,7 +325,7 @@ def _shared(
 
 
 class Bounds:
-    """Know which files of an environment a distribution may own; ask the disk once a folder.
+    """The files of an environment that a distribution may own; each folder is read once.
 
     :param environment: where it is, or will be, installed.
     :param own: the ``.dist-info`` folder of the distribution.

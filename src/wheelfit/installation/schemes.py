@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Schemes:
-    """Name a folder for each part of a wheel (the keys of a ``.data`` folder)."""
+    """A folder for each part of a wheel (the keys of a ``.data`` folder)."""
 
     purelib: Path
     """Modules of wheels that are the same on every platform."""

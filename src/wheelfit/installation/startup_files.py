@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class StartupFiles(Enum):
-    """Say what is done about wheels that have such files."""
+    """The policy for wheels that have startup files."""
 
     WARN = "warn"
     ALLOW = "allow"
@@ -27,7 +27,7 @@ class StartupFiles(Enum):
 
 
 class StartupPlaces:
-    """Know where Python looks for such files.
+    """The folders in which Python looks for startup files.
 
     :param environment: into which is installed.
     """

@@ -28,7 +28,7 @@ _RECORD = pattern(
 
 
 class StepKind(StrEnum):
-    """Say what a step does."""
+    """The kind of a step."""
 
     PUT = "put"
     """What was staged gets its place, which was free."""
@@ -42,7 +42,7 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Name one rename."""
+    """One rename."""
 
     kind: StepKind
     place: str
@@ -59,7 +59,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class FolderListing:
-    """Hold the names in a folder."""
+    """The names in a folder."""
 
     device: int = 0
     """In which file system it lies."""
@@ -71,7 +71,7 @@ class FolderListing:
 
 
 class FolderReader(Protocol):
-    """Say what lies where before the change."""
+    """A reader of folders as they are before the change."""
 
     def __call__(self, folder: str) -> FolderListing | None:
         """Return the names in a folder, links followed; None if it is none."""
@@ -117,7 +117,7 @@ def plan_steps(
 
 @dataclass(slots=True)
 class _Planner:
-    """Hold what is planned so far."""
+    """The steps that are planned so far."""
 
     look: FolderReader
     store: Callable[[str], str]

@@ -345,7 +345,7 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """Say which renames are tried."""
+    """The renames that are tried."""
 
     whole_folders: bool = True
     exchange: bool = True

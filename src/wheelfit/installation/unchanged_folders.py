@@ -46,7 +46,7 @@ def unchanged_folders(
 
 
 class _Comparison:
-    """Compare folders of a wheel with those of an environment."""
+    """A comparison of a wheel's folders with those of an environment."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ PLAIN = "plain"
 
 
 class VariantChange(NamedTuple):
-    """Say that an installed build gives way to another one: mostly, one with another label."""
+    """The replacement of an installed build by another one, mostly one with another label."""
 
     old: Installed
     new: Pin

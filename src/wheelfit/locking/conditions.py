@@ -24,7 +24,7 @@ _VARIABLES = ("sys_platform", "platform_machine", "implementation_name")
 
 
 class Conditions:
-    """Write markers for the environments of one lock.
+    """A writer of markers for the environments of one lock.
 
     :param environments: all of them.
     """

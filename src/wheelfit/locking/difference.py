@@ -20,7 +20,7 @@ _UNKNOWN = " ?"
 
 @dataclass(frozen=True, slots=True)
 class LockChange:
-    """Hold what became of one project."""
+    """The change of one project between two locks."""
 
     name: NormalizedName
     before: tuple[str, ...]

@@ -61,7 +61,7 @@ _NAME = pattern(r"pylock(?:\.[^.]+)?\.toml")
 
 @dataclass(frozen=True, slots=True)
 class LockedWheel:
-    """Hold one wheel that a lock lists, or an archive that is a wheel."""
+    """A wheel that a lock lists, or an archive that is a wheel."""
 
     filename: WheelFilename
     hashes: Mapping[str, str] = field(hash=False)
@@ -105,7 +105,7 @@ class LockedSource:
 
 @dataclass(frozen=True, slots=True)
 class LockedPackage:
-    """Hold one entry of ``packages``."""
+    """An entry of ``packages``."""
 
     name: NormalizedName
     version: Version | None
@@ -136,7 +136,7 @@ class LockedPackage:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """Hold a lock file; made by `read_lock` or `Lock.of`.
+    """A lock file; made by `read_lock` or `Lock.of`.
 
     Two locks are equal when they say the same, whatever the order of keys.
     """
@@ -365,7 +365,7 @@ def _parsed(texts: Iterable[str]) -> tuple[Requirement, ...]:
 
 
 class _Variants:
-    """Read the variant metadata of an entry, and say what it costs when that is broken."""
+    """A reader of an entry's variant metadata, with the cost if that is broken."""
 
     def __init__(
         self, entry: Mapping[str, Any], wheels: tuple[LockedWheel, ...], path: str, *, strict: bool

@@ -28,7 +28,7 @@ Python = tuple[int, int]
 
 
 class LockEnvironment(NamedTuple):
-    """Hold one environment, or one machine, that a lock is made for."""
+    """An environment, or a machine, that a lock is made for."""
 
     name: str
     """How to call it: ``linux-x86_64, Python 3.12``, or a host file."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NamedMachine:
-    """Hold a machine that a lock is for."""
+    """A machine that a lock is for."""
 
     environment: LockEnvironment
     candidates: Callable[[Repository], Candidates]
@@ -47,7 +47,7 @@ class NamedMachine:
 
 @dataclass(frozen=True, slots=True)
 class HostLock:
-    """Hold a lock and the machines that it is for."""
+    """A lock and the machines that it is for."""
 
     locked: LockResult
     machines: tuple[NamedMachine, ...]

@@ -43,7 +43,7 @@ Needs = tuple[tuple["NormalizedName | None", "Requirement"], ...]
 
 @dataclass(frozen=True, slots=True)
 class ListedProject:
-    """Hold what a lock has of one project in one environment."""
+    """The wheels of one project that a lock lists for one environment."""
 
     name: NormalizedName
     version: Version
@@ -61,7 +61,7 @@ class ListedProject:
 
 @dataclass(frozen=True, slots=True)
 class ListedEnvironment:
-    """Hold what a lock has for one environment."""
+    """The wheels that a lock lists for one environment."""
 
     environment: LockEnvironment
     solution: Solution
@@ -118,7 +118,7 @@ _Key: TypeAlias = tuple["NormalizedName", "Version", "Label | None"]
 
 
 class _Looked(NamedTuple):
-    """Hold a label of a release with a choice, and what it may need."""
+    """A label of a release with a choice, and what it may need."""
 
     key: _Key
     called: str
@@ -126,7 +126,7 @@ class _Looked(NamedTuple):
 
 
 class _Settling:
-    """Look at label after label, until none brings anything new."""
+    """The search through labels until none brings anything new."""
 
     def __init__(self, solver: Solver, solution: Solution) -> None:
         self._solver = solver

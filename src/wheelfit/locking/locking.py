@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LockResult:
-    """Hold a new lock, and how it came to be."""
+    """A new lock, and how it came about."""
 
     lock: Lock
     settled: tuple[ListedEnvironment, ...]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MergedEntries:
-    """Hold the entries of a lock."""
+    """The entries of a lock for all its environments."""
 
     packages: tuple[dict[str, Any], ...]
     """As plain data, for ``wheelfit.locking.writing.new_lock``."""
@@ -64,7 +64,7 @@ def merge(
 
 @dataclass(slots=True)
 class _Entry:
-    """Gather one release from all environments that have it."""
+    """One release, from all environments that have it."""
 
     kinds: Kinds
     parts: list[tuple[ListedEnvironment, ListedProject]] = field(default_factory=list)

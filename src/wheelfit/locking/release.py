@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LockedRelease:
-    """Hold one entry of ``packages`` that is to be written."""
+    """An entry of ``packages`` that is to be written."""
 
     table: dict[str, Any]
     """The entry as plain data, in the order in which it is written."""
@@ -116,7 +116,7 @@ def lock_release(
 
 
 class _Locking:
-    """Find out which wheels of a release can be locked, and with which document."""
+    """The selection of a release's wheels that can be locked, and of their document."""
 
     def __init__(self, release: Release, metadata: ReleaseMetadata, *, strict: bool) -> None:
         self.out: dict[str, str] = {}

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class LockedRepository:
-    """Implement ``Repository`` with packages of a lock.
+    """A ``Repository`` with the packages of a lock.
 
     :param packages: those that count, one for each name.
     :param name: the lock file, for messages.

@@ -35,7 +35,7 @@ def in_groups(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Hold one requirement that a lock is made for."""
+    """A requirement that a lock is made for."""
 
     requirement: Requirement
     where: str = ""
@@ -76,7 +76,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class LockNeeds:
-    """Hold everything that a lock is to be made for."""
+    """The requirements and environments that a lock is made for."""
 
     roots: tuple[Root, ...] = ()
     constraints: tuple[RequestedRequirement, ...] = ()

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PackageChoice:
-    """Hold the wheel chosen for one package of a lock."""
+    """The wheel chosen for one package of a lock."""
 
     package: LockedPackage
     choice: ReleaseChoice
@@ -70,7 +70,7 @@ class PackageChoice:
 
 @dataclass(frozen=True, slots=True)
 class LockSelection:
-    """Hold what belongs on one target."""
+    """The wheels of a lock for one target."""
 
     chosen: tuple[PackageChoice, ...]
     """In the order of the lock."""
@@ -174,7 +174,7 @@ def applicable(
 
 
 class LockCandidates:
-    """Choose the wheels of a lock for one target.
+    """The candidates among a lock's wheels for one target.
 
     :param lock: the lock.
     :param target: where things are installed; as for `Candidates` the next ones.
@@ -392,7 +392,7 @@ _SOURCES = {
 
 
 class _Walk:
-    """Go from package to package by what the chosen wheels need."""
+    """A walk from package to package by the requirements of the chosen wheels."""
 
     def __init__(
         self,

@@ -54,7 +54,7 @@ Versions = dict["NormalizedName", "Version"]
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Hold what one environment gets."""
+    """The resolution for one environment."""
 
     environment: LockEnvironment
     resolution: Resolution
@@ -75,7 +75,7 @@ class Solution:
 
 
 class Solver:
-    """Resolve one request for one environment after the other.
+    """A solver of one request for one environment after the other.
 
     :param request: what is asked.
     :param repository: where to look; it should remember its answers.
@@ -221,7 +221,7 @@ class Solver:
 
 
 class Pinned(Around):
-    """Implement ``Repository`` with one release only of some projects.
+    """A ``Repository`` with one release only of some projects.
 
     :param repository: where the files are.
     :param versions: the release of each of these projects; one that is not listed any more

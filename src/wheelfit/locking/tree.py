@@ -35,7 +35,7 @@ Knowledge: TypeAlias = Literal["by-label", "by-release", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Say what a package needs, and with which of its wheels."""
+    """The requirements of a package, and which of its wheels have them."""
 
     name: NormalizedName
     """What is needed."""
@@ -49,7 +49,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class TreeLabel:
-    """Hold one label of an entry, or its plain wheel."""
+    """A label of an entry, or its plain wheel."""
 
     label: Label | None
     properties: PropertySet | None
@@ -60,7 +60,7 @@ class TreeLabel:
 
 @dataclass(frozen=True, slots=True)
 class TreePackage:
-    """Hold one entry of a lock."""
+    """An entry of a lock."""
 
     name: NormalizedName
     version: Version | None
@@ -86,7 +86,7 @@ class TreePackage:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Hold one requirement that a lock was made for."""
+    """A requirement that a lock was made for."""
 
     requirement: Requirement
     entries: tuple[int, ...]
@@ -100,7 +100,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Hold the packages of a lock and who needs whom."""
+    """The packages of a lock and their requirements."""
 
     packages: tuple[TreePackage, ...]
     roots: tuple[Root, ...] | None

@@ -71,7 +71,7 @@ _LOOKS = 10
 
 
 class ChangeContext(Protocol):
-    """Say what a change is made with."""
+    """The environment, machine and sources of a change."""
 
     @property
     def environment(self) -> Environment:
@@ -95,7 +95,7 @@ class ChangeContext(Protocol):
 
 
 class InstalledState(NamedTuple):
-    """Hold what is installed, and which of its variants fit."""
+    """The installed distributions, and which of their variants fit."""
 
     installed: tuple[Installed, ...]
     judged: tuple[FitVerdict, ...]
@@ -117,7 +117,7 @@ class InstalledState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChangeDecision:
-    """Hold what to do, and what it was decided by."""
+    """The plan of a change, and what it was derived from."""
 
     planned: Plan
     resolution: Resolution

@@ -18,7 +18,7 @@ from wheelfit.server.proxy.user_agents import PROJECT_COMMANDS
 from wheelfit.sources.pdm_configuration import read_pdm_configuration
 from wheelfit.sources.settings import DEFAULT_INDEX
 from wheelfit.sources.urls import origin, redact
-from wheelfit.sources.uv_configuration import UvSurroundings, read_uv_configuration
+from wheelfit.sources.uv_configuration import UvPlaces, read_uv_configuration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -164,7 +164,7 @@ def installers_of(
     indexes, extra = _of_requirements(command, folder, environ)
     of_uv = command if command.tool == "uv" else OfCommand()
     pip, pip_notes = _pip(settings, command, indexes, extra)
-    uv = read_uv_configuration(UvSurroundings(environ, home, folder, options=of_uv.options))
+    uv = read_uv_configuration(UvPlaces(environ, home, folder, options=of_uv.options))
     if of_uv.tool:
         last = uv.default or (indexes[-1] if indexes else None)
         uv = replace(uv, first=(*uv.first, *extra), default=last)

@@ -43,7 +43,7 @@ _Request = TypeVar("_Request", bound="MachineOptions")
 
 @dataclass(frozen=True, slots=True)
 class ChosenMachine:
-    """Hold everything a choice needs to know of the machine."""
+    """The facts about the machine that a choice needs."""
 
     name: str
     """In words: ``this machine``, or the host file or preset as the user calls it."""

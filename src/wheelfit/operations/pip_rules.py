@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.user_folders import home
-from wheelfit.sources.pip_configuration import PipSurroundings, read_pip_rules
+from wheelfit.sources.pip_configuration import PipPlaces, read_pip_rules
 from wheelfit_runtime.errors import PolicyRefusal
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def check_place(rules: InstallRules, request: EnvironmentOptions) -> None:
             )
 
 
-def pip_surroundings(environ: Mapping[str, str], prefix: Path | None) -> PipSurroundings:
+def pip_surroundings(environ: Mapping[str, str], prefix: Path | None) -> PipPlaces:
     """Return where pip's configuration is looked for."""
     prefixes = tuple(dict.fromkeys(filter(None, (Path(sys.prefix), prefix))))
-    return PipSurroundings(environ, home(), sys.platform, prefixes)
+    return PipPlaces(environ, home(), sys.platform, prefixes)

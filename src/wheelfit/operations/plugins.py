@@ -71,7 +71,7 @@ def read_rules_about_plugins(
 
 
 class OnDemandPlugins:
-    """Judge at once, and load what installs and asks plugins only when one may be asked.
+    """Plugins whose installer is loaded only when one may be asked.
 
     :param rules: what is trusted and allowed.
     :param interpreter: which Python plugins are installed for.

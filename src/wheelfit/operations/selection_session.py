@@ -54,7 +54,7 @@ class FromRequirements(
 
 
 class SelectionSession(NamedTuple):
-    """Hold everything a choice is made with."""
+    """The machine, sources and candidates of a choice."""
 
     environment: Environment
     machine: ChosenMachine

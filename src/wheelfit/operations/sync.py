@@ -122,7 +122,7 @@ def _sync(
     choosing = opened.candidates(machine, builds.wheel, builds.files)
     environment = opened.environment.to_be_taken_to(machine.target)
     leave_out = _LEFT_OUT if opened.lock.pylock.created_by == "uv" else ""
-    ground = _Ground(
+    ground = _SyncContext(
         environment, machine, choosing.candidates, opened.repository, builds, leave_out
     )
 
@@ -176,8 +176,8 @@ def _check_uploads(pins: Iterable[Pin], cooldown: Cooldown | None) -> None:
     )
 
 
-class _Ground(NamedTuple):
-    """Hold what the change is made with."""
+class _SyncContext(NamedTuple):
+    """The environment, machine and lock of a change."""
 
     environment: Environment
     machine: ChosenMachine
@@ -190,7 +190,7 @@ class _Ground(NamedTuple):
 
 def _decide(
     request: SyncRequest,
-    ground: _Ground,
+    ground: _SyncContext,
     choosing: LockCandidates,
     leaving: Collection[NormalizedName] | None,
     reporter: Reporter,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class ArchiveLimits(NamedTuple):
-    """Bound what an archive may unpack to."""
+    """The limits of what an archive may unpack to."""
 
     size: int = 4 << 30
     """Bytes of all members together."""

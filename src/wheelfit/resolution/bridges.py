@@ -135,7 +135,7 @@ def _stands_for(pin: Pin, family: BridgeFamily) -> NormalizedName:
 
 @dataclass(frozen=True, slots=True)
 class _Clash:
-    """Name members of one family that would be installed together."""
+    """Members of one family that would be installed together."""
 
     family: BridgeFamily
     members: tuple[NormalizedName, ...]

@@ -35,7 +35,7 @@ _MOST = 1000
 
 @dataclass(frozen=True, slots=True)
 class ReleaseBuild:
-    """Hold one build of a release."""
+    """One build of a release."""
 
     label: Label | None
     """None for the plain wheel."""

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChoicePolicy:
-    """Hold what the user decided about choosing wheels."""
+    """The user's decisions about choosing wheels."""
 
     providers: ProviderPolicy = field(default_factory=ProviderPolicy)
     preferences: Preferences = field(default_factory=Preferences)

@@ -50,7 +50,7 @@ def needs_of(requirement: Requirement, text: object = "") -> list[Need]:
 
 
 class _Cited(NamedTuple):
-    """Write a requirement without its marker, when somebody wants to read it."""
+    """A requirement without its marker, written out when somebody reads it."""
 
     requirement: Requirement
     label: str = ""
@@ -74,7 +74,7 @@ _FAR = 16
 
 
 class Catalogue:
-    """Implement ``Releases``.
+    """The releases that the candidates offer the solver: ``Releases``.
 
     :param request: for what is kept and how far to go.
     :param candidates: what the sources have.

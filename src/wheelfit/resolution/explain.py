@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Hold the verdicts on the wheels of one release of a project."""
+    """The verdicts on the wheels of one release of a project."""
 
     name: NormalizedName
     version: Version | None

@@ -39,7 +39,7 @@ Found = TypeVar("Found")
 
 
 class Effort(Enum):
-    """Say how far to go for a set that agrees."""
+    """How many sets are tried for one that agrees."""
 
     AS_NEW = "no version older than freely"
     ANY_VERSION = "any version, of each the best build that goes with the others"
@@ -48,7 +48,7 @@ class Effort(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ChosenBuild:
-    """Hold one build of a set."""
+    """One build of a set."""
 
     name: NormalizedName
     version: Version
@@ -114,7 +114,7 @@ class Attempt(Generic[Found]):
 
 @dataclass(frozen=True, slots=True)
 class RefusedAttempt:
-    """Say that nothing can be had while some values are agreed on."""
+    """An attempt that failed: no set has the values agreed on."""
 
     agreed: tuple[Agreed, ...]
     why: Callable[[], WheelfitError]
@@ -124,7 +124,7 @@ class RefusedAttempt:
 
 
 class Concession(NamedTuple):
-    """Say what one package gave up so that all agree."""
+    """The build that one package gave up so that all agree."""
 
     taken: ChosenBuild
     freely: ChosenBuild
@@ -138,7 +138,7 @@ class Concession(NamedTuple):
 
 
 class ForcedValue(NamedTuple):
-    """Say why a value had to be agreed on, and what it cost."""
+    """The reason why a value had to be agreed on, and its cost."""
 
     by: tuple[NormalizedName, ...] = ()
     """Whose builds decided."""
@@ -150,7 +150,7 @@ class ForcedValue(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AgreementOutcome:
-    """Say on what an environment agrees, or that it does not."""
+    """The values on which an environment agrees, or that it mixes."""
 
     agreement: Agreement
     values: tuple[str, ...]
@@ -297,7 +297,7 @@ _MOST = 40
 
 @dataclass(slots=True)
 class _Settling(Generic[Found]):
-    """Try values, and compare what comes out."""
+    """The trial of values, and the comparison of the sets."""
 
     _choose: Choose[Found]
     _free: Attempt[Found]

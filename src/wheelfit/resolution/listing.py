@@ -72,7 +72,7 @@ class SourcePolicy:
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """Hold one listed wheel."""
+    """A listed wheel."""
 
     file: File
     filename: WheelFilename
@@ -102,7 +102,7 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Hold the files of one version of a project."""
+    """The files of one version of a project."""
 
     name: NormalizedName
     version: Version
@@ -154,7 +154,7 @@ class _Files:
 
 
 class Releases(Mapping[Version, Release]):
-    """Hold the releases of a project by version, newest first.
+    """The releases of a project by version, newest first.
 
     A release is made when somebody looks at it, for of most only the version matters.
 
@@ -269,7 +269,7 @@ def _without_copies(wheels: Sequence[Wheel]) -> tuple[Wheel, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Hold everything a source lists of a project."""
+    """The files that a source lists of a project."""
 
     name: NormalizedName
     releases: Releases = field(hash=False)
@@ -361,7 +361,7 @@ def _rank(files: _Files, order: Sequence[str]) -> int:
 
 @dataclass(slots=True)
 class _Sorting:
-    """Put file after file where it belongs."""
+    """The sorting of files by release."""
 
     name: NormalizedName
     exclusion: str
@@ -408,7 +408,7 @@ class _Sorting:
 
 @dataclass(slots=True)
 class _Judge:
-    """Say why wheels are out of the question by their listing entries alone."""
+    """The rejections of wheels by their listing entries alone."""
 
     target: Target
     allowed: AllowedHashes

@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 
 class Memo(Generic[Key, Value]):
-    """Remember results by key; also that there was an error.
+    """Results by key; errors are remembered as well.
 
     Whoever asks first does the work in their own thread, the others wait for it.
     Work may ask for other keys, as long as that goes one way only.

@@ -48,7 +48,7 @@ def unknown_project(name: NormalizedName, candidates: Candidates) -> ProjectNotF
 
 
 class NoMatch:
-    """Implement ``Knowledge``, and remember which releases to explain.
+    """The reasons why releases do not match: ``Knowledge``, with the releases to explain.
 
     :param catalogue: what the solver was told.
     :param prereleases: whether pre-releases counted.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Replacements:
-    """Replace requirements by what the user says of their projects.
+    """The requirements that the user puts in place of others.
 
     :param overrides: what counts instead of what anybody needs of these projects; one whose
         marker does not match adds nothing, and the project is then not needed at all.

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OverviewHost:
-    """Hold a machine that is only described."""
+    """A machine that is only described."""
 
     name: str
     """As ``--for`` takes it."""
@@ -60,7 +60,7 @@ class OverviewHost:
 
 @dataclass(frozen=True, slots=True)
 class LabelRow:
-    """Hold the wheels of one label, or the plain ones."""
+    """The wheels of one label, or the plain ones."""
 
     label: Label | None
     properties: PropertySet | None
@@ -75,7 +75,7 @@ class LabelRow:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Hold all labels of one release."""
+    """All labels of one release."""
 
     name: NormalizedName
     version: Version
@@ -241,7 +241,7 @@ def _row(
 
 
 class _Looking:
-    """Ask machines what they would take of a release."""
+    """The choice of several machines for one release."""
 
     def __init__(self, candidates: Candidates, release: Release, metadata: ReleaseMetadata) -> None:
         self._policy = candidates.policy

@@ -37,7 +37,7 @@ _PATIENCE = 0.01
 
 
 class Prefetch:
-    """Fetch in the background what will probably be asked; a context manager.
+    """A fetch in the background of what will probably be needed; a context manager.
 
     :param candidates: what to warm.
     :param threads: how many questions travel at once; 0: none, nothing is asked ahead.

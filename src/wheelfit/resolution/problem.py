@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Package(NamedTuple):
-    """Name a project, one extra of it, or the build of one of its releases.
+    """A project, one extra of it, or the build of one of its releases.
 
     An extra is a package of its own that needs its project at the same version:
     what it brings along then follows from that version like any dependency.
@@ -44,7 +44,7 @@ class Package(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Ask for some versions of a package."""
+    """A requirement: some versions of a package."""
 
     package: Package
     versions: VersionSet
@@ -68,7 +68,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Hold one way to have a release: a label, and the versions it was made for."""
+    """One way to have a release: a label, and the versions it was made for."""
 
     name: str
     """The label, or ``plain wheel``."""
@@ -97,7 +97,7 @@ def place_of(number: Version) -> int:
 
 
 class Releases(Protocol):
-    """Answer what exists. Equal questions get equal answers during one solving."""
+    """The releases that exist. Equal questions get equal answers during one solving."""
 
     def versions(self, name: NormalizedName) -> Sequence[Version]:
         """Return every version that may turn out usable, newest first.

@@ -45,7 +45,7 @@ _MOST = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ProjectFile:
-    """Hold what a project needs."""
+    """The requirements of a project."""
 
     where: str
     """The file."""
@@ -93,7 +93,7 @@ def read_project_file(data: bytes, where: str) -> ProjectFile:
 
 @dataclass(frozen=True, slots=True)
 class _Include:
-    """Stand for another group in a group."""
+    """A reference to another group in a group."""
 
     group: NormalizedName
     path: str
@@ -101,7 +101,7 @@ class _Include:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """Stand for extras of the project itself."""
+    """A reference to extras of the project itself."""
 
     extras: frozenset[NormalizedName]
     marker: Marker | None
@@ -112,7 +112,7 @@ _Item: TypeAlias = RequestedRequirement | _Include | _Own
 
 
 class _Reading:
-    """Read part after part, and remember what is wrong."""
+    """A reader of a project's requirements that collects the faults."""
 
     def __init__(self, table: Mapping[str, Any], where: str, lines: Mapping[str, int]) -> None:
         self._table = table
@@ -308,7 +308,7 @@ def _included(
 
 
 class _Flat:
-    """Replace what stands for something else by that.
+    """Requirements without references.
 
     :param extras: the extras of the project.
     :param groups: its groups.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class StepKind(Enum):
-    """Say where a step comes from."""
+    """The origin of a step."""
 
     ASKED = "asked"
     """The user asked for it."""
@@ -46,7 +46,7 @@ class StepKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Say that a package is among some versions, or that it is not."""
+    """The statement that a package is among some versions, or that it is not."""
 
     package: Package
     versions: VersionSet
@@ -60,7 +60,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """Say that some terms cannot all hold, and why."""
+    """Terms that cannot all hold, and the reason."""
 
     kind: StepKind
     terms: tuple[Term, ...]
@@ -90,7 +90,7 @@ class Step:
 
 
 class Knowledge(Protocol):
-    """Know why something cannot be had."""
+    """The reasons why something cannot be had."""
 
     def lack(self, name: NormalizedName, versions: VersionSet) -> str:
         """Say in a clause why none of some versions can be had.
@@ -335,7 +335,7 @@ def _uses(top: Step) -> dict[int, int]:
 
 
 class _Words:
-    """Put steps and terms into clauses."""
+    """The clauses for steps and terms."""
 
     def __init__(self, knowledge: Knowledge, top: str = _TOP) -> None:
         self._knowledge = knowledge

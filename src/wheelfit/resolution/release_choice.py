@@ -29,7 +29,7 @@ _EXAMPLES = 2
 
 @dataclass(frozen=True, slots=True)
 class ReleaseChoice:
-    """Hold the verdict on every wheel of one release."""
+    """The verdicts on all wheels of one release."""
 
     release: Release
     selection: Selection

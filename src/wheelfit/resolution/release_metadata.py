@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MetadataPolicy:
-    """Hold how much trouble to take, and how much to forgive."""
+    """The effort spent on metadata, and the faults that are tolerated."""
 
     strict: bool = False
     """Whether everything that would only be skipped is an error (section 12)."""
@@ -57,7 +57,7 @@ class MetadataPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseMetadata:
-    """Hold what is known of the variants of a release."""
+    """The variant metadata of a release."""
 
     document: VariantDocument | None = None
     """All of it, combined; None when there is nothing to go by."""
@@ -211,7 +211,7 @@ class _Unusable(Exception):
 
 
 class _Reading:
-    """Read the metadata of one release; remember which labels are out, and why."""
+    """A reader of one release's metadata, with the labels that are out, and why."""
 
     def __init__(
         self,

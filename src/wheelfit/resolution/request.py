@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RequestedRequirement:
-    """Hold one requirement and where it was written."""
+    """A requirement and where it was written."""
 
     requirement: Requirement
     """Its marker, if any, is evaluated for the target, without any wheel (F-109)."""
@@ -46,7 +46,7 @@ class RequestedRequirement:
 
 @dataclass(frozen=True, slots=True)
 class GivenWheel:
-    """Hold a wheel that the user named by its path or URL (F-125)."""
+    """A wheel that the user named by its path or URL (F-125)."""
 
     file: File
     """Where it lies; hashes are those that were given with it."""
@@ -63,7 +63,7 @@ class GivenWheel:
 
 @dataclass(frozen=True, slots=True)
 class GivenSource:
-    """Hold a project that the user named as a folder, an archive or a repository.
+    """A project that the user named as a folder, an archive or a repository.
 
     To name it is to agree that its build backend runs.
     """
@@ -91,7 +91,7 @@ class GivenSource:
 
 @dataclass(frozen=True, slots=True)
 class InstalledBuild:
-    """Hold what matters here of an installed distribution."""
+    """The facts about an installed distribution that a resolution needs."""
 
     name: NormalizedName
     version: Version
@@ -110,7 +110,7 @@ class InstalledBuild:
 
 @dataclass(frozen=True, slots=True)
 class ResolutionRequest:
-    """Hold everything that is asked."""
+    """The requirements, constraints and preferences of one resolution."""
 
     requirements: tuple[RequestedRequirement, ...] = ()
     wheels: tuple[GivenWheel, ...] = ()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RequirementLine:
-    """Hold one requirement of a file."""
+    """A requirement of a file."""
 
     text: str
     """The requirement, a path or a URL, without its options."""
@@ -42,7 +42,7 @@ class RequirementLine:
 
 @dataclass(frozen=True, slots=True)
 class RequirementsFile:
-    """Hold what a requirements file and those it names ask for."""
+    """The content of a requirements file and of those it names."""
 
     requirements: tuple[RequirementLine, ...] = ()
     constraints: tuple[RequirementLine, ...] = ()
@@ -132,7 +132,7 @@ _DEEPEST = 100
 
 @dataclass(slots=True)
 class _Content:
-    """Collect a file while it is read."""
+    """The content of a file that is being read."""
 
     value: RequirementsFile = field(default_factory=RequirementsFile)
     nested: list[tuple[str, bool]] = field(default_factory=list)
@@ -259,7 +259,7 @@ def _requirement(line: str, where: str) -> RequirementLine:
 
 
 class _OptionParser(argparse.ArgumentParser):
-    """Read a line that consists of options."""
+    """A parser of a line that consists of options."""
 
     def __init__(self, line: str, where: str) -> None:
         super().__init__(add_help=False, allow_abbrev=False)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Hold one wheel that belongs to the solution and is to be installed."""
+    """A wheel that belongs to the solution and is to be installed."""
 
     name: NormalizedName
     version: Version
@@ -95,7 +95,7 @@ class Pin:
 
 
 class Edge(NamedTuple):
-    """Say that one project needs another."""
+    """The requirement of one project on another."""
 
     needing: NormalizedName
     needed: NormalizedName
@@ -126,7 +126,7 @@ class HeldBack(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """Hold a set of wheels in which every need is met."""
+    """A set of wheels in which every requirement is met."""
 
     pins: tuple[Pin, ...]
     """What to install, what others need first."""

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class Solved(NamedTuple):
-    """Hold a set of versions in which every need is met."""
+    """A set of versions in which every requirement is met."""
 
     versions: Mapping[Package, Version]
     """Every package that is needed, extras too."""
@@ -111,7 +111,7 @@ def solve(
 
 
 class _Search:
-    """Ask the library until it finds what can be had, or that nothing can."""
+    """The search for versions, repeated until there is a result or a proof that there is none."""
 
     def __init__(
         self,
@@ -260,7 +260,7 @@ def _gap_of(releases: Releases, package: Package, place: int) -> VersionSet:
 
 
 class _Limits(dict[Package, VersionSet]):
-    """Answer for every extra of a project what its constraints allow."""
+    """The versions that constraints allow, for every extra of a project."""
 
     def __init__(self, constraints: Sequence[Need]) -> None:
         super().__init__()
@@ -290,7 +290,7 @@ class _Limits(dict[Package, VersionSet]):
 
 
 class _Provider(BaseProvider[Package, Any]):
-    """Translate the solver's questions."""
+    """The interface of the solver's library to the releases."""
 
     def __init__(
         self,
@@ -553,7 +553,7 @@ _OFTEN = 5
 
 
 class _Translation:
-    """Turn the library's derivation into steps of ours."""
+    """The translation of the library's derivation into steps of ours."""
 
     def __init__(self, provider: _Provider, limits: _Limits) -> None:
         self._provider = provider

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Acceleration(NamedTuple):
-    """Say of one package which accelerators it could use, and whether its build uses one."""
+    """The accelerators that a package could use, and whether its build uses one."""
 
     name: NormalizedName
     version: Version

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class VersionPolicy:
-    """Remember what was asked for, and tell which versions count.
+    """The versions that count, by what was requested.
 
     :param releases: what exists.
     :param prereleases: whether pre-releases always count.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Relation(Enum):
-    """Say how the members of one set lie to those of another."""
+    """The relation of the members of one set to those of another."""
 
     EMPTY = (True, True)
     SUBSET = (True, False)
@@ -48,7 +48,7 @@ _ANY_FINAL = VersionRange.singleton(_FINAL)
 
 
 class VersionSet:
-    """Hold a set of versions; equal sets are equal and hash alike.
+    """A set of versions; equal sets are equal and hash alike.
 
     Besides membership a set remembers in which part a specifier named a
     pre-release (PEP 440): two sets with the same members but another such part

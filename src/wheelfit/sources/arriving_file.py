@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ArrivingFile:
-    """Take bytes in any order, and give them by position (a ``ByteSource``).
+    """A file whose bytes arrive in any order, read by position (a ``ByteSource``).
 
     :param file: an empty file, open for writing and reading; it stays open.
     :param size: how many bytes will come.

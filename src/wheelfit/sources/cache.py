@@ -163,7 +163,7 @@ _TAG = (
 
 
 class Entry(NamedTuple):
-    """Hold one small thing that was kept."""
+    """A small entry of the cache."""
 
     head: Mapping[str, object]
     """What is known about it; JSON values."""
@@ -172,7 +172,7 @@ class Entry(NamedTuple):
 
 
 class Store:
-    """Keep small entries by key, and wheels by hash.
+    """Small entries by key, and wheels by hash.
 
     :param folder: where; made when something is written. None keeps nothing, and so does a folder
         that somebody else could have changed.

@@ -65,7 +65,7 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class KeptName:
-    """Say which wheel an entry holds."""
+    """The name of the wheel that an entry has."""
 
     name: NormalizedName
     version: str
@@ -78,7 +78,7 @@ class KeptName:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Describe one thing that is kept."""
+    """An entry of the cache."""
 
     kind: str
     """One of `KINDS`."""
@@ -103,14 +103,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """Name what a process left behind that was killed."""
+    """A leftover of a process that was killed."""
 
     path: Path
     size: int
 
 
 class Inventory:
-    """Look into a cache folder, and remove from it.
+    """The content of a cache folder, which can be removed.
 
     :param folder: where; need not exist.
     """

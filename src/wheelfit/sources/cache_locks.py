@@ -25,7 +25,7 @@ _MOST = 256
 
 
 class Holder:
-    """Hold files until it is closed.
+    """A lock on files until it is closed.
 
     Only so many at a time: other things need descriptors too. Who is not held may lose files
     to somebody who cleans up in the same second, and says so.

@@ -52,7 +52,7 @@ _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hold a complete answer."""
+    """A complete answer."""
 
     status: int
     """The HTTP status."""
@@ -65,7 +65,7 @@ class Answer:
 
 
 class Client:
-    """Ask servers. Any number of threads may do so at once.
+    """A client of servers, for any number of threads.
 
     :param transport: sends the single requests.
     :param credentials: decides who gets which login; None if there are none at all.
@@ -314,7 +314,7 @@ class Client:
 
 
 class _Attempts:
-    """Count the failures of one request, and wait or give up."""
+    """The count of the failures of one request, which decides whether to wait or give up."""
 
     def __init__(
         self, policy: RetryPolicy, sleep: Callable[[float], None], clock: Callable[[], float]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionSlot:
-    """Hold one connection; a context manager that gives it back.
+    """The right to one connection; a context manager that gives it back.
 
     :param give_back: called once.
     """
@@ -38,7 +38,7 @@ class ConnectionSlot:
 
 
 class ConnectionLimits:
-    """Count the connections to each server; a file that waits for its first one comes first.
+    """The connections to each server; a file that waits for its first one comes first.
 
     :param most: how many each server gets.
     """

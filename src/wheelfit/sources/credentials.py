@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Login(NamedTuple):
-    """Hold a user name and a password."""
+    """A user name and a password."""
 
     user: str
     """The user name; often a fixed word when the password is a token."""
@@ -43,7 +43,7 @@ class Login(NamedTuple):
 
 
 class NetrcEntries(NamedTuple):
-    """Hold the logins of a netrc file."""
+    """The logins of a netrc file."""
 
     hosts: Mapping[str, Login]
     """By host name, lower case."""
@@ -113,7 +113,7 @@ class _Known(NamedTuple):
 
 
 class Credentials:
-    """Find the login for a request.
+    """The logins for requests.
 
     :param indexes: configured URLs, with credentials if they have any.
     :param logins: from netrc.

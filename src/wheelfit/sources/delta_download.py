@@ -72,7 +72,7 @@ _NO_FILE = ("", -1, 0)
 
 
 class KeptWheels(Protocol):
-    """Know what is kept; a ``WheelStore`` does."""
+    """The wheels that are kept, as in a ``WheelStore``."""
 
     def siblings(self, name: NormalizedName, least: int) -> Iterable[Sibling]:
         """Yield wheels of a project whose archives have at least some bytes, newest first."""
@@ -134,7 +134,7 @@ def new_check(file: File) -> Check:
 
 
 class _HashedAhead:
-    """Hash the beginning of a sibling while the server is asked; the wheel probably begins so.
+    """The hash of a sibling's beginning, computed while the server is asked.
 
     Hashing is what takes longest of an exchange.
     """
@@ -173,7 +173,7 @@ class _HashedAhead:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """Hold a sibling that was opened."""
+    """A sibling that was opened."""
 
     sibling: Sibling
     source: ByteSource
@@ -223,7 +223,7 @@ def _best(wanted: Directory, first: _Candidate, others: Iterable[_Candidate]) ->
 
 
 class Exchange:
-    """Put a wheel together while it is read; a context manager that ends all of it.
+    """The assembly of a wheel while it is read; a context manager that ends all of it.
 
     An ``InvalidWheel`` that leaves the block only counts if the wheel was put together rightly.
 
@@ -409,7 +409,7 @@ class Exchange:
 
 
 class _Remote:
-    """Ask for parts of a remote wheel, all of the same state of it."""
+    """A remote wheel, read in parts that all belong to one state of it."""
 
     def __init__(self, client: Client, file: File, likely: int) -> None:
         self._client = client

@@ -9,7 +9,7 @@ from wheelfit.errors import TooLarge
 
 
 class Budget:
-    """Count what is fetched from servers; what a server keeps quiet about counts as it comes.
+    """The count of bytes fetched from servers; sizes that are not announced count as they come.
 
     :param most: bytes of whole wheels that may be fetched; None: as many as there are.
     """

@@ -42,7 +42,7 @@ _ANY_PACE = Pace()
 
 
 class _IsLarge(Exception):
-    """Signal that the server announces a file that is worth other means.
+    """Raised when the server announces a file that is worth other means.
 
     :param size: its bytes.
     """
@@ -53,7 +53,7 @@ class _IsLarge(Exception):
 
 
 class Download:
-    """Fetch one file.
+    """The download of one file.
 
     :param client: asks the server.
     :param file: what is wanted, with its hashes and its size if known.

@@ -34,7 +34,7 @@ _HTML = (".html", ".htm")
 
 
 class _FlatListing(ReadsFiles):
-    """List files of any projects that lie side by side; read once, when first needed."""
+    """Files of any projects in one place; read once, when first needed."""
 
     def __init__(self, name: str, files: Files) -> None:
         super().__init__(files)
@@ -62,7 +62,7 @@ class _FlatListing(ReadsFiles):
 
 
 class DirectoryIndex(_FlatListing):
-    """List a folder of wheels and index files; its subfolders do not count.
+    """A folder of wheels and index files; its subfolders do not count.
 
     HTML files in it are read as lists of links, as pip does.
 
@@ -95,7 +95,7 @@ class DirectoryIndex(_FlatListing):
 
 
 class LinkPage(_FlatListing):
-    """List the links of one page, or one file that is named itself.
+    """The links of one page, or one file that is named itself.
 
     A page that cannot be fetched lists nothing, with a note: as in pip, places
     named by ``--find-links`` are extra chances and not conditions.
@@ -151,7 +151,7 @@ class LinkPage(_FlatListing):
 
 
 class FileIndex(ReadsFiles):
-    """List an index that lies on this machine: a folder per project.
+    """An index on this machine: a folder for each project.
 
     In a project's folder, ``index.html`` is its page; without one, the files
     themselves are the list.

@@ -24,7 +24,7 @@ _BLOCK = 1 << 20
 
 
 class Check:
-    """Take the bytes of a file in order, then say whether they are the right ones.
+    """The check of a file's bytes, which are fed in order.
 
     :param hashes: promised digests; every one of a known algorithm must hold.
     :param size: promised length in bytes; None if nobody said.

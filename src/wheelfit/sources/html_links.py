@@ -14,7 +14,7 @@ from html import unescape
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Hold one anchor that has a target."""
+    """An anchor that has a target."""
 
     href: str
     """The target as written, character references resolved."""
@@ -26,7 +26,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class HtmlPage:
-    """Hold what an index page says."""
+    """The content of an HTML index page."""
 
     base: str | None
     """The first ``<base href>``; None if there is none."""
@@ -111,7 +111,7 @@ def read_links(text: str) -> HtmlPage:
 
 
 class _Scan:
-    """Hold what has been found so far."""
+    """The links found so far."""
 
     def __init__(self) -> None:
         self.base: str | None = None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class HttpIndex(ReadsFiles):
-    """List the projects of an index.
+    """An index over HTTP.
 
     :param url: of the index, usually ending with ``/simple/``; credentials in it
         are not used here (``Credentials`` holds them) and never shown.

@@ -20,7 +20,7 @@ class _Status(msgspec.Struct):
 
 
 class JsonFile(msgspec.Struct, rename="kebab", gc=False):
-    """Hold one entry."""
+    """A file entry of a JSON page."""
 
     filename: str
     url: str
@@ -35,7 +35,7 @@ class JsonFile(msgspec.Struct, rename="kebab", gc=False):
 
 
 class JsonPage(msgspec.Struct, rename="kebab"):
-    """Hold what a page says."""
+    """The content of a JSON index page."""
 
     files: list[JsonFile]
     meta: _Meta = msgspec.field(default_factory=_Meta)

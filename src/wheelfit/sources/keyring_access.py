@@ -17,7 +17,7 @@ _PATIENCE = 60.0  # seconds; keyring may ask the user to unlock something
 
 
 class Keyring(Protocol):
-    """Look passwords up. May be slow, and may ask the user to unlock something."""
+    """A source of passwords; may be slow, and may ask the user to unlock something."""
 
     def find(self, service: str, user: str | None) -> tuple[str, str] | None:
         """Return user name and password, or None if there are none.
@@ -53,7 +53,7 @@ def _program(environ: Mapping[str, str], note: Callable[[str], None]) -> Keyring
 
 
 class ImportedKeyring:
-    """Ask the package ``keyring`` beside wheelfit.
+    """The package ``keyring`` that is installed beside wheelfit.
 
     :param note: told if it fails.
     """
@@ -82,7 +82,7 @@ class ImportedKeyring:
 
 
 class KeyringProgram:
-    """Run ``keyring get``.
+    """The program ``keyring get``.
 
     :param program: its path.
     :param environ: its environment.

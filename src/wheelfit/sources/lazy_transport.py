@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class OnDemandTransport:
-    """Make another transport when it is needed, once.
+    """A transport that makes another one when it is first needed.
 
     :param make: makes it; what it raises, the first request raises.
     """

@@ -30,7 +30,7 @@ VARIANT_DOCUMENT = "variant.json"
 
 
 class LocalFiles:
-    """Read ``file:`` files; the methods are those of ``Repository``.
+    """A reader of ``file:`` files; the methods are those of ``Repository``.
 
     :param wheels: keeps unpacked wheels; None keeps none.
     """

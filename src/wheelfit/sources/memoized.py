@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 class MemoizedRepository(Around):
-    """Remember every result of another repository, errors too.
+    """A repository that remembers every result of another one, errors too.
 
     Equal calls give equal results however many threads ask, even if the server
     changes meanwhile; whoever asks second waits for the first. Downloads are not

@@ -15,7 +15,7 @@ _R = TypeVar("_R")
 
 
 class Memory(Generic[_T]):
-    """Keep values by key up to a number of bytes, and make each once however many ask.
+    """Values by key up to a number of bytes; each is made once however many threads ask.
 
     >>> memory = Memory[bytes](10, len)
     >>> memory.get("a", lambda: b"12345678") + memory.get("a", lambda: b"never made")

@@ -179,7 +179,7 @@ def _unknown_index(pin: PinnedProject, known: Iterable[str]) -> InvalidConfigura
 
 
 class Web(NamedTuple):
-    """Hold what pages and files are fetched with, before anything says which."""
+    """The settings and caches with which pages and files are fetched."""
 
     pages: CachedPages
     files: Files
@@ -350,7 +350,7 @@ class _Once:
 
 
 class _TrustedHosts:
-    """Hold the hosts that pip calls trusted.
+    """The hosts that pip calls trusted.
 
     :param texts: ``host``, ``host:port``, ``[address]:port``.
     :raises InvalidConfiguration: one of them is neither.

@@ -62,7 +62,7 @@ def time_of_upload(file: File) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class WheelOrigin:
-    """Say what a wheel is built from, when nobody has published it."""
+    """The source of a wheel that nobody has published."""
 
     name: str
     """The archive, folder or repository, as people know it and without credentials."""
@@ -81,7 +81,7 @@ class WheelOrigin:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """Describe one file as its listing entry does.
+    """A file as its listing entry describes it.
 
     Nothing here is interpreted: ``filename`` may not be a wheel, and
     ``requires_python`` may not be a specifier. Whoever uses a part parses it.
@@ -133,7 +133,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class OtherPages:
-    """Say where an index says that the same project is besides (PEP 708): URLs of its pages."""
+    """The further places of a project by its index (PEP 708): URLs of its pages."""
 
     tracks: tuple[str, ...] = ()
     """Pages whose project this one adds to, by its own word."""
@@ -146,7 +146,7 @@ class OtherPages:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Say what an index says of a project as a whole (PEP 792)."""
+    """The status of a project as a whole (PEP 792)."""
 
     marker: str = "active"
     """``active``, ``archived``, ``deprecated``, ``quarantined``, or what may come."""
@@ -171,7 +171,7 @@ ACTIVE = Status()
 
 @dataclass(frozen=True, slots=True)
 class ProjectPage:
-    """List the files of one project at one source."""
+    """The files of one project at one source."""
 
     name: NormalizedName
     """The project, normalised."""

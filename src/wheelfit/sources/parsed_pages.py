@@ -44,7 +44,7 @@ _Kept: TypeAlias = tuple[list[_Row], list[str], tuple[str, ...], tuple[str, ...]
 
 
 class ParsedPages:
-    """Turn answers into pages, with the help of a store.
+    """A parser of answers into pages, with a store of parsed pages.
 
     An entry belongs to the exact bytes of a page, where it came from and the
     version of wheelfit, so it is never out of date. Reading it back takes a

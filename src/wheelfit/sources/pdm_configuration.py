@@ -25,7 +25,7 @@ _USUAL = "pypi"
 
 @dataclass(frozen=True, slots=True)
 class IndexesOfPdm:
-    """Hold the indexes; URLs may have credentials, so ``repr`` must not be shown to anybody."""
+    """The indexes; URLs may have credentials, so ``repr`` must not be shown to anybody."""
 
     first: tuple[str, ...] = ()
     """Those besides the usual one."""

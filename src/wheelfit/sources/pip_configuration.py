@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class PipSurroundings:
-    """Say where to look for pip's configuration."""
+class PipPlaces:
+    """The places of pip's configuration."""
 
     environ: Mapping[str, str]
     """The environment."""
@@ -50,7 +50,7 @@ class PipSurroundings:
 
 
 class ConfigurationFile(NamedTuple):
-    """Hold one configuration file as text."""
+    """A configuration file as text."""
 
     path: str
     """Where it lies, for errors."""
@@ -60,7 +60,7 @@ class ConfigurationFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InstallRules:
-    """Hold what pip is told about installing, wherever files come from."""
+    """The options about installing in pip's configuration, wherever files come from."""
 
     constraints: tuple[str, ...] = ()
     """Files that limit versions."""
@@ -90,7 +90,7 @@ class InstallRules:
         return origin if origin.startswith("PIP_") else f"{name} in {origin}"
 
 
-def configuration_files(surroundings: PipSurroundings) -> tuple[Path, ...]:
+def configuration_files(surroundings: PipPlaces) -> tuple[Path, ...]:
     """Return the files that pip would read, those counting least first.
 
     They need not exist.
@@ -111,7 +111,7 @@ def configuration_files(surroundings: PipSurroundings) -> tuple[Path, ...]:
     return tuple(files)
 
 
-def _system_folders(surroundings: PipSurroundings) -> list[Path]:
+def _system_folders(surroundings: PipPlaces) -> list[Path]:
     if surroundings.platform == "win32":
         data = surroundings.environ.get("ALLUSERSPROFILE") or "C:\\ProgramData"
         return [Path(data, "pip")]
@@ -124,7 +124,7 @@ def _system_folders(surroundings: PipSurroundings) -> list[Path]:
     return [*(Path(each, "pip") for each in listed.split(":") if each), Path("/etc")]
 
 
-def _user_folder(surroundings: PipSurroundings) -> Path:
+def _user_folder(surroundings: PipPlaces) -> Path:
     environ, home = surroundings.environ, surroundings.home
     if surroundings.platform == "win32":
         return Path(environ.get("APPDATA") or home / "AppData/Roaming", "pip")
@@ -134,7 +134,7 @@ def _user_folder(surroundings: PipSurroundings) -> Path:
     return Path(environ.get("XDG_CONFIG_HOME") or home / ".config", "pip")
 
 
-def read_pip_configuration(surroundings: PipSurroundings) -> SourceSettings:
+def read_pip_configuration(surroundings: PipPlaces) -> SourceSettings:
     """Read the files that exist, and return the settings.
 
     :raises InvalidConfiguration: a file cannot be read or understood, or a
@@ -144,7 +144,7 @@ def read_pip_configuration(surroundings: PipSurroundings) -> SourceSettings:
     return settings_from(files, environ, home=surroundings.home)
 
 
-def read_pip_rules(surroundings: PipSurroundings, command: str = "install") -> InstallRules:
+def read_pip_rules(surroundings: PipPlaces, command: str = "install") -> InstallRules:
     """Read the files that exist, and return what they say about installing.
 
     :param command: the command of pip whose section counts.
@@ -154,7 +154,7 @@ def read_pip_rules(surroundings: PipSurroundings, command: str = "install") -> I
     return rules_from(files, environ, command)
 
 
-def _read(surroundings: PipSurroundings) -> tuple[list[ConfigurationFile], Mapping[str, str]]:
+def _read(surroundings: PipPlaces) -> tuple[list[ConfigurationFile], Mapping[str, str]]:
     """Return the files that exist, and the variables that count."""
     files = []
     for path in configuration_files(surroundings):

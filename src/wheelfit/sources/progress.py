@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Follow one transfer.
+    """A receiver of the progress of one transfer.
 
     The calls come in the order ``start``, any number of ``advance``, from any
     thread, ``done``. A transfer that must begin anew calls ``start`` again. One
@@ -42,7 +42,7 @@ class Progress(Protocol):
 
 
 class NoProgress:
-    """Tell nobody."""
+    """A receiver that ignores progress."""
 
     def start(self, total: int | None) -> None:
         """Do nothing."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ProxyRules(NamedTuple):
-    """Choose a proxy by scheme and host. This machine itself is never behind one."""
+    """The choice of a proxy by scheme and host. This machine itself is never behind one."""
 
     by_scheme: Mapping[str, str]
     """Proxy URL for ``http``, ``https`` and ``all``."""

@@ -52,7 +52,7 @@ _NO_RANGES = "the server gives no ranges"
 
 
 class RemoteFiles:
-    """Read ``http:`` and ``https:`` files; the methods are those of ``Repository``.
+    """A reader of ``http:`` and ``https:`` files; the methods are those of ``Repository``.
 
     :param pages: fetches what is small.
     :param store: keeps what is known by its hash.

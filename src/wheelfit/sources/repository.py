@@ -39,7 +39,7 @@ class TooCostly(NetworkError, code="too-costly"):
 
 
 class Files(Protocol):
-    """Read files that a listing named.
+    """A reader of listed files.
 
     Errors that every method may raise: ``Unreachable`` when a server cannot be
     reached or keeps breaking the connection, ``UnexpectedStatus`` when it
@@ -114,7 +114,7 @@ class Files(Protocol):
 
 
 class Repository(Files, Protocol):
-    """Find the files of a project, and read them.
+    """A source of the files of projects.
 
     Every method may be called from several threads at once, any number of
     times. Files are the ones its own ``project`` gave, or values equal to them.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ResponseWithDeadline:
-    """Show a response whose body ends after a while: a `Response`.
+    """A response whose body ends after a while: a `Response`.
 
     Who sends a byte now and then would hold whoever waits for him for ever.
 

@@ -17,7 +17,7 @@ _LITTLE_HOPE = 2  # repetitions when a host refuses or has no address
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Decide about repetitions; knows no clock but the one it is given."""
+    """The policy for repetitions; the clock is given."""
 
     count: int = 5
     """How often a request is repeated."""

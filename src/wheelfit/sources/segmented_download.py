@@ -48,7 +48,7 @@ _WRITE_BACK = 16 << 20  # bytes after which the disk is told to begin
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Say in what pieces a file is fetched, and when one connection is not enough."""
+    """The sizes of pieces, and the speed below which one connection is not enough."""
 
     segment: int = 8 << 20
     """Bytes that one of several connections fetches at a time."""
@@ -60,7 +60,7 @@ class Pace:
 
 
 class StartOver(Exception):
-    """Signal that what has come cannot be trusted, or not be continued.
+    """Raised when bytes cannot be trusted, or the download not continued.
 
     :param reason: why, in words.
     """
@@ -71,23 +71,23 @@ class StartOver(Exception):
 
 
 class _Refused(StartOver):
-    """Signal that the server refuses a request, maybe because there are too many."""
+    """Raised when the server refuses a request, maybe because there are too many."""
 
 
 class _Ended(Exception):
-    """Signal that nobody wants the rest."""
+    """Raised when nobody wants the rest."""
 
 
 @dataclass(slots=True)
 class _Stretch:
-    """Hold what one connection has to fetch."""
+    """The bytes that one connection has to fetch."""
 
     position: int
     stop: int
 
 
 class Segments:
-    """Fetch one file in the background.
+    """The download of one file in the background.
 
     :param client: asks the server.
     :param file: what is wanted; it has a hash, which decides in the end.

@@ -51,7 +51,7 @@ class PinnedProject:
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """Hold every setting of this folder; the names are pip's.
+    """All settings of this folder about sources; the names are pip's.
 
     URLs may contain credentials, so ``repr`` must not be shown to anybody.
     """

@@ -124,7 +124,7 @@ def _kind(content_type: str, body: bytes) -> tuple[str, str]:
 
 
 class _Entries:
-    """Collect the files of one page, and notes on what was left out."""
+    """The files of one page, and notes on what was left out."""
 
     def __init__(self, page: str, source: str, base: str | None = None) -> None:
         self._source = source
@@ -417,7 +417,7 @@ def _add_json(
 
 
 class _Always:
-    """Choose the name that the entry states."""
+    """A choice of the name that the entry states."""
 
     __slots__ = ("_name",)
 

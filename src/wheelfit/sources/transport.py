@@ -16,7 +16,7 @@ Hope: TypeAlias = Literal["none", "little", "good"]
 
 
 class Interrupted(Exception):
-    """Signal that no response came, or that its body broke off.
+    """Raised when no response came, or its body broke off.
 
     :param reason: what happened, in words, without any URL or credentials.
     :param hope: whether trying again may help: ``none`` for a certificate that
@@ -35,7 +35,7 @@ class Interrupted(Exception):
 
 
 class Response(Protocol):
-    """Give the head of a response at once and its body in pieces.
+    """A response: its head at once, its body in pieces.
 
     Whoever has one closes it, read or unread.
     """
@@ -65,7 +65,7 @@ class Response(Protocol):
 
 
 class Transport(Protocol):
-    """Send GET requests. Any number of threads may do so at once."""
+    """A sender of GET requests, for any number of threads."""
 
     def send(self, url: str, headers: Mapping[str, str]) -> Response:
         """Send one request; follow no redirect, repeat nothing.

@@ -44,7 +44,7 @@ _SOON = 0.02
 
 
 class Urllib3Transport:
-    """Send requests over pooled connections.
+    """A sender of requests over pooled connections.
 
     :param context: for servers whose certificate is checked.
     :param insecure: for trusted hosts; None if there are none.
@@ -179,7 +179,7 @@ class Urllib3Transport:
 
 
 class _Urllib3Response:
-    """Show a response of urllib3 as the protocol wants it."""
+    """A response of urllib3 as the protocol wants it."""
 
     def __init__(self, response: BaseHTTPResponse) -> None:
         self._response = response

@@ -28,7 +28,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Origin(NamedTuple):
-    """Say to whom a request goes; credentials belong to one of these."""
+    """The scheme, host and port of a request; credentials belong to one of these."""
 
     scheme: str
     """``http`` or ``https``."""

@@ -27,8 +27,8 @@ _YES = frozenset({"1", "true", "t", "yes", "y", "on"})
 
 
 @dataclass(frozen=True, slots=True)
-class UvSurroundings:
-    """Say where uv looks for what it is told."""
+class UvPlaces:
+    """The places of uv's configuration."""
 
     environ: Mapping[str, str]
     """The environment."""
@@ -46,7 +46,7 @@ class UvSurroundings:
 
 @dataclass(frozen=True, slots=True)
 class IndexesOfUv:
-    """Hold the indexes; URLs may have credentials, so ``repr`` must not be shown to anybody."""
+    """The indexes; URLs may have credentials, so ``repr`` must not be shown to anybody."""
 
     first: tuple[str, ...] = ()
     """In the order in which they are asked."""
@@ -56,7 +56,7 @@ class IndexesOfUv:
     """Flat lists of files, which uv reads itself, beside all others."""
 
 
-def read_uv_configuration(surroundings: UvSurroundings) -> IndexesOfUv:
+def read_uv_configuration(surroundings: UvPlaces) -> IndexesOfUv:
     """Return which indexes uv asks.
 
     A file that cannot be read is none: uv itself says so.
@@ -87,7 +87,7 @@ def read_uv_configuration(surroundings: UvSurroundings) -> IndexesOfUv:
 
 
 class _Found:
-    """Collect indexes."""
+    """The indexes found so far."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -153,7 +153,7 @@ def _named(text: str) -> dict[str, Any]:
 # --- files ------------------------------------------------------------------------
 
 
-def _tables(surroundings: UvSurroundings) -> Iterator[Mapping[str, Any]]:
+def _tables(surroundings: UvPlaces) -> Iterator[Mapping[str, Any]]:
     """Yield what files say, those that count most first."""
     environ, options = surroundings.environ, surroundings.options
     named = next(iter(options.get("config-file", ())), environ.get("UV_CONFIG_FILE", ""))
@@ -170,7 +170,7 @@ def _tables(surroundings: UvSurroundings) -> Iterator[Mapping[str, Any]]:
             return
 
 
-def _of_project(surroundings: UvSurroundings) -> Iterator[Mapping[str, Any]]:
+def _of_project(surroundings: UvPlaces) -> Iterator[Mapping[str, Any]]:
     """Yield what the nearest folder with settings says, and the workspace it may belong to."""
     named = next(
         iter(
@@ -191,7 +191,7 @@ def _of_project(surroundings: UvSurroundings) -> Iterator[Mapping[str, Any]]:
             return
 
 
-def _user_folder(surroundings: UvSurroundings) -> Path:
+def _user_folder(surroundings: UvPlaces) -> Path:
     environ, home = surroundings.environ, surroundings.home
     if surroundings.platform == "win32":
         return Path(environ.get("APPDATA") or home / "AppData/Roaming")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FileSize:
-    """Hold what is known of the size of a wheel."""
+    """The size of a wheel, as far as it is known."""
 
     file: int | None
     """Bytes of the file; None where neither index nor server says it."""

@@ -55,7 +55,7 @@ _SETTLED = 2.0
 
 
 class Sibling(NamedTuple):
-    """Name a kept wheel of a project."""
+    """A kept wheel of a project."""
 
     archive: Path
     """Its bytes; they need not be right any more."""
@@ -64,7 +64,7 @@ class Sibling(NamedTuple):
 
 
 class WheelStore:
-    """Keep unpacked wheels by hash.
+    """Unpacked wheels by hash.
 
     :param store: the cache they belong to.
     :param note: told what users may want to know.

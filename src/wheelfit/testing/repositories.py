@@ -40,7 +40,7 @@ class _Content:
 
 @dataclass
 class FakeRepository:
-    """Implement ``Repository`` in memory, and record what was asked.
+    """A ``Repository`` in memory that records its calls.
 
     >>> repository = FakeRepository()
     >>> repository.add_wheel("foo-1.0-py3-none-any.whl", requires=["bar"]).filename

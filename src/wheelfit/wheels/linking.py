@@ -78,7 +78,7 @@ class Move:
 
 
 class Linker:
-    """Link files, or copy them where they cannot be linked.
+    """A linker of files, which copies them where they cannot be linked.
 
     A hard link has the permissions that the file got when it was unpacked. Where the umask is
     another one now, a file gets bytes of its own, so that both can have the right ones.

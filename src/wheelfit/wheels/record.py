@@ -59,7 +59,7 @@ class Record:
 
 
 class StreamHash:
-    """Hash and count bytes as they pass by.
+    """The hash and count of bytes as they pass by.
 
     >>> passing = StreamHash()
     >>> passing.update(b"import this")

@@ -201,7 +201,7 @@ class _Stopped(Exception):
 
 
 class _Work:
-    """Unpack members with several threads; the first failure ends it all."""
+    """The unpacking of members with several threads; the first failure ends it all."""
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ BUNDLES = (
 
 
 class HttpsClient:
-    """Get what servers have.
+    """A client of servers over HTTPS.
 
     :param home: the address of a server whose login may be in it.
     :param environ: variables that count: ``NETRC``.
@@ -206,7 +206,7 @@ class HttpsClient:
 
 
 class _Redirections(urllib.request.HTTPRedirectHandler):
-    """Follow redirections, but from an encrypted place to none that is not."""
+    """A redirect handler that never leaves an encrypted place for one that is not."""
 
     def __init__(self, authorize: Callable[[urllib.request.Request], None]) -> None:
         self._authorize = authorize

@@ -50,7 +50,7 @@ class MachineDetection(Protocol):
 
 
 class Sources:
-    """Gather evidence about one process, for one thread at a time.
+    """The evidence about one process, for one thread at a time.
 
     Of the machine each thing is looked at once, as long as the environment stays the same.
 

@@ -178,7 +178,7 @@ def _as(fullname: str, name: str) -> ModuleSpec | None:
 
 
 class _Same(Loader):
-    """Import one module under a second name.
+    """An importer of one module under a second name.
 
     :param spec: how it is imported under that; None: nobody knows.
     """

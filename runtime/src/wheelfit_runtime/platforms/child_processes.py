@@ -124,7 +124,7 @@ class Processes(Protocol):
 
 
 class RealProcesses:
-    """Start a child for every question."""
+    """Child processes that are really started, one for each question."""
 
     def ask(self, question: Question) -> Answer:
         """Run the child and wait for it, no longer than its deadline."""

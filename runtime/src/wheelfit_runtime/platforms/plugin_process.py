@@ -112,7 +112,7 @@ def ask(
 
 
 class _Conversation:
-    """Start the child, listen on four pipes, and judge."""
+    """The conversation with a child over four pipes, and its verdict."""
 
     def __init__(self, endpoint: str, method: str, deadline: float, memory: int) -> None:
         self._endpoint = endpoint

@@ -69,7 +69,7 @@ developer's board is its maker's name."""
 
 @dataclass(frozen=True, slots=True)
 class Scrubber:
-    """Replace what identifies a machine or its user."""
+    """The replacements for what identifies a machine or its user."""
 
     names: tuple[tuple[str, str], ...]
     """What is replaced, and by what; longest first."""

@@ -72,7 +72,7 @@ _LOOKED_INTO = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class BuildPolicy:
-    """Hold what the user decided about building."""
+    """The user's decisions about building."""
 
     consent: Consent = Consent()
     """What may be built."""
@@ -112,7 +112,7 @@ def _quietly(_name: str) -> Progress:
 
 
 class _Product:
-    """Follow one project from its name to its wheel."""
+    """One project, from its name to its wheel."""
 
     def __init__(self, file: File, open_: Callable[[], OpenProject]) -> None:
         self.file = file
@@ -128,7 +128,7 @@ class _Product:
 
 
 class Building:
-    """Implement ``Repository``; may be used by several threads, builds one wheel at a time.
+    """A ``Repository`` that builds wheels, one at a time; for several threads.
 
     :param repository: the sources.
     :param places: where backends run.

@@ -26,7 +26,7 @@ KIND = "built"
 
 @dataclass(frozen=True, slots=True)
 class BuiltWheel:
-    """Hold a wheel that was built."""
+    """A wheel that was built."""
 
     path: Path
     """Where it lies."""
@@ -35,7 +35,7 @@ class BuiltWheel:
 
 
 class BuiltWheels:
-    """Keep wheels in a cache.
+    """The built wheels in a cache.
 
     :param store: the cache; one that keeps nothing will do.
     """

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class BuildPlace(Protocol):
-    """Be where one project is built (`wheelfit.projects.backend.BuildEnvironment`)."""
+    """An environment for one build: a `wheelfit.projects.backend.BuildEnvironment`."""
 
     @property
     def python(self) -> Path:
@@ -63,7 +63,7 @@ class BuildPlace(Protocol):
 
 
 class BuildPlaces(Protocol):
-    """Make the places."""
+    """A factory of environments for builds."""
 
     def make(self, folder: Path) -> BuildPlace:
         """Return a place for one project.
@@ -74,7 +74,7 @@ class BuildPlaces(Protocol):
 
 
 class IsolatedPlaces:
-    """Make environments that have what building needs and nothing else (PEP 517).
+    """A factory of environments with the build requirements and nothing else (PEP 517).
 
     :param interpreter: which Python they are for.
     :param candidates: opens what chooses their wheels.
@@ -106,7 +106,7 @@ class IsolatedPlaces:
 
 
 class _Isolated:
-    """Be an environment of its own."""
+    """An environment made for one build."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class _Isolated:
 
 
 class OwnPlaces:
-    """Let backends run in the environment that is changed (``--no-build-isolation``).
+    """A factory that takes the environment that is changed (``--no-build-isolation``).
 
     :param interpreter: of that environment; it must have what building needs.
     :param scripts: its commands.
@@ -213,7 +213,7 @@ class OwnPlaces:
 
 
 class _Own:
-    """Be the environment that is changed; whoever asked for that has filled it."""
+    """The environment that is changed; the user has installed the build requirements."""
 
     contents = None  # anything may be there, and change between two builds
 

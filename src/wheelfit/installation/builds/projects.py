@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OpenProject:
-    """Hold a project whose files are there."""
+    """A project whose files are on disk."""
 
     folder: Path
     """Where they lie."""

@@ -59,7 +59,7 @@ _MOST = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class PluginEnvironment:
-    """Hold an environment that is complete."""
+    """A complete environment of a plugin."""
 
     folder: Path
     python: Path
@@ -71,7 +71,7 @@ class PluginEnvironment:
 
 
 class PluginEnvironments:
-    """Find and build the environments in one folder.
+    """The environments of plugins in one folder.
 
     :param folder: where they lie; None: nothing is kept, a private folder serves while this
         object lives.

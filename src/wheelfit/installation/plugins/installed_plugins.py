@@ -24,7 +24,7 @@ _LARGEST = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ListedPlugin:
-    """Hold one entry point of an installed distribution."""
+    """An entry point of an installed distribution."""
 
     entry: Installed
     name: str

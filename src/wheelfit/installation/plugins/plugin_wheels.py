@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class OnlyTrusted(Around):
-    """Show of another repository only the files that are trusted, with their trusted hash.
+    """A repository reduced to the files that are trusted, with their trusted hashes.
 
     :param repository: where they are looked for.
     :param files: file name to SHA-256.

@@ -52,7 +52,7 @@ _LINES = 3
 
 
 class TrustedPlugins:
-    """Answer steps 5 and 6, each question once.
+    """The plugins of steps 5 and 6; each question is asked once.
 
     :param rules: what is trusted and allowed.
     :param interpreter: which Python the plugins are installed for and run with.

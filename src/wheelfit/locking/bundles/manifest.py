@@ -38,7 +38,7 @@ _PART = re.compile(rf"[^{_SIGN}]*[^{_SIGN}. ]")  # some systems drop dots and bl
 
 @dataclass(frozen=True, slots=True)
 class BundledFile:
-    """Say what one file of a bundle must be."""
+    """The expected name, size and hash of one file of a bundle."""
 
     sha256: str
     size: int
@@ -51,7 +51,7 @@ class BundledFile:
 
 @dataclass(frozen=True, slots=True)
 class BundledHost:
-    """Say what one machine gets from a bundle."""
+    """The files of a bundle for one machine."""
 
     name: str
     """Of its host file, without folder and ending."""
@@ -68,7 +68,7 @@ class BundledHost:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Hold what a bundle says of itself."""
+    """The manifest of a bundle."""
 
     files: Mapping[str, BundledFile]
     """Every file but the manifest, by its path with slashes."""

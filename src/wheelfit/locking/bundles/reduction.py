@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Hold what a bundle has of one entry of a lock."""
+    """The part of a lock's entry that a bundle has."""
 
     package: LockedPackage
     filenames: frozenset[str]

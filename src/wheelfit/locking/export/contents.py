@@ -28,7 +28,7 @@ _AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class TargetWords:
-    """Say which machine an export is for."""
+    """The description of the machine that an export is for."""
 
     name: str
     """As ``--for`` takes it, without folders; ``this machine`` for the one in use."""
@@ -111,7 +111,7 @@ class ExportedPackage:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Hold everything that one machine gets."""
+    """Everything that one machine gets."""
 
     target: TargetWords
     lock: str

@@ -19,7 +19,7 @@ _FILLER = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class License:
-    """Hold a declared licence."""
+    """A declared licence."""
 
     kind: Literal["expression", "name", "unknown"]
     """An SPDX expression, or what its author calls it."""

@@ -173,7 +173,7 @@ def _opener(context: SSLContext | None) -> OpenerDirector:
 
 
 class _Staying(HTTPRedirectHandler):
-    """Follow nobody elsewhere: the token is for this server."""
+    """A redirect handler that follows none: the token is for this server."""
 
     def redirect_request(self, *_: Any) -> None:
         """Follow nobody."""

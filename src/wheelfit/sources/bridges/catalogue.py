@@ -67,7 +67,7 @@ def find_family(text: str) -> BridgeFamily:
 
 
 class BridgeCatalogue:
-    """Hold the families that count in one command.
+    """The families that count in one command.
 
     :param wanted: names of shipped families, ``all-known``, or paths of files that end with
         ``.toml``; ``NAME@URL`` has the indexes of a family elsewhere.

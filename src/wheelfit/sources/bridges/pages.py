@@ -89,7 +89,7 @@ def _wheel(file: File) -> WheelFilename | None:
 
 
 class _Making:
-    """Collect the files of a page.
+    """The files of a page in the making.
 
     :param family: the family.
     :param source: where what exists nowhere seems to be.

@@ -33,7 +33,7 @@ _MOST = 8  # pages at the same time
 
 
 class BridgedRepository:
-    """Implement ``Repository``: families have variants, everything else is as it was.
+    """A ``Repository`` in which families have variants; everything else is as it was.
 
     A member with a name of its own is presented by wheels that contain nothing and need it
     (`wheelfit.sources.bridges.selectors`), one for each of its wheels, so that tags, Pythons,

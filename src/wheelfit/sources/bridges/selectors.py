@@ -89,7 +89,7 @@ def zipped(files: dict[str, bytes]) -> bytes:
 
 
 class LateHashes(Mapping[str, str]):
-    """Make a selector, and hash it, when somebody asks; a page may have hundreds.
+    """Hashes of selectors, made when they are needed; a page may have hundreds.
 
     :param family: the family.
     :param filename: the selector.

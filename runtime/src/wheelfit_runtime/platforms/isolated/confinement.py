@@ -277,7 +277,7 @@ def restrict_files(folder: str, readable: Iterable[str]) -> list[str]:
 
 
 class _Allowing:
-    """Add rules to a set of Landlock."""
+    """The rules that are added to a set of Landlock."""
 
     def __init__(self, ruleset: int, known: int) -> None:
         self._ruleset = ruleset

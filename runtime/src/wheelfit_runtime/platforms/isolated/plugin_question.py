@@ -110,7 +110,7 @@ def _wants_one(method: Callable[..., object]) -> bool:
 
 
 class _Reading:
-    """Turn what a plugin returned into plain data, without believing that it is small."""
+    """A reader of a plugin's answer, which may be of any size."""
 
     def __init__(self) -> None:
         self._room = MOST_BYTES
