@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-LEFT_OUT = ("copy_as.py", "README.md", "build", "wheels", "dist", "*.egg-info", "__pycache__")
+LEFT_OUT = ("copy_as.py", "README.md", "build", "trees", "wheels", "dist")
+LEFT_OUT += ("*.egg-info", "__pycache__")
 
 
 def main(name: str, folder: str) -> None:

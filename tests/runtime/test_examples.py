@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runtime.example_builds import BUILDS, EXAMPLES, SOURCE, clean_environment
+from runtime.example_builds import BACKEND, BUILDS, EXAMPLES, SOURCE, clean_environment
 
 from wheelfit.testing.drivers import find_compiler
 from wheelfit_runtime.platforms.system_view import architecture_of_this_process
@@ -109,6 +109,33 @@ def test_nothing_fits(install_example: Callable[..., Path]) -> None:
     assert done.returncode == 1
     assert "sums-avx512: needs x86_64 :: level :: v4; here it is v3" in done.stderr
     assert "pip install sums-avx2" in done.stderr
+
+
+def test_installed_for_editing(environment_with: Callable[..., Path], tmp_path: Path) -> None:
+    """What is installed for editing declares what was built for it, and runs no other's code."""
+    source = shutil.copytree(EXAMPLES / "loader-c-extension", tmp_path / "source")
+    place = tmp_path / "site"
+    pip = [environment_with(*BACKEND), "-m", "pip", "install", f"--target={place}"]
+    for project, build in (
+        ("sums", ""),
+        ("implementations", "avx2"),
+        ("implementations", "generic"),
+    ):
+        subprocess.run(
+            [*pip, "--no-deps", "--no-build-isolation", "--no-index", "-e", source / project],
+            env={**clean_environment(), "SUMS_BUILD": build},
+            check=True,
+            capture_output=True,
+        )
+    ask = f"import site; site.addsitedir({str(place)!r})\n"
+    level = {"WHEELFIT_OVERRIDE_X86_64_LEVEL": "v4,v3,v2,v1"}
+    explain = f"{ask}import json, wheelfit_runtime as r; print(json.dumps(r.explain('sums')))"
+    (group,) = json.loads(_run(place, "-c", explain, **level).stdout)["groups"]
+    assert [one["implementation"] for one in group["implementations"]] == ["avx2", "generic"]
+    assert group["could_install"] == ["sums-avx512"]
+    for build, words in (("avx2", "AVX2"), ("generic", "any processor")):
+        code = f"{ask}import sums_{build}; print(sums_{build}.BUILT_FOR)"
+        assert _run(place, "-c", code).stdout == f"{words}\n"
 
 
 @pytest.mark.cuda_real
