@@ -115,14 +115,14 @@ def test_installed_for_editing(environment_with: Callable[..., Path], tmp_path: 
     """What is installed for editing declares what was built for it, and runs no other's code."""
     source = shutil.copytree(EXAMPLES / "loader-c-extension", tmp_path / "source")
     place = tmp_path / "site"
-    pip = [environment_with(*BACKEND), "-m", "pip", "install", f"--target={place}"]
+    pip = [str(environment_with(*BACKEND)), "-m", "pip", "install", f"--target={place}"]
     for project, build in (
         ("sums", ""),
         ("implementations", "avx2"),
         ("implementations", "generic"),
     ):
         subprocess.run(
-            [*pip, "--no-deps", "--no-build-isolation", "--no-index", "-e", source / project],
+            [*pip, "--no-deps", "--no-build-isolation", "--no-index", "-e", str(source / project)],
             env={**clean_environment(), "SUMS_BUILD": build},
             check=True,
             capture_output=True,
