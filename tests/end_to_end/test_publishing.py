@@ -167,8 +167,8 @@ def test_what_is_refused_leaves_nothing(index: RunningIndex, tmp_path: Path) -> 
     said = publish(tmp_path, *words, token=index.token, code=9)
     assert "inconsistent-release" in str(said["findings"])
     words += ["--ignore", "inconsistent-release"]  # the index says the same
-    said = publish(tmp_path, *words, token=index.token, code=1)
-    assert "inconsistent-variants" in str(said["error"])
+    said = publish(tmp_path, *words, token=index.token, code=9)
+    assert "inconsistent-variants" in str(said["findings"])
     assert index.get("/simple/steady/")[2] == before
     _, _, body = index.get("/-/api/stages", authorization=bearer(index.token))
     assert json.loads(body) == {"stages": []}
@@ -257,6 +257,28 @@ def test_a_server_that_goes_away_has_lost_nothing(tmp_path: Path) -> None:
     assert "cannot be reached" in str(said["error"])
 
 
+def test_one_conflict_has_one_exit_code(index: RunningIndex, tmp_path: Path) -> None:
+    """F-131: a name with other content is ``name-taken`` and 9, published or still in a stage."""
+    build_wheel(tmp_path / "first", "taken", "1.0")
+    build_wheel(tmp_path / "second", "taken", "1.0", requires=["something"])
+    publish(tmp_path, "first", "--to", index.url, token=index.token)
+    before = publish(tmp_path, "second", "--to", index.url, token=index.token, code=9)
+    assert [one["code"] for one in before["findings"]] == ["name-taken"]  # type: ignore[attr-defined]
+    build_wheel(tmp_path / "third", "raced", "1.0")
+    build_wheel(tmp_path / "fourth", "raced", "1.0", requires=["something"])
+    # Another publisher has sent it, and has not shown it yet.
+    stages = ServerAdministration(index.origin, index.token)
+    stage = stages.open_stage("", 3600)["id"]
+    sender = TwineSender(f"{index.origin}/stage/{stage}/legacy/", Login("__token__", index.token))
+    sender.send(collect([tmp_path / "third"]).files[0], lambda _: None)
+    sender.close()
+    raced = publish(tmp_path, "fourth", "--to", index.url, token=index.token, code=9)
+    assert [one["code"] for one in raced["findings"]] == ["name-taken"]  # type: ignore[attr-defined]
+    assert "stage drop" in str(raced["findings"])
+    assert waiting(index) == [["raced-1.0-py3-none-any.whl"]]
+    stages.drop(stage)
+
+
 def test_several_who_publish_at_once(index: RunningIndex, tmp_path: Path) -> None:
     """Four of the same succeed, or say that the names are taken; it is there once and whole."""
     release(tmp_path / "dist", "crowd")
@@ -271,7 +293,8 @@ def test_several_who_publish_at_once(index: RunningIndex, tmp_path: Path) -> Non
     ended = [process.returncode for process in processes]
     assert 0 in ended
     for code, output in zip(ended, outputs, strict=True):
-        assert code == 0 or json.loads(output)["error"]["code"] == "upload-refused", output
+        found = [one["code"] for one in json.loads(output).get("findings", ())]
+        assert code == 0 or (code == 9 and found == ["name-taken"]), output
     _, _, page = index.get("/simple/crowd/", accept="application/vnd.pypi.simple.v1+json")
     assert page.count(b'"filename"') == 5
     publish(tmp_path, "dist", "--to", index.url)

@@ -127,3 +127,23 @@ def test_truncated_page(server: Any, make_pages: Any) -> None:
     )
     with pytest.raises(Unreachable, match="broke off"):
         index(f"{server.url}/simple", make_pages()).project(A)
+
+
+def test_a_page_of_another_index_is_not_of_this_one(
+    served: Any, other_server: Any, make_pages: Any
+) -> None:
+    """A redirect to another index says nothing of this one, where that is what is asked."""
+    other_server.replies["/simple/a/"] = served.replies["/simple/a/"]
+    served.replies["/own/a/"] = served.reply(status=302, headers={"Location": "/own/a/x/"})
+    served.replies["/own/a/x/"] = served.replies["/simple/a/"]
+    away = f"{other_server.url}/simple/a/"
+    served.replies["/away/a/"] = served.reply(status=302, headers={"Location": away})
+    served.replies["/beside/a/"] = served.reply(status=302, headers={"Location": "/simple/a/"})
+    pages = make_pages()
+    for path, is_here in (("own", True), ("away", False), ("beside", False)):
+        notes: list[str] = []
+        confined = HttpIndex(f"{served.url}/{path}", pages, AllFiles(), is_confined=True,
+                             note=notes.append)  # fmt: skip
+        assert (confined.project(A) is not None) is is_here
+        assert bool(notes) is not is_here
+        assert index(f"{served.url}/{path}", pages).project(A) is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wheelfit.errors import UploadRefused
 from wheelfit.operations.check import check_ignored, named_profiles
 from wheelfit.operations.publish_destinations import (
     DestinationRequest,
@@ -13,7 +14,7 @@ from wheelfit.operations.publish_destinations import (
     limits_of,
     open_destination,
 )
-from wheelfit_runtime.errors import UserError
+from wheelfit_runtime.errors import UserError, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -146,7 +147,10 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
         return report
     act: PublishResult | None
     if isinstance(destination, UploadIndex):
-        act = _send(request, context, destination, outgoing, there, index_files)
+        try:
+            act = _send(request, context, destination, outgoing, there, index_files)
+        except UploadRefused as error:
+            return _refused(report, error, destination, context)
         act, more = _confirmed(request, context, destination, outgoing, act)
     else:
         act, more = _write(context, destination, outgoing, there)
@@ -255,12 +259,47 @@ def _send(
             outgoing.files,
             {} if index.base else new_index_files(index_files, there),  # ours makes them itself
             sender(index.upload_url),
-            _by_name(there),
+            lambda: _by_name(index.there(list(there), context)),
             progress,
         )
     for message in act.refused_index_files:
         context.reporter.warn(f"{message}; without it installers may not find the variants")
     return act
+
+
+def _refused(
+    report: PublishReport, error: UploadRefused, index: UploadIndex, context: Context
+) -> PublishReport:
+    """Return a report with what an index refused, and what it has nevertheless.
+
+    A name that is taken is the same finding whether that was seen before or while sending.
+    """
+    from dataclasses import replace
+
+    from wheelfit.building.publishing.completeness import compare
+    from wheelfit.building.publishing.refusals import REFUSALS, REFUSED
+    from wheelfit.checking.findings import Count, Finding, Report, Severity
+
+    paths = {one.filename: str(one.path) for one in report.outgoing.files}
+    findings = []
+    for detail in error.details:
+        reference, where = str(detail["reference"]), str(detail["where"])
+        check = REFUSALS.get(reference, REFUSED)
+        code = REFUSED.code if reference.isdecimal() else reference
+        remedy = error.hint or check.remedy
+        place = paths.get(where) or where or error.where or index.name
+        message = str(detail["message"]) or error.message
+        findings.append(Finding(Severity.ERROR, code, check.rule, place, message, remedy))
+    if error.note:
+        context.reporter.warn(error.note)
+    found = report.found + Report.of(findings, (), Count())
+    try:
+        there = _by_name(
+            index.there(list({one.release[0] for one in report.outgoing.files}), context)
+        )
+    except WheelfitError:
+        return replace(report, found=found)
+    return replace(report, found=found, compared=compare(report.outgoing.files, there))
 
 
 def _confirmed(

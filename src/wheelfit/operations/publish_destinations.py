@@ -178,6 +178,7 @@ class UploadIndex:
             find_links=(),
             no_index=False,
             cache=False,
+            is_confined=True,
         )
         return open_sources(
             settings,

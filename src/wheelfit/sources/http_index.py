@@ -8,7 +8,7 @@ from urllib.parse import quote
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.file_readers import ReadsFiles
 from wheelfit.sources.page import ACCEPT
-from wheelfit.sources.urls import redact, split_userinfo
+from wheelfit.sources.urls import is_below, redact, split_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,7 @@ class HttpIndex(ReadsFiles):
         are not used here (``Credentials`` holds them) and never shown.
     :param pages: fetches its pages.
     :param files: reads the files its pages list.
+    :param is_confined: whether a page counts only if it lies below the URL of the index.
     :param note: told what people should know but nothing depends on.
     """
 
@@ -36,11 +37,13 @@ class HttpIndex(ReadsFiles):
         pages: CachedPages,
         files: Files,
         *,
+        is_confined: bool = False,
         note: Callable[[str], None] = lambda _text: None,
     ) -> None:
         super().__init__(files)
         self._url = split_userinfo(url)[0].rstrip("/")
         self._pages = pages
+        self._is_confined = is_confined
         self._note = note
         self.name = redact(url)
 
@@ -54,6 +57,11 @@ class HttpIndex(ReadsFiles):
         """Return the page of a project, or None if the index does not know it."""
         url = f"{self._url}/{quote(name, safe='')}/"
         answer = self._pages.get(url, accept=ACCEPT)
+        if self._is_confined and not is_below(answer.url, self._url):
+            self._note(
+                f"{self.name} leads to {redact(answer.url)} for {name}: taken as not known there"
+            )
+            return None
         if answer.status == 200:
             from wheelfit.sources.parsed_pages import ParsedPages  # noqa: PLC0415 - start-up
 

@@ -430,7 +430,14 @@ class _Opener(NamedTuple):
             path = self._path(url)
             if path is None:
                 if self._is_web(url, "the index URL") and self._is_safe(url):
-                    yield self._aged(HttpIndex(url, self.pages, self.files, note=self.note)), False
+                    index = HttpIndex(
+                        url,
+                        self.pages,
+                        self.files,
+                        is_confined=self.settings.is_confined,
+                        note=self.note,
+                    )
+                    yield self._aged(index), False
             else:
                 if not path.is_dir():
                     self.note(f"{path}, named as an index, does not exist")

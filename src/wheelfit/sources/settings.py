@@ -86,6 +86,9 @@ class SourceSettings:
     """Whether and how keyring is asked when a server wants a password."""
     cache: bool = True
     """Whether anything is kept on disk."""
+    is_confined: bool = False
+    """Whether a page of an index counts only if it lies below the URL of the index: one to which
+    a redirect led is of another index."""
     index_strategy: IndexStrategy = "first-index"
     """Which of several indexes supply a project; pip has no such option, for all of them do."""
     indexes: tuple[NamedIndex, ...] = ()

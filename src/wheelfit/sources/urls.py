@@ -55,6 +55,22 @@ def origin(url: str) -> Origin:
     return Origin(parts.scheme, parts.hostname.lower(), port)
 
 
+def is_below(url: str, folder: str) -> bool:
+    """Return whether a URL lies below another one, on the same server.
+
+    A server that leads from plain HTTP to HTTPS stays the same, at the usual ports.
+
+    >>> is_below("https://index.example/simple/x/", "http://index.example/simple")
+    True
+    >>> is_below("https://other.example/simple/x/", "https://index.example/simple")
+    False
+    """
+    one, other = origin(url), origin(folder)
+    is_upgraded = one == Origin("https", other.host, 443) and other.port == 80
+    path = urlsplit(folder).path.rstrip("/")
+    return (one == other or is_upgraded) and urlsplit(url).path.startswith(f"{path}/")
+
+
 def is_loopback(host: str) -> bool:
     """Tell whether a host name means this machine.
 

@@ -19,7 +19,7 @@ from wheelfit.errors import UploadRefused
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Answer
 from wheelfit.sources.page import File
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.progress import NO_PROGRESS, NoProgress
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import FileProblem, PolicyRefusal, UnexpectedStatus, Unreachable
 
@@ -42,7 +42,7 @@ class Waiting:
         self.published: dict[str, File] = {}
         self.waiting: dict[str, dict[str, str]] = {}
         self.sent: list[str] = []
-        self.fails: dict[str, Exception] = {}
+        self.fails: dict[str, BaseException] = {}
         self.before: Callable[[str], None] = lambda _: None
         """Called before a file is taken, with its name."""
 
@@ -155,6 +155,22 @@ def test_an_interruption_leaves_a_stage_to_go_on_with(
 
 @pytest.mark.parametrize(
     "error",
+    [Unreachable("gone"), UnexpectedStatus("broken", status=500), KeyboardInterrupt()],
+    ids=str,
+)
+def test_an_interruption_before_the_first_file_leaves_no_stage(
+    files: tuple[OutgoingFile, ...], error: BaseException
+) -> None:
+    """A stage into which nothing came is dropped."""
+    index = Waiting()
+    index.fails[files[0].filename] = error
+    with pytest.raises(type(error)):
+        index.run(files)
+    assert index.waiting == {}
+
+
+@pytest.mark.parametrize(
+    "error",
     [
         UploadRefused("no", details=[{"reference": "bad-record", "message": "", "where": ""}]),
         UploadRefused("no", details=[{"reference": "inconsistent-variants", "message": "",
@@ -253,10 +269,57 @@ def legacy(tmp_path: Path) -> Iterator[LegacyIndex]:
 
 def in_order(legacy: LegacyIndex, files: tuple[OutgoingFile, ...]) -> Any:
     """Publish files, and an index file."""
-    page = FolderIndex(legacy.folder).project(FAST)
-    listed = {file.filename: file for file in page.files} if page else {}
+
+    def listed() -> dict[str, File]:
+        page = FolderIndex(legacy.folder).project(FAST)
+        return {file.filename: file for file in page.files} if page else {}
+
     sender = TwineSender(legacy.url, None, pause=lambda _: None)
     return publish_in_order(files, {files[0].release: b"{}"}, sender, listed, NO_PROGRESS)
+
+
+class Hurrying(NoProgress):
+    """Somebody else who puts a file on an index just before ours comes (it is a `Progress`)."""
+
+    def __init__(self, legacy: LegacyIndex, file: Path) -> None:
+        self._legacy = legacy
+        self._file = file
+
+    def start(self, total: int | None) -> None:
+        """Be quicker."""
+        del total
+        (self._legacy.folder / self._file.name).write_bytes(self._file.read_bytes())
+        self._legacy.answers[self._file.name] = [Answer.text(400, "File already exists.")]
+
+
+def hurried(legacy: LegacyIndex, files: tuple[OutgoingFile, ...], quicker: Path) -> Any:
+    """Publish files while somebody else is quicker with one of them."""
+
+    def listed() -> dict[str, File]:
+        page = FolderIndex(legacy.folder).project(FAST)
+        return {file.filename: file for file in page.files} if page else {}
+
+    sender = TwineSender(legacy.url, None, pause=lambda _: None)
+    return publish_in_order(files, {}, sender, listed, Hurrying(legacy, quicker))
+
+
+def test_whoever_is_quicker_with_the_same_does_no_harm(
+    legacy: LegacyIndex, files: tuple[OutgoingFile, ...]
+) -> None:
+    """A name that is taken meanwhile by the same content is there, and the rest goes on."""
+    act = hurried(legacy, files, files[1].path)
+    assert act.there == (files[1].filename,)
+    assert act.sent == (files[0].filename, files[2].filename)
+
+
+def test_whoever_is_quicker_with_something_else_is_named(
+    legacy: LegacyIndex, files: tuple[OutgoingFile, ...], tmp_path: Path
+) -> None:
+    """F-131: the conflict is the one that would have been seen before."""
+    other = build_wheel(tmp_path / "other", "fast", "1.0", requires=["something"])
+    with pytest.raises(UploadRefused, match="with other content: there it has") as caught:
+        hurried(legacy, files, other)
+    assert [one["reference"] for one in caught.value.details] == ["name-taken"]
 
 
 def test_the_index_file_goes_last(legacy: LegacyIndex, files: tuple[OutgoingFile, ...]) -> None:

@@ -99,6 +99,9 @@ def test_failures_are_tried_again(index: LegacyIndex, tmp_path: Path, pauses: li
         (Answer.of(400, b"x", {}), UploadRefused, "is refused"),
         (Answer.text(401, "who are you"), PolicyRefusal, "from you"),
         (Answer.text(403, "go away"), PolicyRefusal, "go away"),
+        (Answer.text(409, "Conflict"), UploadRefused, "is refused: Conflict"),
+        (Answer.text(403, "Not enough permissions to overwrite artifact"), UploadRefused,
+         "overwrite"),
         (Answer.text(404, "nobody here"), UnexpectedStatus, "nothing takes uploads"),
         (Answer.text(405, "not so"), UnexpectedStatus, "nothing takes uploads"),
         (Answer.of(301, b"", {"location": "https://x:y@other.example/"}), UnexpectedStatus,
@@ -119,6 +122,21 @@ def test_answers_become_errors(
     assert "secret" not in str(vars(caught.value))
     assert ":y@" not in str(vars(caught.value))
     assert len(index.uploads) == (4 if answer.status == 500 else 1)
+
+
+def test_a_page_in_html_is_one_line(index: LegacyIndex, tmp_path: Path) -> None:
+    """Of a page of a gateway its title and text are told, without scripts, styles and markup."""
+    wheel = build_wheel(tmp_path, "fast", "1.0")
+    page = (
+        b"<!DOCTYPE html>\n<html><head><title>413 Request Entity Too Large</title>"
+        b"<style>body { color: red }</style><script>alert('<b>')</script></head>\n"
+        b"<body><nav>Home Help</nav><h1>413</h1>\n<p>at most <b>1&nbsp;MB</b> &amp; no more</p>"
+    )
+    index.answers[wheel.name] = [Answer.of(413, page, {"content-type": "text/html"})]
+    with pytest.raises(UploadRefused) as caught:
+        send(index, wheel)
+    said = "413 Request Entity Too Large: 413 at most 1 MB & no more"
+    assert caught.value.message == f"{wheel.name} is refused: {said}"
 
 
 def test_of_an_answer_without_end_the_beginning_is_read(index: LegacyIndex, tmp_path: Path) -> None:

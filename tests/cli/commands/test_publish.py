@@ -267,6 +267,39 @@ def test_contradictions_with_what_is_there_are_found_first(
     assert legacy.uploads == []
 
 
+def test_a_redirect_to_another_index_says_nothing_of_this_one(
+    run: Runner, dist: Path, legacy: LegacyIndex, tmp_path: Path
+) -> None:
+    """What another index has under these names, to which this one leads, is not there."""
+    with LegacyIndex(tmp_path / "elsewhere") as other:
+        release_of_another_mind(other.folder)
+        away = Answer.of(302, b"", {"location": f"{other.simple}fast/"})
+        legacy.pages["/simple/fast/"] = away
+        words = ("publish", dist, "--to", legacy.url, "--dry-run")
+        said = run(*words)
+        assert "taken as not known there" in said.err
+        assert {one["state"] for one in run(*words, "--json").object["files"]} == {"new"}
+
+
+def test_what_an_index_refuses_while_files_are_sent_is_a_finding(
+    run: Runner, dist: Path, legacy: LegacyIndex
+) -> None:
+    """A refusal ends with 9 as one that is found before; the states say what is there."""
+    first, *_ = sorted(path.name for path in dist.glob("*.whl"))
+    refused = "fast-1.0-py3-none-any-open.whl"
+    legacy.answers[refused] = [Answer.text(400, "no such name for you")]
+    said = run("publish", dist, "--to", legacy.url, "--json", code=9).object
+    assert codes(said) == ["refused-by-index"]
+    assert said["published"] is False
+    states = {one["filename"]: one["state"] for one in said["files"]}
+    assert states[refused] == "new"
+    assert states[first] == "is there"
+    legacy.answers[refused] = [Answer.text(409, "Conflict")]
+    assert codes(run("publish", dist, "--to", legacy.url, "--json", code=9).object) == [
+        "name-taken"
+    ]
+
+
 def test_certificates_are_those_that_are_named(run: Runner, dist: Path, tmp_path: Path) -> None:
     """Over TLS the authority of --cert counts, for pages and uploads; else nobody is believed."""
     with LegacyIndex(tmp_path / "tls", CERTIFICATES / "server.pem") as index:

@@ -73,3 +73,14 @@ def test_the_list_of_projects_is_always_new(opened: Callable[[], Store], tmp_pat
     assert index.projects() == ("other", "some")
     store.records.delete([wheels[0].name], time=written(now))
     assert index.projects() == ("other",)
+
+
+def test_a_stage_without_files_does_not_linger(opened: Callable[[], Store], tmp_path: Path) -> None:
+    """A stage into which nothing came goes after some hours; one with a file waits for its time."""
+    store, now = opened(), datetime.now(UTC)
+    used, _ = open_stage(store.records, "ann", now=now, lasts=48 * HOUR)
+    open_stage(store.records, "ann", now=now, lasts=48 * HOUR)
+    upload(store, build_wheel(tmp_path, "some", "1.0"), now=now, stage=used.id)
+    assert clean(store, now=now + 5 * HOUR, grace=HOUR).stages == 0
+    assert clean(store, now=now + 7 * HOUR, grace=HOUR).stages == 1
+    assert [one.id for one in store.records.stages()] == [used.id]

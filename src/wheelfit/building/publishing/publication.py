@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from wheelfit.building.publishing.answers import NAME_TAKEN
 from wheelfit.building.publishing.completeness import compare
 from wheelfit.errors import UploadRefused
 from wheelfit_runtime.errors import (
@@ -111,8 +112,16 @@ def publish_as_one(
             _forget(stages, stage)
             raise
         except NetworkError as error:
-            error.note = error.note or "nothing is published; what was sent waits on the index"
+            waits = _forget_empty(stages, stage)
+            error.note = error.note or (
+                "nothing is published; what was sent waits on the index"
+                if waits
+                else "nothing is published"
+            )
             error.hint = error.hint or _AGAIN
+            raise
+        except KeyboardInterrupt:
+            _forget_empty(stages, stage)
             raise
         return PublishResult(tuple(sent), there + tuple(waiting), stage, is_resumed)
     raise AssertionError  # the last round returned or raised
@@ -122,7 +131,7 @@ def publish_in_order(
     files: Sequence[OutgoingFile],
     index_files: Mapping[Release, bytes],
     sender: Sender,
-    listed: Mapping[str, File],
+    listed: Callable[[], Mapping[str, File]],
     progress: Progress,
 ) -> PublishResult:
     """Publish files one after the other, the index file of a release last (B-52).
@@ -131,20 +140,22 @@ def publish_in_order(
     for everybody come first.
 
     :param files: in the order in which they are sent.
+    :param listed: looks at the index; what somebody else sends meanwhile may be the same.
     :param progress: told of bytes.
     :raises UploadRefused: a file may not come in.
     :raises NetworkError: the index cannot be reached.
     """
-    compared = compare(files, listed)
+    compared = compare(files, listed())
     if compared.findings:
         raise _taken(compared.findings[0].where, compared.findings[0].message)
     sent: list[str] = []
+    there = [one.filename for one in compared.there]
     refused = []
     progress.start(sum(one.size for one in compared.new))
     try:
         for one in compared.new:
-            sender.send(one, progress.advance)
-            sent.append(one.filename)
+            is_sent = _send_or_find(one, sender, listed, progress)
+            (sent if is_sent else there).append(one.filename)
         for release, data in index_files.items():
             try:
                 sender.send_index_file(release, data)
@@ -160,8 +171,28 @@ def publish_in_order(
     finally:
         sender.close()
     progress.done()
-    there = tuple(one.filename for one in compared.there)
-    return PublishResult(tuple(sent), there, refused_index_files=tuple(refused))
+    return PublishResult(tuple(sent), tuple(there), refused_index_files=tuple(refused))
+
+
+def _send_or_find(
+    file: OutgoingFile, sender: Sender, listed: Callable[[], Mapping[str, File]], progress: Progress
+) -> bool:
+    """Send a file; return False if somebody else was quicker with the same content.
+
+    :raises UploadRefused: it may not come in; ``name-taken`` where other content was quicker.
+    """
+    try:
+        sender.send(file, progress.advance)
+    except UploadRefused as error:
+        if not _is_taken(error):
+            raise
+        compared = compare([file], listed())
+        if compared.there:
+            return False
+        if compared.findings:
+            raise _taken(file.filename, compared.findings[0].message) from None
+        raise
+    return True
 
 
 def _so_far(sent: int, count: int) -> str:
@@ -214,10 +245,14 @@ def _fill(
     return [one.filename for one in missing]
 
 
+def _is_taken(error: UserError) -> bool:
+    return any(one["reference"] == NAME_TAKEN for one in error.details)
+
+
 def _is_race(error: UserError) -> bool:
     if isinstance(error, FileProblem):
         return True
-    return {str(one["reference"]) for one in error.details} <= {"name-taken", "no-such-stage"}
+    return {str(one["reference"]) for one in error.details} <= {NAME_TAKEN, "no-such-stage"}
 
 
 def _forget(stages: Stages, stage: str, *, unless: bool = False) -> None:
@@ -230,12 +265,24 @@ def _forget(stages: Stages, stage: str, *, unless: bool = False) -> None:
         return
 
 
+def _forget_empty(stages: Stages, stage: str) -> bool:
+    """Drop a stage into which no file came; return whether it may still be there, with files."""
+    try:
+        found = [one for one in stages.stages() if str(one["id"]) == stage]
+    except (NetworkError, PolicyRefusal):
+        return True  # the index itself forgets it
+    if found and not found[0].get("files"):
+        _forget(stages, stage)
+        return False
+    return bool(found)
+
+
 def _taken(where: str, message: str) -> UploadRefused:
     return UploadRefused(
         f"the index has a file of this name with other content: {message}",
         where=where,
         hint="publish a new version, or a wheel with a new build number",
-        details=[{"reference": "name-taken", "message": message, "where": where}],
+        details=[{"reference": NAME_TAKEN, "message": message, "where": where}],
     )
 
 

@@ -13,6 +13,12 @@ NAME_TAKEN = REFUSALS.error(
     "the index has a file of this name with other content, and locks have its hash",
     "publish a new version, or a wheel with a new build number",
 )
+REFUSED = REFUSALS.error(
+    "refused-by-index",
+    "F-131",
+    "the index refuses the file",
+    "mend what the index names, and publish again",
+)
 NOT_LISTED = REFUSALS.error(
     "not-listed",
     "B-52",

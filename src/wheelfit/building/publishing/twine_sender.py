@@ -14,18 +14,13 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from packaging.metadata import parse_email
 
+from wheelfit.building.publishing.answers import failure_of
 from wheelfit.building.publishing.release_files import FileKind
 from wheelfit.core.filename import index_file_name
-from wheelfit.errors import AttestationProblem, InvalidSource, NeedsExtra, UploadRefused
+from wheelfit.errors import AttestationProblem, InvalidSource, NeedsExtra
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit_runtime.errors import (
-    InvalidConfiguration,
-    PolicyRefusal,
-    UnexpectedStatus,
-    Unreachable,
-)
-from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.errors import InvalidConfiguration, Unreachable
 
 if TYPE_CHECKING:
     import ssl
@@ -41,10 +36,8 @@ _ATTEMPTS = 4
 """How often a server is asked that fails or cannot be reached."""
 _PATIENCE = (30.0, 300.0)
 """Seconds for a connection, and for an answer when all is sent."""
-_LONGEST = 500
 _MOST_METADATA = 16 << 20
 _MOST_WORDS = 1 << 20
-_TAG = pattern(r"<[^>]{0,300}>")
 
 
 class Sender(Protocol):
@@ -179,8 +172,8 @@ class TwineSender:
                 continue
             if answer.ok and answer.status_code < 300:
                 return
-            failure = _failure(answer.status_code, answer.reason or "", content,
-                               answer.headers, filename, redact(self._url))  # fmt: skip
+            failure = failure_of(answer.status_code, answer.reason or "", content,
+                                 answer.headers, filename, redact(self._url))  # fmt: skip
             counted.undo()
             if answer.status_code < 500:
                 raise failure
@@ -290,66 +283,6 @@ def _adapter(context: ssl.SSLContext) -> Any:
             conn.cert_reqs = "CERT_REQUIRED"  # and nobody is trusted besides
 
     return Adapter()
-
-
-def _failure(
-    status: int,
-    reason: str,
-    content: bytes,
-    headers: Mapping[str, str],
-    filename: str,
-    where: str,
-) -> Exception:
-    details = _details(content)
-    said = "; ".join(one["message"] for one in details) or _words(reason, content)
-    if status in (401, 403):
-        return PolicyRefusal(
-            f"the index does not take {filename} from you: {said}",
-            where=where,
-            hint="see which credentials are used: --verbose, and docs/reference/publish.md",
-        )
-    if 300 <= status < 400:
-        return UnexpectedStatus(
-            f"the index leads elsewhere with {status}, where nothing is sent",
-            status=status,
-            where=where,
-            note=redact(headers.get("location", "")[:_LONGEST]) or None,
-            hint="name the address for uploads as the index documents it",
-        )
-    if status in (404, 405):
-        return UnexpectedStatus(
-            f"nothing takes uploads at this address: {status} {said}",
-            status=status,
-            where=where,
-            hint="name the address for uploads as the index documents it",
-        )
-    if status < 500:
-        return UploadRefused(
-            f"{filename} is refused: {said}",
-            where=where,
-            details=details or [{"reference": str(status), "message": said, "where": filename}],
-        )
-    return UnexpectedStatus(
-        f"the index fails with {status} when it gets {filename}: {said}", status=status, where=where
-    )
-
-
-def _details(content: bytes) -> list[dict[str, str]]:
-    """Return what an index of ours says is wrong; others say it in words alone."""
-    try:
-        return [
-            {name: str(one[name] or "") for name in ("reference", "message", "where")}
-            for one in json.loads(content)["errors"]
-        ]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return []
-
-
-def _words(reason: str, content: bytes) -> str:
-    if len(reason.split()) > 2:  # the registry says it beside the status
-        return reason[:_LONGEST]
-    text = _TAG.sub(" ", content[: 8 * _LONGEST].decode("utf-8", "replace"))
-    return " ".join(text.split())[:_LONGEST] or reason or "it does not say why"
 
 
 def _reason(error: BaseException) -> str:

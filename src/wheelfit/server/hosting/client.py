@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from wheelfit.errors import UploadRefused
+from wheelfit.sources.server_words import words_of
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import (
     FileProblem,
@@ -217,9 +218,9 @@ def _error(status: int, content: bytes, where: str) -> Exception:
         ]
         first = errors[0]
     except (ValueError, LookupError, TypeError, RecursionError):
-        text = content.decode("utf-8", "replace").strip()[:500]
+        text = words_of("", content)
         if status in (401, 403):
-            return PolicyRefusal(text or "the server refuses", where=where)
+            return PolicyRefusal(f"the server refuses: {text}", where=where)
         return UnexpectedStatus(
             f"the server answered with {status}: {text}", status=status, where=where
         )

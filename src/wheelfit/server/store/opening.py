@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +19,7 @@ from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from datetime import datetime, timedelta
+    from datetime import datetime
     from types import TracebackType
     from typing import Self
 
@@ -157,6 +158,10 @@ class CleaningResult(NamedTuple):
     drafts: int = 0
 
 
+EMPTY_STAGE_LASTS = timedelta(hours=6)
+"""How long a stage waits for its first file, which may be large, if it does not expire before."""
+
+
 def clean(store: Store, *, now: datetime, grace: timedelta) -> CleaningResult:
     """Remove what nobody needs; any number may do this at once, while others upload.
 
@@ -170,13 +175,14 @@ def clean(store: Store, *, now: datetime, grace: timedelta) -> CleaningResult:
     stages = [stage.id for stage in store.records.stages() if stage.expires <= written(now)]
     for stage in stages:
         store.records.drop(stage)
+    empty = store.records.drop_empty(written(now - EMPTY_STAGE_LASTS))
     count = size = 0
     for some in _some(store, before):
         sizes = {blob.sha256: blob.size for blob in some}
         gone = store.records.forget_unused(tuple(sizes), store.blobs.delete)
         count += len(gone)
         size += sum(sizes[digest] for digest in gone)
-    return CleaningResult(count, size, len(stages), store.blobs.tidy(before))
+    return CleaningResult(count, size, len(stages) + empty, store.blobs.tidy(before))
 
 
 def _some(store: Store, before: float) -> Iterator[list[Blob]]:

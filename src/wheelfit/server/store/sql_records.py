@@ -381,6 +381,17 @@ class Records:
             execute("DELETE FROM stage WHERE id = ?", (stage,))
         return count
 
+    def drop_empty(self, before: str) -> int:
+        """End the stages into which no file came; return how many.
+
+        :param before: only those that were opened before, in RFC 3339.
+        """
+        empty = "created <= ? AND NOT EXISTS (SELECT 1 FROM file WHERE file.stage = stage.id)"
+        with self._database.writing() as execute:
+            count = len(execute(f"SELECT id FROM stage WHERE {empty}", (before,)))  # noqa: S608
+            execute(f"DELETE FROM stage WHERE {empty}", (before,))  # noqa: S608
+        return count
+
     # --- tokens and owners --------------------------------------------------------------
 
     def add_token(self, token: Token, secret: bytes) -> None:

@@ -1,0 +1,95 @@
+"""The answers of an index to an upload, as errors in words."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import UploadRefused
+from wheelfit.sources.server_words import words_of
+from wheelfit.sources.urls import redact
+from wheelfit_runtime.errors import PolicyRefusal, UnexpectedStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LONGEST = 500
+NAME_TAKEN = "name-taken"
+"""The reference of a file that is there with other content, in indexes of ours and in reports."""
+_TAKEN = ("already exist", "already been taken", "already been uploaded", "already uploaded",
+          "overwrite artifact", "file name has already", "filename has already")  # fmt: skip
+"""How indexes of other makers say it, in small letters."""
+
+
+def failure_of(
+    status: int,
+    reason: str,
+    content: bytes,
+    headers: Mapping[str, str],
+    filename: str,
+    where: str,
+) -> Exception:
+    """Return the error that an answer stands for.
+
+    :param reason: the words beside the status.
+    :param content: the body, or its beginning.
+    :param headers: by name in small letters, or in any case.
+    :param filename: what was sent.
+    :param where: the address, as it may be shown.
+    """
+    details = _details(content)
+    said = "; ".join(one["message"] for one in details) or words_of(reason, content)
+    if not details and is_conflict(status, said):
+        details = [{"reference": NAME_TAKEN, "message": said, "where": filename}]
+    elif status in (401, 403):
+        return PolicyRefusal(
+            f"the index does not take {filename} from you: {said}",
+            where=where,
+            hint="see which credentials are used: --verbose, and docs/reference/publish.md",
+        )
+    if 300 <= status < 400:
+        return UnexpectedStatus(
+            f"the index leads elsewhere with {status}, where nothing is sent",
+            status=status,
+            where=where,
+            note=redact(headers.get("location", "")[:_LONGEST]) or None,
+            hint="name the address for uploads as the index documents it",
+        )
+    if status in (404, 405):
+        return UnexpectedStatus(
+            f"nothing takes uploads at this address: {status} {said}",
+            status=status,
+            where=where,
+            hint="name the address for uploads as the index documents it",
+        )
+    if status < 500:
+        return UploadRefused(
+            f"{filename} is refused: {said}",
+            where=where,
+            details=details or [{"reference": str(status), "message": said, "where": filename}],
+        )
+    return UnexpectedStatus(
+        f"the index fails with {status} when it gets {filename}: {said}", status=status, where=where
+    )
+
+
+def is_conflict(status: int, said: str) -> bool:
+    """Return whether an index of another maker says that it has a file of the name.
+
+    >>> is_conflict(409, "Conflict"), is_conflict(400, "File already exists"), is_conflict(400, "")
+    (True, True, False)
+    """
+    if status == 409:
+        return True
+    return 400 <= status < 500 and any(words in said.lower() for words in _TAKEN)
+
+
+def _details(content: bytes) -> list[dict[str, str]]:
+    """Return what an index of ours says is wrong; others say it in words alone."""
+    try:
+        return [
+            {name: str(one[name] or "") for name in ("reference", "message", "where")}
+            for one in json.loads(content)["errors"]
+        ]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return []

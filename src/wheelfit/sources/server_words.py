@@ -1,0 +1,72 @@
+"""The words of a server that refuses something, in one line."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from http.client import responses
+
+from wheelfit_runtime.patterns import pattern
+
+_LONGEST = 500
+_MOST_OF_A_PAGE = 64 << 10
+_FEW_WORDS = 2
+_HTML = pattern(r"\s*(?:<!--|<!doctype|<html|<head|<body|<[a-z][a-z0-9]*[ >])")
+_USUAL = frozenset([*responses.values(), "Request Entity Too Large", "Payload Too Large"])
+"""What stands beside a status if a server has nothing to say there."""
+
+
+def words_of(reason: str, content: bytes) -> str:
+    """Return what a server says, in one line and without markup.
+
+    >>> words_of("Bad Request", b"<html><title>400</title><style>p {}</style><p>no such <b>x</b>")
+    '400: no such x'
+
+    :param reason: the words beside the status; the registry says there what is wrong.
+    :param content: the body, or its beginning.
+    """
+    if len(reason.split()) > _FEW_WORDS and reason not in _USUAL:
+        return reason[:_LONGEST]
+    text = content[:_MOST_OF_A_PAGE].decode("utf-8", "replace")
+    if _HTML.match(text.lower()):
+        page = _Page()
+        page.feed(text)
+        page.close()
+        text = page.summary
+    return " ".join(text.split())[:_LONGEST] or reason or "it does not say why"
+
+
+class _Page(HTMLParser):
+    """The title of a page, and the text that people see below it."""
+
+    _UNSEEN = frozenset({"script", "style", "head", "nav", "header", "footer", "svg", "noscript"})
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._title: list[str] = []
+        self._text: list[str] = []
+        self._open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        del attrs
+        if tag == "body":  # which ends a head that was never closed
+            self._open.clear()
+        elif tag == "title" or tag in self._UNSEEN:
+            self._open.append(tag)
+        else:
+            self._text.append(" ")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._open:
+            del self._open[self._open.index(tag) :]
+
+    def handle_data(self, data: str) -> None:
+        if self._open[-1:] == ["title"]:
+            self._title.append(data)
+        elif not self._open:
+            self._text.append(data)
+
+    @property
+    def summary(self) -> str:
+        """The title, and what the text adds to it."""
+        title, text = (" ".join("".join(one).split()) for one in (self._title, self._text))
+        return text if not title or text.startswith(title) else f"{title}: {text}".rstrip(": ")
