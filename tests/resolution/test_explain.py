@@ -175,7 +175,7 @@ class TestWhichRelease:
         """A requirement that no release fits is an error that names the newest."""
         with pytest.raises(NoSolution) as caught:
             explain(world, "torch>=9")
-        assert caught.value.note == "the newest is 2.8"
+        assert caught.value.note == "latest: 2.8"
 
     def test_a_yanked_release(self, world: World) -> None:
         """PEP 592: a pinned release that was yanked is shown with a note."""

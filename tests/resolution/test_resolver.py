@@ -206,7 +206,7 @@ class TestReleasesThatDoNotFit:
                 "suite 11 needs gone11>=1"
             ),
             (
-                "and because no source knows a project named gone11 and you ask for suite[x], "
+                "and because gone11 was not found in any index and you ask for suite[x], "
                 "suite 11, the newest, cannot be used"
             ),
             "older versions of suite are of no use either:",
@@ -216,11 +216,11 @@ class TestReleasesThatDoNotFit:
             "  - suite 7 needs part==7",
             "  - suite 6 needs part==6",
             "  - and 5 more of the kind",
-            "  - no source knows a project named gone10",
-            "  - no source knows a project named gone9",
-            "  - no source knows a project named gone8",
-            "  - no source knows a project named gone7",
-            "  - no source knows a project named gone6",
+            "  - gone10 was not found in any index",
+            "  - gone9 was not found in any index",
+            "  - gone8 was not found in any index",
+            "  - gone7 was not found in any index",
+            "  - gone6 was not found in any index",
             "  - and 5 more of the kind",
         ]
 
@@ -341,11 +341,12 @@ class TestWhatIsAsked:
         world.add("app 1", requires=["nope"])
         with pytest.raises(NoSolution) as caught:
             world.resolve("app")
-        assert "no source knows a project named nope" in (caught.value.note or "")
+        assert "nope was not found in any index" in (caught.value.note or "")
 
     def test_an_unknown_version(self, world: World) -> None:
         """A version that does not exist is told with those that do."""
-        with pytest.raises(NoSolution, match=r"there is no torch>=3 \(the newest is 2\.8\)"):
+        message = r"no version of torch matches torch>=3 \(latest: 2\.8\)"
+        with pytest.raises(NoSolution, match=message):
             world.resolve("torch>=3")
 
     def test_only_files_that_are_no_wheels(self, world: World) -> None:

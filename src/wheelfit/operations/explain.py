@@ -356,7 +356,7 @@ def _releases(opened: SelectionSession) -> Iterator[tuple[Candidates, Release]]:
     for candidates, wheel in _given(opened, wheels):
         listing = candidates.listing(wheel.name)
         if listing is None or wheel.version not in listing.releases:  # pragma: no cover
-            raise NoSolution(f"there is no {wheel.name} {wheel.version}")
+            raise NoSolution(f"{wheel.name} {wheel.version} was not found in any index")
         yield candidates, listing.releases[wheel.version]
     for one in requirements:
         release = newest_release(

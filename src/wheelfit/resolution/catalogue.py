@@ -444,7 +444,7 @@ class Catalogue:
         if (request.upgrade and name in self._roots) or name in request.upgrade_only:
             if self.candidates.listing(name) is not None:
                 return None
-            self.note(f"the installed {present} stays: no source knows a project named {name}")
+            self.note(f"the installed {present} stays: {name} was not found in any index")
         reason = self._unwanted(present)
         if reason is None:
             reason = self.candidates.objection(present.properties, is_installed=True)

@@ -230,7 +230,7 @@ def explain_project(
         raise unknown
     members = need.versions.members(listing.releases)
     if not members:
-        raise NoSolution(f"there is no {name}{need.versions}", note=listing.newest)
+        raise NoSolution(f"no version of {name} matches {name}{need.versions}", note=listing.newest)
     shown = next((one for one in members if not one.is_prerelease), members[0])
     notes = tuple(passed_over(passed))
     return _with_notes(explain_release(candidates, name, shown), notes, listing)

@@ -288,9 +288,9 @@ class Listing:
 
     @property
     def newest(self) -> str:
-        """Which release is the newest, in a clause; if there is none, why."""
+        """The latest release, for messages; if there is none, why."""
         for version in self.releases:
-            return f"the newest is {version}"
+            return f"latest: {version}"
         return self.ignored[0] if self.ignored else f"{self.name} has no files"
 
     def possible(self) -> tuple[Version, ...]:

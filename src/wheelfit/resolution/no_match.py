@@ -41,7 +41,7 @@ def unknown_project(name: NormalizedName, candidates: Candidates) -> ProjectNotF
     :param candidates: where it was looked for.
     """
     return ProjectNotFound(
-        f"no source knows a project named {name}",
+        f"{name} was not found in any index",
         where=candidates.repository.name,
         hint="check the spelling and the index",
     )
@@ -69,13 +69,13 @@ class NoMatch:
             return f"nobody but you may say by which URL {name} is taken"
         listing = self._candidates.listing(name)
         if listing is None:
-            return f"no source knows a project named {name}"
+            return f"{name} was not found in any index"
         members = versions.members(listing.releases)
         if not members:
             specifiers = versions.specifiers()
             if specifiers is None:
-                return f"there is no other version of {name} ({listing.newest})"
-            return f"there is no {name}{specifiers} ({listing.newest})"
+                return f"no other version of {name} exists ({listing.newest})"
+            return f"no version of {name} matches {name}{specifiers} ({listing.newest})"
         releases = [listing.releases[version] for version in members]
         possible = [release for release in releases if release.is_possible]
         if possible and all(release.is_yanked for release in possible):

@@ -157,7 +157,8 @@ def newest_release(
     ]
     found = sound or (allowed if is_pin(wanted) else [])
     if not found:
-        raise NoSolution(f"there is no {name}{wanted} with wheels", note=listing.newest)
+        message = f"no version of {name} with wheels matches {name}{wanted}"
+        raise NoSolution(message, note=listing.newest)
     return listing.releases[max(found)]
 
 

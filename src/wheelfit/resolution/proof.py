@@ -95,7 +95,7 @@ class Knowledge(Protocol):
     def lack(self, name: NormalizedName, versions: VersionSet) -> str:
         """Say in a clause why none of some versions can be had.
 
-        As ``there is no torch>=9`` or ``torch 2.8.0 has no wheel that fits``.
+        As ``no version of torch matches torch>=9`` or ``torch 2.8.0 has no wheel that fits``.
         """
 
     def no_build(self, name: NormalizedName, version: Version, *, others: bool) -> str:

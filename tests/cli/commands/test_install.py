@@ -155,7 +155,7 @@ def test_upgrade_of_what_no_index_knows(shop: Shop) -> None:
     shop.install(build_wheel(shop.folder / "elsewhere", "lone", "1.0"))
     for words in (["-U", "lone"], ["-P", "lone", "lone"], ["-U", "lone>=1", "plain"]):
         said = shop.install(*words)
-        assert "lone 1.0 stays: no source knows a project named lone" in said.err
+        assert "lone 1.0 stays: lone was not found in any index" in said.err
     assert "[project-not-found]" in shop.install("-U", "lone>1", code=3).err
     assert shop.installed()["lone"] == ("1.0", None)
 

@@ -626,7 +626,7 @@ class TestIndexes:
         """The error says what it was needed for."""
         project = write_project(tmp_path / "p", "demo", requires=["nothing-like-it"])
         said = workshop.install(project, code=3)
-        assert "no source knows a project named nothing-like-it" in said.err
+        assert "nothing-like-it was not found in any index" in said.err
         assert f"it is needed to build {project}" in said.err
         write_sdist(workshop.wheels, write_project(tmp_path / "h", "helper"), "helper")
         project = write_project(tmp_path / "q", "demo", requires=["helper"])

@@ -61,7 +61,7 @@ class TestReasons:
         desk.add("app", "2", "lib<2")
         both = (LINUX, WINDOWS)
         assert desk.told("lib", "app", platforms=both) == (
-            "note: app 1 (latest 2 needs lib<2, and there is no lib<2 (the newest is 2))"
+            "note: app 1 (latest 2 needs lib<2, and no version of lib matches lib<2 (latest: 2))"
         )
         answer = desk.lock("lib", "app", "-U", "--json", platforms=both).object
         validate(answer, json.loads(SCHEMA.read_text()))
@@ -70,7 +70,7 @@ class TestReasons:
                 "name": "app",
                 "version": "1",
                 "latest": "2",
-                "reason": "needs lib<2, and there is no lib<2 (the newest is 2)",
+                "reason": "needs lib<2, and no version of lib matches lib<2 (latest: 2)",
                 "for": [f"{LINUX}, Python 3.12", f"{WINDOWS}, Python 3.12"],
             }
         ]

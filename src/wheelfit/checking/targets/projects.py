@@ -88,7 +88,7 @@ def check_project(
     try:
         page = repository.project(name)
         if page is None:
-            raise ProjectNotFound(f"no source knows {name}", where=repository.name)
+            raise ProjectNotFound(f"{name} was not found in any index", where=repository.name)
     except WheelfitError as error:
         return Report.of((), [Unchecked.because(error, name)], Count())
     limited = bool(str(versions))
