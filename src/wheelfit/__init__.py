@@ -41,6 +41,11 @@ if TYPE_CHECKING:
     from wheelfit.operations.show import ShowReport, ShowRequest, show
     from wheelfit.operations.sync import SyncRequest, sync
     from wheelfit.operations.uninstall import UninstallReport, UninstallRequest, uninstall
+    from wheelfit.operations.wheel_tests import (
+        WheelTestsReport,
+        WheelTestsRequest,
+        run_wheel_tests,
+    )
     from wheelfit.operations.wheels import MakeVariantRequest, make_variant
     from wheelfit.operations.why import WhyReport, WhyRequest, why
     from wheelfit_runtime import __version__
@@ -84,6 +89,8 @@ __all__ = [
     "SyncRequest",
     "UninstallReport",
     "UninstallRequest",
+    "WheelTestsReport",
+    "WheelTestsRequest",
     "WheelfitError",
     "WhyReport",
     "WhyRequest",
@@ -104,6 +111,7 @@ __all__ = [
     "read_variants_json",
     "remove",
     "resolve",
+    "run_wheel_tests",
     "select",
     "show",
     "sync",
@@ -149,6 +157,8 @@ _HOMES = {
     "SyncRequest": "wheelfit.operations.sync",
     "UninstallReport": "wheelfit.operations.uninstall",
     "UninstallRequest": "wheelfit.operations.uninstall",
+    "WheelTestsReport": "wheelfit.operations.wheel_tests",
+    "WheelTestsRequest": "wheelfit.operations.wheel_tests",
     "WheelfitError": "wheelfit_runtime.errors",
     "WhyReport": "wheelfit.operations.why",
     "WhyRequest": "wheelfit.operations.why",
@@ -169,6 +179,7 @@ _HOMES = {
     "read_variants_json": "wheelfit.operations.select",
     "remove": "wheelfit.operations.dependencies",
     "resolve": "wheelfit.operations.explain",
+    "run_wheel_tests": "wheelfit.operations.wheel_tests",
     "select": "wheelfit.operations.select",
     "show": "wheelfit.operations.show",
     "sync": "wheelfit.operations.sync",

@@ -48,9 +48,9 @@ class WheelResult:
     seconds: float | None = None
     """How long the command ran, without the installation."""
     exit_code: int | None = None
-    """That of the command; None: it did not run."""
+    """That of the command; None: it did not run, or was stopped."""
     reason: str = ""
-    """Why the wheel was not run, or failed before the command."""
+    """Why the wheel was not run, failed before the command, or was stopped."""
     log: str | None = None
     """The file with the output of the command."""
 

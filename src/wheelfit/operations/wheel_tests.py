@@ -6,16 +6,20 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import time
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from wheelfit.building.wheel_results import FOLDER, WheelResult, write_results
+from wheelfit.core.durations import duration_in_words, parse_duration
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import UsageError
 from wheelfit.operations.context import Context
+from wheelfit.operations.emulation import emulate, emulated_python, native_emulator
 from wheelfit.operations.requests import SourceOptions
 from wheelfit_runtime.errors import FileProblem, WheelfitError
 from wheelfit_runtime.platforms.override_names import names_in
@@ -26,14 +30,11 @@ if TYPE_CHECKING:
     from wheelfit.building.publishing.release_files import OutgoingFile
     from wheelfit.building.wheel_results import How, State
     from wheelfit.core.document import VariantDocument
+    from wheelfit.operations.emulation import EmulatedPython, Emulator
 
 _CONFIGURATION = ("pyproject.toml", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg")
 """Files that test runners read beside the tests."""
 _PYTEST = "pytest"
-_QEMU = "qemu-x86_64-static", "qemu-x86_64"
-_PROCESSORS = {"v1": "qemu64", "v2": "Nehalem", "v3": "Haswell"}
-"""Processors of QEMU, each of the very level; none has AVX-512, which v4 needs."""
-_LEVEL = "WHEELFIT_OVERRIDE_X86_64_LEVEL"
 _FAKE = "WHEELFIT_FAKE_"
 """The prefix of the variables of fake drivers (`wheelfit.testing.drivers`)."""
 
@@ -49,6 +50,9 @@ class WheelTestsRequest(SourceOptions):
     extra: tuple[str, ...] = ()
     group: tuple[str, ...] = ()
     emulate: Literal["auto", "always", "never"] = "auto"
+    fake_drivers: bool = False
+    time_limit: tuple[str, ...] = ()
+    """How long the tests of a wheel may take, as ``30m``, or of one label, as ``v3=30m``."""
     python: str | None = None
 
 
@@ -90,16 +94,25 @@ def _tags_of(filename: str) -> frozenset[object]:
     return frozenset(parse_wheel_filename(filename).tags)
 
 
+class _Host(NamedTuple):
+    """The Python that tests run with, and what can emulate processors for it."""
+
+    python: str | None
+    """As ``--python`` takes it."""
+    emulator: Emulator | None
+    foreign: EmulatedPython | None = None
+    """The Python itself if it is of another architecture; everything is emulated then."""
+
+
 class _Place(NamedTuple):
     """Where the tests of a wheel run, or why nowhere."""
 
     how: How | None = None
-    level: str | None = None
+    cpu: str | None = None
+    """The processor to emulate."""
+    described: Mapping[str, str] = MappingProxyType({})
+    """The variables that describe the machine where it is not this one."""
     reason: str = ""
-
-    @property
-    def cpu(self) -> str | None:
-        return None if self.level is None else _PROCESSORS[self.level]
 
 
 def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsReport:
@@ -108,13 +121,17 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
     Each wheel gets a virtual environment of its own. The tests are copied to a folder without the
     source code of the project, so that they import the wheel.
 
+    :param request: the wheels, the tests, and where they may run.
+    :param context: the surroundings.
     :raises FileProblem: there are no wheels, or no such tests.
-    :raises UsageError: the command is empty, or nothing names the tests.
+    :raises UsageError: the command is empty, nothing names the tests, or an option cannot be read.
     """
     from wheelfit.building.publishing.release_files import FileKind, collect
+    from wheelfit.operations.temporary_folders import scratch_folder
 
     if not shlex.split(request.command):
         raise UsageError("the command of the tests is empty", where="--command")
+    _time_limits(request.time_limit)  # before anything runs
     sources = _test_sources(request)
     outgoing = collect([Path(path) for path in request.paths])
     wheels = [one for one in outgoing.files if one.kind is not FileKind.SOURCE]
@@ -125,13 +142,31 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
             hint="`wheelfit build --all` builds them",
         )
     results = []
-    with context.reporter.steps("testing") as step:
+    with scratch_folder() as scratch, context.reporter.steps("testing") as step:
+        host = _open_host(request, scratch, context)
         for wheel in wheels:
             step(f"testing {wheel.filename}")
-            result = _tested(wheel, sources, request, context)
+            result = _tested(wheel, sources, host, request, context)
             write_results(wheel.path.parent, [result])
             results.append(result)
     return WheelTestsReport(tuple(results))
+
+
+def _open_host(request: WheelTestsRequest, scratch: Path, context: Context) -> _Host:
+    """Return what the tests run with; a Python of another architecture gets an environment.
+
+    :param scratch: a folder for it.
+    """
+    foreign = emulated_python(request.python)
+    if foreign is None:
+        return _Host(request.python, native_emulator())
+    if request.emulate == "never":
+        raise UsageError(
+            f"a Python for {foreign.emulator.architecture} runs under QEMU only",
+            where="--emulate never",
+        )
+    python = foreign.create_environment(scratch / "base", context.environ)
+    return _Host(str(python), foreign.emulator, foreign)
 
 
 def _test_sources(request: WheelTestsRequest) -> tuple[Path, ...]:
@@ -153,27 +188,31 @@ def _test_sources(request: WheelTestsRequest) -> tuple[Path, ...]:
 
 
 def _tested(
-    wheel: OutgoingFile, sources: Sequence[Path], request: WheelTestsRequest, context: Context
+    wheel: OutgoingFile,
+    sources: Sequence[Path],
+    host: _Host,
+    request: WheelTestsRequest,
+    context: Context,
 ) -> WheelResult:
     """Return the result of one wheel."""
-    place = _place_of(wheel, request, context)
-    label = None if wheel.label is None else str(wheel.label)
-    result = WheelResult(
-        filename=wheel.filename,
-        label=label,
-        sha256=wheel.sha256,
-        state="not-run",
-        how=place.how,
-        cpu=place.cpu,
-        reason=place.reason,
-    )
-    if place.how is None:
-        return result
     from wheelfit.operations.temporary_folders import scratch_folder
 
     with scratch_folder() as folder:
+        place = _place_of(wheel, host, folder, request, context)
+        result = WheelResult(
+            filename=wheel.filename,
+            label=None if wheel.label is None else str(wheel.label),
+            sha256=wheel.sha256,
+            state="not-run",
+            how=place.how,
+            cpu=place.cpu,
+            reason=place.reason,
+        )
+        if place.how is None:
+            return result
+        described = Context({**context.environ, **place.described})
         try:
-            python = _environment_with(wheel, folder / "env", place, request, context)
+            python = _environment_with(wheel, folder / "env", host, place, request, described)
         except WheelfitError as error:
             why = ": ".join(filter(None, (str(error), error.note)))
             return replace(result, state="failed", reason=f"it cannot be installed: {why}")
@@ -181,31 +220,54 @@ def _tested(
         _copy(sources, work)
         log = wheel.path.parent / FOLDER / f"{wheel.path.stem}.log"
         log.parent.mkdir(exist_ok=True)
-        command = _command(request.command, python, place, context)
+        command = _command(request.command, python, described)
+        limits = _time_limits(request.time_limit)
+        limit = limits.get(result.label or "plain", limits.get(None))
         started = time.monotonic()
-        code = _run(command, work, log, _variables(python, context.environ))
+        code = _run(command, work, log, _variables(python, described.environ), limit)
         seconds = round(time.monotonic() - started, 3)
     state: State = "passed" if code == 0 else "failed"
-    return replace(result, state=state, seconds=seconds, exit_code=code, log=str(log))
+    why = f"stopped after {duration_in_words(limit)}" if code is None and limit else ""
+    return replace(result, state=state, seconds=seconds, exit_code=code, log=str(log), reason=why)
+
+
+def _time_limits(texts: Sequence[str]) -> Mapping[str | None, float]:
+    """Read how many seconds tests may take, by label; None stands for every other wheel."""
+    limits = {}
+    for text in texts:
+        label, equals, time_text = text.rpartition("=")
+        try:
+            limits[label if equals else None] = parse_duration(time_text)
+        except ValueError as error:
+            raise UsageError(str(error), where="--time-limit") from None
+    return limits
 
 
 # --- where ---------------------------------------------------------------------------------
 
 
-def _place_of(wheel: OutgoingFile, request: WheelTestsRequest, context: Context) -> _Place:
-    """Return where the tests of a wheel run."""
+def _place_of(
+    wheel: OutgoingFile, host: _Host, folder: Path, request: WheelTestsRequest, context: Context
+) -> _Place:
+    """Return where the tests of a wheel run.
+
+    :param folder: for fake drivers.
+    """
     from wheelfit.building.index_file import read_wheel_document
 
     document = None if wheel.label is None else read_wheel_document(wheel.path)
-    why_not = _objection(wheel, document, request, context)
-    level = _level_of(wheel, document)
-    if request.emulate == "always" or (why_not and request.emulate == "auto"):
-        emulated, why = _emulated(wheel, document, level, request, context)
+    must_emulate = host.foreign is not None or request.emulate == "always"
+    why_not = "" if must_emulate else _objection(wheel, document, host, context)
+    if must_emulate or (why_not and request.emulate == "auto"):
+        emulated, why = _emulated(wheel, document, host, context, is_only=must_emulate)
         if emulated is not None:
             return emulated
-        if request.emulate == "always":
-            return _Place(reason=why)
-        why_not = f"{why_not}; {why}" if why else why_not
+        why_not = "; ".join(filter(None, (why_not, why)))
+    if why_not and request.fake_drivers and not must_emulate:
+        faked = _faked(wheel, document, folder, context)
+        if faked and not (why := _objection(wheel, document, host, context, faked)):
+            return _Place("described", described=faked)
+        why_not = f"{why_not}; {why if faked else 'there is no fake driver for that'}"
     if why_not:
         return _Place(reason=why_not)
     is_described = bool(names_in(context.environ)) or any(
@@ -217,85 +279,99 @@ def _place_of(wheel: OutgoingFile, request: WheelTestsRequest, context: Context)
 def _objection(
     wheel: OutgoingFile,
     document: VariantDocument | None,
-    request: WheelTestsRequest,
+    host: _Host,
     context: Context,
+    described: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Return why this machine does not support a wheel; empty if it does (F-90)."""
+    """Return why a machine does not support a wheel; empty if it does (F-90).
+
+    :param described: variables that describe it, if it is not this one.
+    """
     from wheelfit.operations.select import SelectRequest, select
 
-    asked = SelectRequest(filenames=(wheel.filename,), document=document, python=request.python)
-    (verdict,) = select(asked, Context(context.environ)).verdicts
+    asked = SelectRequest(filenames=(wheel.filename,), document=document, python=host.python)
+    (verdict,) = select(asked, Context({**context.environ, **described})).verdicts
     return verdict.reason if verdict.verdict == "rejected" else ""
-
-
-def _level_of(wheel: OutgoingFile, document: VariantDocument | None) -> str | None:
-    """Return the level of x86-64 that is all a wheel needs; None if it needs anything else."""
-    if document is None or wheel.label is None:
-        return "v1"
-    needed = document.variants.get(wheel.label, ())
-    levels = {one.value for one in needed if (one.namespace, one.feature) == ("x86_64", "level")}
-    if len(levels) < len(tuple(needed)):
-        return None
-    return max(levels, default="v1")
 
 
 def _emulated(
     wheel: OutgoingFile,
     document: VariantDocument | None,
-    level: str | None,
-    request: WheelTestsRequest,
+    host: _Host,
     context: Context,
+    *,
+    is_only: bool,
 ) -> tuple[_Place | None, str]:
-    """Return the emulation that a wheel can run under, or why there is none."""
+    """Return the emulation that a wheel can run under, or why there is none.
+
+    :param is_only: whether it can run nowhere else.
+    """
+    emulator = host.emulator
+    if emulator is None:
+        return None, "QEMU emulates no processor of this machine's architecture"
+    level = emulator.level_of(document, wheel.label)
+    what = f"{emulator.architecture} :: {emulator.feature}"
     if level is None:
-        return None, "QEMU emulates levels of x86-64 only"
-    if level not in _PROCESSORS:
-        return None, f"QEMU emulates no processor of x86-64-{level}"
-    emulated = Context({**context.environ, **_described_level(level)})
-    if why := _objection(wheel, document, request, emulated):
-        return None, "" if request.emulate == "auto" else why
-    if _qemu(context.environ) is None:
-        return None, f"{_QEMU[0]}, which could emulate x86-64-{level}, is not on PATH"
-    return _Place("emulated", level), ""
+        return None, f"QEMU emulates values of {what} only"
+    if level not in emulator.processors:
+        return None, f"QEMU emulates no processor of exactly {what} :: {level}"
+    described = emulator.override(level)
+    if why := _objection(wheel, document, host, context, described):
+        return None, why if is_only else ""
+    if emulator.find(context.environ) is None:
+        return None, f"{emulator.program}, which could emulate {what} :: {level}, is not on PATH"
+    return _Place("emulated", emulator.processors[level], described), ""
 
 
-def _described_level(level: str) -> dict[str, str]:
-    return {_LEVEL: ",".join(f"v{number}" for number in range(int(level[1:]), 0, -1))}
+def _faked(
+    wheel: OutgoingFile, document: VariantDocument | None, folder: Path, context: Context
+) -> Mapping[str, str] | None:
+    """Return the variables with which fake drivers show the machine that a wheel asks for."""
+    from wheelfit.testing.drivers import fake_machine
 
-
-def _qemu(environ: Mapping[str, str]) -> str | None:
-    """Return QEMU for programs of x86-64, from ``PATH``."""
-    found = (shutil.which(name, path=environ.get("PATH")) for name in _QEMU)
-    return next((path for path in found if path), None)
+    if document is None or wheel.label is None:
+        return None
+    needed = document.variants.get(wheel.label, ())
+    return fake_machine(needed, folder / "drivers", context.environ)
 
 
 # --- the run -------------------------------------------------------------------------------
 
 
 def _environment_with(
-    wheel: OutgoingFile, folder: Path, place: _Place, request: WheelTestsRequest, context: Context
+    wheel: OutgoingFile,
+    folder: Path,
+    host: _Host,
+    place: _Place,
+    request: WheelTestsRequest,
+    context: Context,
 ) -> Path:
     """Create an environment with exactly one wheel and what its tests need; return its Python."""
     from wheelfit.operations.install import InstallRequest, install
     from wheelfit.operations.venv import VenvRequest, create_venv
 
-    environ = {**context.environ, **(_described_level(place.level) if place.level else {})}
-    silent = Context(environ)
-    made = create_venv(VenvRequest(path=str(folder), python=request.python), silent)
+    silent = Context(context.environ)
+    if host.foreign is not None:
+        python = host.foreign.create_environment(folder, context.environ, place.cpu)
+    else:
+        python = Path(create_venv(VenvRequest(path=str(folder), python=host.python), silent).python)
     sources = {one.name: getattr(request, one.name) for one in fields(SourceOptions)}
     extras = f"[{','.join(request.extra)}]" if request.extra else ""
     groups, needed = _test_requirements(request)
     install(
         InstallRequest(
-            python=made.python,
+            python=str(python),
             requirements=(f"{wheel.path.absolute()}{extras}", *needed),
             of_group=groups,
-            compile=True,  # or the first wheel pays for it, and the times mean nothing
+            # Or the first wheel pays for it, and the times mean nothing.
+            compile=host.foreign is None,
             **sources,
         ),
         silent,
     )
-    return Path(made.python)
+    if place.cpu is not None and host.foreign is None and host.emulator is not None:
+        emulate(python, (host.emulator.find(context.environ) or "", "-cpu", place.cpu))
+    return python
 
 
 def _test_requirements(request: WheelTestsRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -324,34 +400,39 @@ def _copy(sources: Sequence[Path], folder: Path) -> None:
             shutil.copy2(source, folder / source.name)
 
 
-def _command(text: str, python: Path, place: _Place, context: Context) -> list[str]:
-    """Return the words of the command, with programs of the environment, under QEMU if asked."""
+def _command(text: str, python: Path, context: Context) -> list[str]:
+    """Return the words of the command, with programs of the environment."""
     program, *words = shlex.split(text)
     script = python.with_name(program)
     if re.fullmatch(r"python[\d.]*", program):
-        command = [str(python), *words]
-    elif script.is_file() and os.name != "nt":
-        command = [str(python), str(script), *words]  # QEMU starts no scripts
-    else:
-        command = [shutil.which(program, path=_path_of(python, context.environ)) or program, *words]
-    qemu = _qemu(context.environ)
-    if place.cpu is None or qemu is None:
-        return command
-    return [qemu, "-cpu", place.cpu, *command]
+        return [str(python), *words]
+    if script.is_file() and os.name != "nt":
+        return [str(python), str(script), *words]  # a path of any length
+    return [shutil.which(program, path=_path_of(python, context.environ)) or program, *words]
 
 
-def _run(command: Sequence[str], folder: Path, log: Path, environ: Mapping[str, str]) -> int:
-    """Run a command in a folder with its output in a file; return its exit code."""
+def _run(
+    command: Sequence[str],
+    folder: Path,
+    log: Path,
+    environ: Mapping[str, str],
+    limit: float | None,
+) -> int | None:
+    """Run a command in a folder with its output in a file; return its exit code.
+
+    :param limit: the seconds after which it is killed with all that it started.
+    :return: None if it was killed.
+    """
     with log.open("wb") as output:
         try:
-            process = subprocess.run(
+            process = subprocess.Popen(
                 command,
                 cwd=folder,
                 env=dict(environ),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                check=False,
+                start_new_session=limit is not None,
             )
         except OSError as error:
             raise FileProblem(
@@ -359,7 +440,24 @@ def _run(command: Sequence[str], folder: Path, log: Path, environ: Mapping[str, 
                 where=command[0],
                 hint="name a program on PATH, or one that the tests' requirements bring",
             ) from None
-    return process.returncode
+        with process:
+            try:
+                return process.wait(limit)
+            except subprocess.TimeoutExpired:
+                return None
+            finally:
+                _end(process, with_others=limit is not None)
+
+
+def _end(process: subprocess.Popen[bytes], *, with_others: bool) -> None:
+    """Kill a process that still runs, and those that it started in its session."""
+    if process.poll() is not None:
+        return
+    if with_others and os.name != "nt":
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    process.wait()
 
 
 def _variables(python: Path, environ: Mapping[str, str]) -> dict[str, str]:

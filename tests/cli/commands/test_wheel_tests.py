@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import textwrap
@@ -12,7 +13,7 @@ import pytest
 from cli.running import Runner
 from server.uploading import DOCUMENT
 
-from wheelfit.testing.drivers import FakeDriver
+from wheelfit.testing.drivers import FakeDriver, find_compiler
 from wheelfit.testing.wheels import build_wheel
 
 UNITTEST = ("--no-index", "--command", "python -m unittest discover -t . -s tests")
@@ -31,6 +32,7 @@ CUDA = {
     },
     "variants": {"cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}}},
 }
+ARM = os.environ.get("WHEELFIT_TEST_ARM_PYTHON")
 on_x86_64 = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="needs a machine of x86-64, whose levels it is about"
 )
@@ -63,8 +65,8 @@ def add_wheel(
 ) -> None:
     """Put a wheel into the folder ``dist``."""
     document = document if label else None
-    files = {"fast.py": f"WORKS = {works}"}
-    build_wheel(Path("dist"), "fast", "1.0", label=label, document=document, files=files, **more)
+    more.setdefault("files", {"fast.py": f"WORKS = {works}"})
+    build_wheel(Path("dist"), "fast", "1.0", label=label, document=document, **more)
 
 
 def by_label(report: dict[str, Any]) -> dict[str, Any]:
@@ -142,6 +144,68 @@ def test_fake_driver(run: Runner, monkeypatch: pytest.MonkeyPatch, fake_driver: 
     assert (result["state"], result["how"]) == ("passed", "described")
 
 
+@pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
+def test_fake_drivers(run: Runner, project: Path) -> None:
+    """On request, drivers that show the GPU that a wheel asks for stand in for it."""
+    add_wheel("cu128", document=CUDA)
+    (project / "tests/test_fast.py").write_text(ASKS_DRIVER)
+    (result,) = run("test", *UNITTEST, "--json", code=10).object["results"]
+    assert result["state"] == "not-run"
+    (result,) = run("test", *UNITTEST, "--fake-drivers", "--json").object["results"]
+    assert (result["state"], result["how"]) == ("passed", "described")
+
+
+ASKS_DRIVER = """\
+import ctypes
+import unittest
+
+class Test(unittest.TestCase):
+    def test(self):
+        version = ctypes.c_int()
+        driver = ctypes.CDLL("libcuda.so.1")
+        self.assertEqual(driver.cuDriverGetVersion(ctypes.byref(version)), 0)
+        self.assertEqual(version.value, 12080)
+"""
+
+
+@on_x86_64
+def test_no_fake_driver(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are none for what is no GPU, and that is said."""
+    add_wheel("v4", document=LEVELS)
+    words = ("--emulate", "never", "--fake-drivers", "--json")
+    monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", "v1")
+    (result,) = run("test", *UNITTEST, *words, code=10).object["results"]
+    assert "no fake driver" in result["reason"]
+
+
+def test_time_limit(run: Runner, project: Path) -> None:
+    """Tests that take too long are ended with what they started, and have failed."""
+    add_wheel(None)
+    add_wheel("mkl")
+    (project / "tests/test_fast.py").write_text(SLEEPS)
+    limits = ("--time-limit", "plain=1s", "--time-limit", "20m")
+    results = by_label(run("test", *UNITTEST, *limits, "--json", code=9).object)
+    assert results["mkl"]["state"] == "passed"
+    plain = results["plain"]
+    assert (plain["state"], plain["exit_code"]) == ("failed", None)
+    assert plain["reason"] == "stopped after 1.0 s"
+    assert plain["seconds"] < 60
+
+
+SLEEPS = """\
+import importlib.metadata
+import subprocess
+import sys
+import unittest
+
+class Test(unittest.TestCase):
+    def test(self):
+        document = importlib.metadata.files("fast")
+        if not any(str(path).endswith("variant.json") for path in document):
+            subprocess.run([sys.executable, "-c", "import time; time.sleep(3600)"])
+"""
+
+
 @on_x86_64
 def test_without_emulator(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """What only an emulator could run is not run without it, and that is said."""
@@ -158,6 +222,7 @@ def test_without_emulator(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
         (["--tests", "nowhere"], "no such file", 1),
         (["--command", " "], "empty", 2),
         (["elsewhere"], "no such file", 1),
+        (["--time-limit", "v3=soon"], "is not a span of time", 2),
     ],
 )
 def test_wrong_words(words: list[str], message: str, code: int, run: Runner) -> None:
@@ -187,6 +252,32 @@ def test_emulated(run: Runner, project: Path) -> None:
     assert found["v3"] == ("passed", "Haswell")
     assert found["v4"] == ("not-run", None)
     assert results["v2"]["exit_code"] == -4  # SIGILL, and no failed test
+
+
+@pytest.mark.integration
+@pytest.mark.skipif(not ARM, reason="needs a Python for Arm, named by WHEELFIT_TEST_ARM_PYTHON")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="Arm is to be emulated")
+def test_arm(run: Runner) -> None:
+    """A Python of another architecture runs under QEMU, on the very processor of a label."""
+    assert ARM
+    versions = {"old": "8a", "new": "8.2a", "newest": "9.0a"}
+    document = {
+        "default-priorities": {"namespace": ["aarch64"]},
+        "providers": {"aarch64": {"requires": ["aarch64-variant-provider"]}},
+        "variants": {label: {"aarch64": {"version": [one]}} for label, one in versions.items()},
+    }
+    machine = "import platform; WORKS = platform.machine() == 'aarch64'"
+    for label in (None, *versions):
+        tag = "py3-none-linux_aarch64"
+        add_wheel(label, document=document, tag=tag, files={"fast.py": machine})
+    results = by_label(run("test", *UNITTEST, "--python", ARM, "--json").object)
+    assert {label: (one["state"], one["cpu"]) for label, one in results.items()} == {
+        "plain": ("passed", "cortex-a57"),
+        "old": ("passed", "cortex-a57"),
+        "new": ("passed", "cortex-a76"),
+        "newest": ("not-run", None),
+    }
+    assert run("test", "--python", ARM, "--emulate", "never", "--json", code=2).error
 
 
 PROJECT = """\

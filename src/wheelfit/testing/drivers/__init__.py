@@ -6,6 +6,8 @@ Level Zero understands at the top of ``level_zero.c``.
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -13,7 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from wheelfit.core.properties import Property
 
 
 _SOURCES = Path(__file__).parent
@@ -128,6 +132,32 @@ def compile_fake_level_zero(folder: Path, *, without_init_drivers: bool = False)
     extra = ["-DWITHOUT_INIT_DRIVERS"] if without_init_drivers else []
     _compile("level_zero.c", folder / "libze_loader.so.1", extra)
     return FakeLevelZero(folder)
+
+
+def fake_machine(
+    needed: Iterable[Property], folder: Path, environ: Mapping[str, str]
+) -> dict[str, str] | None:
+    """Compile fake drivers of a machine that supports some properties; return its variables.
+
+    :param needed: the properties; values of one feature are alternatives.
+    :param folder: where the libraries go.
+    :param environ: environment variables, of which ``LD_LIBRARY_PATH`` is extended.
+    :return: None if there is no compiler, or no fake driver for these properties.
+    """
+    values: dict[str, list[str]] = {}
+    for one in needed:
+        if one.namespace == "nvidia":
+            values.setdefault(one.feature, []).append(one.value)
+    if not values or find_compiler() is None:
+        return None
+    bounds = values.get("cuda_version_lower_bound") or values.get("cuda_version_upper_bound")
+    settings: dict[str, str] = {"cuda": bounds[0]} if bounds else {}
+    capability = re.match(r"(\d+)(\d)", values.get("sm_arch", ["75"])[0])
+    device = "{}.{} fake GPU".format(*capability.groups()) if capability else "7.5 fake GPU"
+    driver = compile_fake_driver(folder)
+    before = environ.get("LD_LIBRARY_PATH")
+    folders = os.pathsep.join(filter(None, (str(folder), before)))
+    return {**driver.environ(devices=[device], **settings), "LD_LIBRARY_PATH": folders}
 
 
 def _compile(source: str, library: Path, extra: Iterable[str]) -> None:

@@ -161,6 +161,18 @@ TEST = OptionGroup(
             metavar="auto|always|never",
             default="auto",
         ),
+        Option(
+            "--fake-drivers",
+            FLAG,
+            "run wheels for GPUs that are not here beside drivers that show one, and are compiled "
+            "for it: to test what needs no GPU",
+        ),
+        Option(
+            "--time-limit",
+            TEXTS,
+            "end the tests of a wheel after this time, as 30m; of one label: v3=30m, plain=30m",
+            metavar="[LABEL=]TIME",
+        ),
     ),
 )
 
