@@ -21,7 +21,7 @@ SUBCOMMANDS = {
 
 _INTERRUPTED = 130
 
-_USAGE = """usage: python -m wheelfit_runtime explain [GROUP ...] [--json]
+_USAGE = """usage: python -m wheelfit_runtime explain [GROUP ...] [--try] [--json]
        python -m wheelfit_runtime table
        python -m wheelfit_runtime store COMMAND [...]
 """

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit_runtime.loader.declaration_files import plain
 from wheelfit_runtime.loader.loading import explain
+from wheelfit_runtime.platforms.child_processes import RealProcesses
+from wheelfit_runtime.platforms.system_view import interpreter_of_this_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -16,23 +18,40 @@ if TYPE_CHECKING:
 
 def run(
     arguments: Sequence[str],
-    environ: Mapping[str, str],  # noqa: ARG001 - the loader of this process has its own
+    environ: Mapping[str, str],
     out: TextIO,
-    err: TextIO,  # noqa: ARG001 - all is told on `out`
+    err: TextIO,
 ) -> int:
     """Explain, and return 0 if every group has an implementation, else 3."""
     asked = _parse(arguments)
     found = explain(*asked.group)
+    if asked.tries:
+        from wheelfit_runtime.loader.trying import add_trials  # noqa: PLC0415 - if asked for
+
+        interpreter = interpreter_of_this_process()
+        if interpreter is None:
+            err.write("error: --try needs a Python to start, and a frozen application has none\n")
+            return 1
+        add_trials(found, environ, interpreter, RealProcesses())
     if asked.json:
         out.write(json.dumps(found, indent=2) + "\n")
     else:
         out.writelines(f"{plain(line)}\n" for line in _lines(found))
-    return 0 if all(one["chosen"] for one in found["groups"]) else 3
+    return 0 if all(map(_has_one, found["groups"])) else 3
+
+
+def _has_one(group: Mapping[str, Any]) -> bool:
+    """Return whether a group has an implementation; where it was tried, whether it loads."""
+    if "tried" in group:
+        return bool(group["tried"]["implementation"])
+    return bool(group["chosen"])
 
 
 def _parse(arguments: Sequence[str]) -> Namespace:
     parser = ArgumentParser("python -m wheelfit_runtime explain", description=__doc__)
     parser.add_argument("group", nargs="*", help="a package with implementations; default: all")
+    words = "load each that fits in a child process, and tell what happens"
+    parser.add_argument("--try", dest="tries", action="store_true", help=words)
     parser.add_argument("--json", action="store_true", help="write JSON")
     return parser.parse_args(arguments)
 
@@ -68,6 +87,10 @@ def _group(one: Mapping[str, Any]) -> Iterator[str]:
     chosen = one["chosen"]
     nothing = "nothing fits" if one["implementations"] else "no implementation is installed"
     yield f"{one['group']}: {chosen} {state}" if chosen else f"{one['group']}: {nothing}"
+    if "tried" in one:
+        taken = one["tried"]["implementation"]
+        yield f"  tried: {f'{taken} is used' if taken else one['tried']['message']}"
+        yield from (f"    warning: {words}" for words in one["tried"]["warnings"])
     if one["demanded"]:
         named = any(each["implementation"] == one["demanded"] for each in one["implementations"])
         yield f"  {one['variable']}={one['demanded']} is set" + ("" if named else ", which is none")
@@ -76,5 +99,9 @@ def _group(one: Mapping[str, Any]) -> Iterator[str]:
         needs = ", ".join(each["properties"]) or "needs nothing"
         yield f"  {mark} {each['implementation']} ({each['module']}): {needs}"
         yield from (f"      {words}" for words in each["reasons"])
+        if each.get("tried"):
+            is_loaded = each["tried"]["implementation"] is not None
+            result = f"loads in {each['tried']['seconds']:.1f} s"
+            yield f"      tried: {result if is_loaded else each['tried']['message']}"
     if one["could_install"]:
         yield f"  this machine can also use: pip install {' '.join(one['could_install'])}"

@@ -1,0 +1,165 @@
+"""`explain --try` loads what it tells of, in processes that may fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wheelfit_runtime
+from wheelfit_runtime.loader.declaration_files import FOLDER
+from wheelfit_runtime.loader.trying import add_trials
+from wheelfit_runtime.platforms.child_processes import Answer, Ending, Question
+
+SOURCES = str(Path(wheelfit_runtime.__file__).parents[1])
+
+
+class World:
+    """Be an environment with a package that is split."""
+
+    def __init__(self, site: Path) -> None:
+        self.site = site
+        (site / FOLDER).mkdir()
+        text = 'from wheelfit_runtime import load\nload("spam", into=__name__)\n'
+        (site / "spam.py").write_text(text)
+
+    def declare(self, name: str, text: str, *, priority: int = 0, needs: str = "") -> None:
+        """Install an implementation with some code."""
+        told = {"schema": 1, "group": "spam", "implementation": name, "module": f"spam_{name}"}
+        told |= {"priority": priority, "properties": [needs] if needs else []}
+        (self.site / FOLDER / f"spam-{name}.json").write_text(json.dumps(told))
+        (self.site / f"spam_{name}.py").write_text(text)
+
+    def run(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        """Run ``explain --try``."""
+        own = {n: v for n, v in os.environ.items() if not n.startswith("WHEELFIT_")}
+        path = os.pathsep.join([str(self.site), SOURCES])
+        return subprocess.run(
+            [sys.executable, "-m", "wheelfit_runtime", "explain", "spam", "--try", *arguments],
+            env={**own, "PYTHONPATH": path, **environ},
+            cwd=self.site,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def told(self) -> dict[str, Any]:
+        """Return what is told of the group, and the status, as ``status``."""
+        done = self.run("--json")
+        assert done.stderr == ""
+        (group,) = json.loads(done.stdout)["groups"]
+        tried = {one["implementation"]: one["tried"] for one in group["implementations"]}
+        return {"group": group["tried"], **tried, "status": done.returncode}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Have spam, with one implementation that runs everywhere and prints things."""
+    found = World(tmp_path)
+    found.declare("generic", "import spam\nprint('hello', end='')\nNAME = 'generic'\n")
+    return found
+
+
+def test_what_loads(world: World) -> None:
+    """What goes well is said to, and for how long it took."""
+    told = world.told()
+    assert told["group"]["implementation"] == told["generic"]["implementation"] == "generic"
+    assert 0 < told["generic"]["seconds"] < 60
+    assert told["status"] == 0
+    assert "  tried: generic is used\n  * generic (spam_generic): needs nothing\n" in (
+        world.run().stdout
+    )
+
+
+def test_the_next_is_taken(world: World) -> None:
+    """Without the library of the best, what is really used is another, with a warning."""
+    world.declare("best", "import no_such_library\n", priority=1)
+    told = world.told()
+    words = "cannot be loaded: No module named 'no_such_library'"
+    assert (told["best"]["outcome"], told["best"]["message"]) == ("not loadable", words)
+    assert told["group"]["implementation"] == "generic"
+    assert told["group"]["warnings"] == [
+        f"spam uses generic; could not be used: best ({words})",
+    ]
+    shown = world.run().stdout
+    assert shown.startswith("spam: best would be used\n  tried: generic is used\n    warning: spam")
+    assert f"      tried: {words}\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome", "words"),
+    [
+        ("raise ValueError('of its own')", "raised", "ValueError: of its own"),
+        ("raise SystemExit", "raised", "SystemExit"),
+        ("import os; os._exit(9)", "crashed", "the process ends with status 9"),
+        pytest.param(
+            "import os, signal; os.kill(os.getpid(), signal.SIGILL)",
+            "crashed",
+            "the process ends with SIGILL",
+            marks=pytest.mark.skipif(os.name != "posix", reason="needs signals"),
+        ),
+    ],
+)
+def test_what_a_program_would_not_survive(
+    world: World, code: str, outcome: str, words: str
+) -> None:
+    """What ends the import ends that of the group, for nothing else is tried; it is no fit."""
+    world.declare("best", code, priority=1)
+    told = world.told()
+    for one in ("best", "group"):
+        assert (told[one]["outcome"], told[one]["message"]) == (outcome, words)
+        assert told[one]["implementation"] is None
+    assert told["generic"]["outcome"] == "loaded"
+    assert told["status"] == 3
+
+
+def test_what_does_not_fit(world: World) -> None:
+    """What this machine does not support is not loaded: it might damage what it meets."""
+    world.declare("none", "open('loaded', 'w')", needs="acme :: rod :: 1")
+    assert world.told()["none"] is None
+    assert not (world.site / "loaded").exists()
+
+
+def test_a_demand(world: World) -> None:
+    """A variable that demands one counts for the group."""
+    world.declare("best", "", priority=1)
+    assert "tried: generic is used" in world.run(SPAM_IMPLEMENTATION="generic").stdout
+
+
+def test_nothing_is_installed(tmp_path: Path) -> None:
+    """A group of which nothing is there is told of as ever, and why."""
+    (tmp_path / FOLDER).mkdir()
+    assert World.run(_bare(tmp_path)).returncode == 3
+
+
+def _bare(site: Path) -> World:
+    world = World.__new__(World)
+    world.site = site
+    return world
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Answer(Ending.LATE), "the import takes longer than 120 s"),
+        (Answer(Ending.NOT_STARTED, errors=b"no\nmemory"), r"not started: no\nmemory"),
+        (Answer(Ending.FLOODED), "wrote too much"),
+        (Answer(Ending.KILLED, 99), "the process ends with signal 99"),
+    ],
+)
+def test_other_endings(answer: Answer, words: str) -> None:
+    """However a child ends, it is told in words."""
+
+    class Ended:
+        def ask(self, question: Question) -> Answer:
+            assert question.arguments[0] == "python"
+            return answer
+
+    found: dict[str, Any] = {"groups": [{"group": "spam", "implementations": []}]}
+    add_trials(found, {}, "python", Ended())
+    assert found["groups"][0]["tried"]["message"] == words
