@@ -71,3 +71,28 @@ def test_publish(dist: Path, tmp_path: Path, context: Context) -> None:
     assert report.way == "static"
     report = publish(sending, context)
     assert {report.state(one.filename) for one in report.outgoing.files} == {"was there"}
+
+
+def test_a_whole_release_without_naming_files(
+    dist: Path, tmp_path: Path, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a path the folder ``dist`` of the project is published, of the current one too."""
+    first = publish(PublishRequest(project=str(tmp_path), to=str(tmp_path / "one")), context)
+    assert first.act is not None
+    assert len(first.act.sent) == 3
+    monkeypatch.chdir(dist.parent)
+    second = publish(PublishRequest(to="./two"), context)
+    assert second.act == first.act
+
+
+def test_a_checkout_is_published_as_it_is(dist: Path, tmp_path: Path, context: Context) -> None:
+    """GitHub Pages gets a site that Jekyll leaves alone, and no file that git hosts refuse."""
+    site = tmp_path / "site" / "docs"
+    (tmp_path / "site" / ".git").mkdir(parents=True)
+    report = publish(PublishRequest(paths=(str(dist),), to=str(site)), context)
+    assert report.act is not None
+    assert (site / ".nojekyll").is_file()
+    assert report.forecasts[0].limits.file == 100 << 20
+    elsewhere = publish(PublishRequest(paths=(str(dist),), to=str(tmp_path / "other")), context)
+    assert elsewhere.forecasts[0].limits.file is None
+    assert not (tmp_path / "other" / ".nojekyll").exists()

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 class PublishRequest(DestinationRequest):
     """The release to publish, and its destination."""
 
-    paths: tuple[str, ...]
+    paths: tuple[str, ...] = ()
+    """None: the folder ``dist`` of the project."""
     dry_run: bool = False
     patience: float = 15.0
     project: str = "."
@@ -123,7 +124,8 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
 
     check_ignored(request.ignore, REFUSALS)
     with context.reporter.work("reading") as progress:
-        outgoing = collect([Path(path) for path in request.paths], progress)
+        named = [Path(path) for path in request.paths] or [Path(request.project, "dist")]
+        outgoing = collect(named, progress)
     destination = open_destination(request, context)
     there = destination.there(sorted({name for name, _ in outgoing.releases}), context)
     found, compared, forecasts = _judged(request, context, outgoing, destination, there)
@@ -348,8 +350,10 @@ def _write(
     """Write files and pages of a static index; nothing is written if a file is refused."""
     from wheelfit.building.publishing.publication import PublishResult
     from wheelfit.checking.findings import Count, Report
-    from wheelfit.operations.release_checks import publish_static
+    from wheelfit.operations.release_checks import leave_pages_as_they_are, publish_static
 
+    if place.is_checkout and place.folder is not None:
+        leave_pages_as_they_are(place.folder)
     with context.reporter.work("writing") as progress:
         written, refused = publish_static(place, outgoing, there, progress)
     if refused:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from wheelfit.building.publishing.forecast import NO_LIMITS, PUBLIC_REGISTRY
+from wheelfit.building.publishing.forecast import GIT_HOSTS, NO_LIMITS, PUBLIC_REGISTRY
 from wheelfit.building.publishing.twine_sender import read_pypirc
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.core.filename import parse_wheel_filename
@@ -210,6 +210,8 @@ class StaticIndex:
     target: Target
     folder: Path | None
     """None: it is an object store."""
+    is_checkout: bool = False
+    """Whether it lies in a working tree of git."""
 
     @property
     def name(self) -> str:
@@ -238,15 +240,18 @@ class StaticIndex:
         yield self._document
 
     def _document(self, file: File) -> bytes | None:
-        """Read a wheel of a folder; of a release on an object store all files are named."""
+        from tempfile import TemporaryDirectory
+
         from wheelfit.server.generate.publishing import path_of_entry
         from wheelfit.wheels.archive import WheelArchive
 
-        if self.folder is None:
-            return None
-        project = parse_wheel_filename(file.filename).name
-        with WheelArchive(self.folder / path_of_entry(project, file.url)) as wheel:
-            return wheel.variant_document()
+        path = path_of_entry(parse_wheel_filename(file.filename).name, file.url)
+        with TemporaryDirectory(prefix="wheelfit-publish-") as folder:
+            here = Path(folder, file.filename)
+            if not self.target.fetch(path, here):
+                return None
+            with WheelArchive(here) as wheel:
+                return wheel.variant_document()
 
 
 def open_destination(request: DestinationRequest, context: Context) -> UploadIndex | StaticIndex:
@@ -360,13 +365,21 @@ def _static(text: str) -> StaticIndex:
             where=text,
             hint="name the URL of its server, as http://127.0.0.1:8942/",
         )
-    return StaticIndex(target, folder)
+    return StaticIndex(target, folder, is_checkout=folder is not None and _is_checkout(folder))
+
+
+def _is_checkout(folder: Path) -> bool:
+    """Return whether a folder lies in a working tree of git, from which GitHub may publish."""
+    here = folder.absolute()
+    return any((one / ".git").exists() for one in (here, *here.parents))
 
 
 def limits_of(request: DestinationRequest, destination: UploadIndex | StaticIndex) -> UploadLimits:
     """Return the limits of an index: those of the request, or its usual ones."""
     is_public = destination.is_public or Profile.PYPI in request.profile
     usual = PUBLIC_REGISTRY if is_public else NO_LIMITS
+    if isinstance(destination, StaticIndex) and destination.is_checkout:
+        usual = GIT_HOSTS
     return replace(
         usual,
         file=usual.file if request.file_limit is None else request.file_limit,

@@ -21,7 +21,7 @@ from wheelfit.checking.profile_severities import graded
 from wheelfit.checking.targets.paths import check_paths
 from wheelfit.errors import AttestationProblem, InconsistentDocuments
 from wheelfit.server.uploads.rules import check_file
-from wheelfit_runtime.errors import InvalidWheel, NetworkError
+from wheelfit_runtime.errors import FileProblem, InvalidWheel, NetworkError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,12 +59,25 @@ def publish_static(
         for one in outgoing.files:
             lend(one.path, folder / one.filename)
             _lay_provenance(one, folder)
-        if place.folder is not None:
-            _lay_published(place.folder, outgoing, there, folder)
+        _lay_published(place, outgoing, there, folder)
         wishes = GenerateOptions(frozenset(outgoing.releases))
         memory = Memory(folder / ".facts.json")
         generated = generate(folder, place.target, memory, wishes, progress=progress)
     return generated.written, generated.refused
+
+
+def leave_pages_as_they_are(folder: Path) -> None:
+    """Keep GitHub Pages from passing a folder to Jekyll, which leaves files out.
+
+    :raises FileProblem: it cannot be written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".nojekyll").touch()
+    except OSError as error:
+        raise FileProblem(
+            f"it cannot be written to: {error.strerror}", where=str(folder)
+        ) from error
 
 
 def _lay_provenance(one: OutgoingFile, folder: Path) -> None:
@@ -84,7 +97,7 @@ def _lay_provenance(one: OutgoingFile, folder: Path) -> None:
 
 
 def _lay_published(
-    root: Path,
+    place: StaticIndex,
     outgoing: ReleaseSet,
     there: Mapping[NormalizedName, Sequence[File]],
     folder: Path,
@@ -97,16 +110,23 @@ def _lay_published(
         for file in files:
             if release_of(file.filename) not in outgoing.releases:
                 continue
-            path = root / path_of_entry(project, file.url)
-            here = folder / file.filename
-            if here.exists() or not path.is_file() or file.filename.endswith(".json"):
+            path, here = path_of_entry(project, file.url), folder / file.filename
+            if here.exists() or file.filename.endswith(".json") or not _lay(place, path, here):
                 continue
-            lend(path, here)
             if file.yanked is not None:
                 (folder / f"{file.filename}.yanked").write_text(file.yanked, "utf-8")
-            provenance = path.with_name(f"{path.name}.provenance")
-            if provenance.is_file():
-                lend(provenance, folder / provenance.name)
+            if file.provenance is not None:
+                _lay(place, f"{path}.provenance", folder / f"{file.filename}.provenance")
+
+
+def _lay(place: StaticIndex, path: str, here: Path) -> bool:
+    """Put a file of an index here, in a folder by a link; return False if there is none."""
+    if place.folder is None:
+        return place.target.fetch(path, here)
+    if not (place.folder / path).is_file():
+        return False
+    lend(place.folder / path, here)
+    return True
 
 
 def lend(path: Path, place: Path) -> None:

@@ -14,6 +14,8 @@ from server.generate.folders import Site, build_release
 from server.services import ObjectStorage
 
 from wheelfit.errors import EnvironmentBusy, StorageUnavailable
+from wheelfit.operations.context import Context
+from wheelfit.operations.publish import PublishRequest, publish
 from wheelfit.server.generate.object_store import StoreTarget, open_store
 from wheelfit.server.storage import hint_for
 from wheelfit.server.store.opening import open_blobs
@@ -180,3 +182,19 @@ def test_a_store_that_cannot_be_reached(site: Site) -> None:
 
     with pytest.raises(StorageUnavailable, match=r"no simple/wheelfit\.json"):
         site.generate(StoreTarget(Broken(), "store"))
+
+
+def test_a_job_adds_to_a_release(tmp_path: Path, object_storage: ObjectStorage) -> None:
+    """Wheels of a release that other jobs have published stay, and need not be named again."""
+    place = object_storage.bucket()
+    context = Context({"WHEELFIT_CACHE_DIR": str(tmp_path / "cache")})
+    files = build_release(tmp_path / "dist")
+    for file in files:
+        report = publish(PublishRequest(paths=(str(file),), to=place), context)
+        assert report.act is not None, report.found
+    page = json.loads(open_store(place).read("simple/fast/index.json") or b"{}")
+    names = {file["filename"] for file in page["files"]}
+    assert names == {*(one.name for one in files), "fast-1.0-variants.json"}
+    dry = publish(PublishRequest(paths=(str(files[0]),), to=place, dry_run=True), context)
+    builds = {one.build for row in dry.choices[0].machines for one in row.choices}
+    assert builds == {"plain", "mkl"}

@@ -41,6 +41,8 @@ class UploadLimits:
 NO_LIMITS = UploadLimits()
 PUBLIC_REGISTRY = UploadLimits(100_000_000, 10_000_000_000)
 """What the public registry allows who has not asked for more."""
+GIT_HOSTS = UploadLimits(100 << 20)
+"""What GitHub takes in a repository, from which its Pages are published."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,17 @@ class StoreTarget:
         except FileNotFoundError:
             return None
 
+    def fetch(self, path: str, place: Path) -> bool:
+        """Copy an object, however large, to a place; return False if there is none."""
+        try:
+            with self._failures(path), place.open("wb") as file:
+                for piece in self._store.get(path).stream():
+                    file.write(piece)
+        except FileNotFoundError:
+            place.unlink(missing_ok=True)
+            return False
+        return True
+
     def missing(
         self, parts: Sequence[PublishedFile], known: Iterable[tuple[str, str]]
     ) -> list[PublishedFile]:

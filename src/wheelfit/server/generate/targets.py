@@ -78,6 +78,9 @@ class Target(Protocol):
     def read(self, path: str) -> bytes | None:
         """Return a small file; None if there is none."""
 
+    def fetch(self, path: str, place: Path) -> bool:
+        """Copy a file, however large, to a place; return False if there is none."""
+
     def missing(
         self, parts: Sequence[PublishedFile], known: Iterable[tuple[str, str]]
     ) -> list[PublishedFile]:
@@ -192,6 +195,18 @@ class FolderTarget:
             return None  # a path that leads out is no file of the index
         except OSError as error:
             raise _problem(self._folder / path, error) from error
+
+    def fetch(self, path: str, place: Path) -> bool:
+        """Copy a file, however large, to a place; return False if there is none."""
+        import shutil  # noqa: PLC0415 - start-up
+
+        try:
+            shutil.copyfile(self._folder / path, place)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise _problem(self._folder / path, error) from error
+        return True
 
     def missing(
         self, parts: Sequence[PublishedFile], known: Iterable[tuple[str, str]]

@@ -363,8 +363,8 @@ PUBLISH = OptionGroup(
         Option(
             "PATH",
             FILE,
-            "a wheel, a source distribution, or a folder of them",
-            number="+",
+            "a wheel, a source distribution, or a folder of them (default: `dist` of the project)",
+            number="*",
             stored_as="paths",
         ),
         Option(
