@@ -16,12 +16,14 @@ from wheelfit.building.wheel_jobs import (
     Make,
     Relabel,
     Repack,
+    Repair,
     Unmake,
     WheelJob,
     do_job,
 )
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import read_document, write_document
+from wheelfit.errors import BuildFailed
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.rewrite import Writing
 from wheelfit_runtime.errors import InvalidWheel
@@ -76,6 +78,15 @@ def test_in_other_processes(tmp_path: Path, out: Path) -> None:
     ours = do_job(WheelJob(wheels[1], act, here))
     assert theirs[1].path.read_bytes() == ours.path.read_bytes()
     assert theirs[1].content_verified
+
+
+def test_repair(tmp_path: Path, out: Path) -> None:
+    """A wheel for any platform needs no repair; one for a platform is given to the command."""
+    act = Repair("false {wheel} {dest_dir}")
+    assert not do_job(WheelJob(build_wheel(tmp_path, "fast", "1.0"), act, out)).is_new
+    source = build_wheel(tmp_path, "fast", "1.0", tag="py3-none-linux_x86_64")
+    with pytest.raises(BuildFailed, match="false failed with 1"):
+        do_job(WheelJob(source, act, out))
 
 
 def test_nothing_to_do(tmp_path: Path, out: Path) -> None:

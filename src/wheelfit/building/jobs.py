@@ -125,6 +125,7 @@ def order_digest(
         "providers": dict(order.providers),
         "ask": order.ask_plugins,
         "epoch": order.epoch,
+        "repair": order.repair,
         "variables": variables,
         "python": python,
         "arguments": arguments,

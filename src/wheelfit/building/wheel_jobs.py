@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.building.repack.wheel import repack_wheel
+from wheelfit.building.repairing import needs_no_repair, repair_wheel
 from wheelfit.building.variant_wheel import make_plain, make_variant, relabel
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.metadata import WrittenLayout, read_document
@@ -71,7 +72,15 @@ class Repack:
     resolve_markers: bool = False
 
 
-Act: TypeAlias = Make | Relabel | Unmake | Convert | Repack
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """The repair of a wheel by a tool that knows no labels."""
+
+    command: str
+    """As ``auditwheel repair -w {dest_dir} {wheel}``."""
+
+
+Act: TypeAlias = Make | Relabel | Unmake | Convert | Repack | Repair
 """What is done to a wheel."""
 
 
@@ -157,6 +166,10 @@ def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, Conver
                 source, folder, accept_losses=accept_losses, writing=writing, note=note
             )
             return (converted.path if converted.is_new else None), converted
+        case Repair(command):
+            if needs_no_repair(source):
+                return None, None
+            return repair_wheel(source, command, folder), None
         case Repack(edits, label, document, layout, resolve):
             path = repack_wheel(
                 source, folder, edits, label=label,

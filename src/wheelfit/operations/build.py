@@ -86,7 +86,9 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
         labels = None if source.table is None else source.table.variants
         choices = choose(wanted, labels)
         order = _order(request, environ, request.dialect or recipes.dialect)
-        order = replace(order, dependencies=recipes.dependencies)
+        order = replace(
+            order, dependencies=recipes.dependencies, repair=request.repair or recipes.repair
+        )
         _check(order, choices, is_sdist_wanted=request.sdist)
         for note in () if source.table is None else source.table.notes:
             reporter.detail(f"{source.where}: {note}")

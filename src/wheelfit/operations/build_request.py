@@ -48,6 +48,7 @@ class BuildRequest(
     is_editable: bool = False
     folder: str = "dist"
     flags: bool | None = None
+    repair: str | None = None
     hand_over: bool | None = None
     dialect: str | None = None
     namespace_providers: tuple[str, ...] = ()

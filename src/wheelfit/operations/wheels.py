@@ -126,6 +126,13 @@ class UnmakeRequest(RewriteRequest):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RepairRequest(RewriteRequest):
+    """The wheels to repair, and the tool."""
+
+    command: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ConvertRequest(RewriteRequest):
     """The variant wheels of old layouts to convert."""
 
@@ -188,6 +195,25 @@ def unmake(request: UnmakeRequest, context: Context) -> RewriteReport:
     from wheelfit.building.wheel_jobs import Unmake
 
     act = Unmake(if_any=request.if_any)
+    work = [(wheel, act) for wheel in find_wheels(request.wheels)]
+    return rewrite(work, request, context, copy_unchanged=True)
+
+
+def repair(request: RepairRequest, context: Context) -> RewriteReport:
+    """Let a tool repair wheels, as auditwheel; those of variants keep label and document.
+
+    :raises UsageError: no command is given.
+    :raises WheelfitError: the command fails, or a wheel cannot be written.
+    """
+    from wheelfit.building.wheel_jobs import Repair
+    from wheelfit.errors import UsageError
+
+    if request.command is None:
+        raise UsageError(
+            "no command is given",
+            hint="give --command 'auditwheel repair -w {dest_dir} {wheel}'",
+        )
+    act = Repair(request.command)
     work = [(wheel, act) for wheel in find_wheels(request.wheels)]
     return rewrite(work, request, context, copy_unchanged=True)
 

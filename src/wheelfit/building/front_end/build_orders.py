@@ -48,6 +48,8 @@ class BuildOrder:
     """What every wheel needs besides what its backend writes; markers may speak of variants."""
     epoch: int | None = None
     """Time of the members that are written here, in seconds since 1970."""
+    repair: str | None = None
+    """The command that repairs wheels for one platform; None: none does."""
 
 
 @dataclass(frozen=True, slots=True)

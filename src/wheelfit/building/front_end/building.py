@@ -36,6 +36,7 @@ from wheelfit.building.front_end.toolchains.go import GO
 from wheelfit.building.front_end.toolchains.inputs import BUILD_SYSTEMS, BuildInputs
 from wheelfit.building.front_end.toolchains.rust import RUST, compiled_crates
 from wheelfit.building.provider_answers import ask_providers, plugin_names, plugin_requirements
+from wheelfit.building.repairing import needs_no_repair, repair_wheel
 from wheelfit.core.durations import duration_in_words
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import EMPTY
@@ -397,6 +398,10 @@ class _Work:
             raw = replace(raw, crates=compiled_crates(text, flags))
         self._check_release(raw)
         order = self.order
+        if order.repair and order.kind == "wheel" and not needs_no_repair(path):
+            self.tell(f"repairing {path.name}")
+            path = repair_wheel(path, order.repair, self._new_folder("repaired"), self.environ)
+            raw = replace(look_into(path, self.source.name), crates=raw.crates)
         if order.dependencies:
             folder = self._new_folder("needing")
             path = with_dependencies(path, folder, order.dependencies, order.epoch)

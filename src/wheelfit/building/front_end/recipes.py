@@ -61,6 +61,8 @@ class Recipes:
     dependencies: tuple[str, ...] = ()
     """What every wheel needs besides; here markers may speak of variants, which few backends let
     pass."""
+    repair: str | None = None
+    """The command that repairs wheels, as auditwheel; None: none does."""
 
     def of(self, label: Label | None, more: Recipe = Recipe()) -> Recipe:
         """Return the recipe of one wheel.
@@ -85,7 +87,7 @@ def read_recipes(pyproject: Mapping[str, Any], *, where: str = "pyproject.toml")
 
 
 def _recipes(table: Table) -> Recipes:
-    table.only(*_KEYS, "dependencies", "dialect", "plain", "variants")
+    table.only(*_KEYS, "dependencies", "dialect", "plain", "repair", "variants")
     dialect = table.content.get("dialect", "auto")
     if dialect not in ("auto", "none", *DIALECTS):
         table.must_be(f"one of {', '.join(['auto', 'none', *DIALECTS])}", dialect, "dialect")
@@ -104,6 +106,7 @@ def _recipes(table: Table) -> Recipes:
         {Label(label): _recipe(recipe) for label, recipe in variants.items()},
         str(dialect),
         tuple(table.each("dependencies", _requirement, rule="F-109")),
+        table.string("repair") if "repair" in table else None,
     )
 
 

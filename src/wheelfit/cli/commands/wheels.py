@@ -17,6 +17,7 @@ from wheelfit.cli.options.table.wheels import (
     INSPECT,
     RELABEL,
     REPACK,
+    REPAIR,
     RESOLVING,
     RESULTS,
     SHOW,
@@ -112,6 +113,17 @@ what they ask about is not declared.
                 (WHEELS, UNMAKE, RESULTS, WORKERS),
                 Operation("wheels.unmake", "wheels.UnmakeRequest", "wheels.show_rewrite"),
                 summary="make plain wheels of variant wheels",
+            ),
+            "repair": Command(
+                """\
+Let a tool repair wheels, as auditwheel, delocate or delvewheel; variants keep label and document.
+
+The command gets a wheel under a plain name, which it can read, and puts one into {dest_dir}. Wheels
+for any platform are left alone; with --output they are copied.
+""",
+                (WHEELS, REPAIR, RESULTS, WORKERS),
+                Operation("wheels.repair", "wheels.RepairRequest", "wheels.show_rewrite"),
+                summary="let auditwheel and its like repair variant wheels",
             ),
             "convert": Command(
                 """\

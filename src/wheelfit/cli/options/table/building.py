@@ -252,6 +252,13 @@ BUILD_WAYS = OptionGroup(
             default=None,
         ),
         Option(
+            "--repair",
+            TEXT,
+            "let this repair each wheel for one platform before it gets its label, as "
+            "'auditwheel repair -w {dest_dir} {wheel}'",
+            metavar="COMMAND",
+        ),
+        Option(
             "--hand-over",
             FLAG,
             "give the properties to the build system too, which Meson takes as its option variant",

@@ -172,6 +172,18 @@ RELABEL = OptionGroup(
 
 UNMAKE = OptionGroup("", (Option("--if-any", FLAG, "leave wheels alone that are plain already"),))
 
+REPAIR = OptionGroup(
+    "",
+    (
+        Option(
+            "--command",
+            TEXT,
+            "what repairs a plain wheel, as 'auditwheel repair -w {dest_dir} {wheel}'",
+            metavar="COMMAND",
+        ),
+    ),
+)
+
 CONVERT = OptionGroup(
     "", (Option("--accept-losses", FLAG, "let go what the current layout cannot say"),)
 )

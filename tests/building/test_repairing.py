@@ -1,0 +1,128 @@
+"""Tools that know no labels repair wheels that have one."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from wheelfit.building.repairing import needs_no_repair, repair_wheel
+from wheelfit.errors import BuildFailed
+from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.wheels.archive import WheelArchive
+
+DOCUMENT = release_document(
+    {"v3": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
+)
+TOOL = """
+import shutil, sys, zipfile
+from packaging.utils import parse_wheel_filename
+from pathlib import Path
+source, folder, *words = sys.argv[1:]
+parse_wheel_filename(Path(source).name)
+name = Path(source).name.replace("linux_x86_64", "manylinux_2_28_x86_64")
+if "take" in words:
+    sys.exit(shutil.copy(words[-1], folder) and 0)
+for word in words:
+    if word == "fail":
+        sys.exit("no room")
+    if word == "none":
+        sys.exit()
+    if word == "other":
+        name = name.replace("1.0", "2.0")
+with zipfile.ZipFile(source) as old, zipfile.ZipFile(Path(folder, name), "w") as new:
+    for one in old.infolist():
+        if not (one.filename.endswith("variant.json") and "strip" in words):
+            new.writestr(one, old.read(one) + (b" " if "harm" in words else b""))
+"""
+"""Does what auditwheel does with a name, and refuses the same ones."""
+
+
+@pytest.fixture
+def tool(tmp_path: Path) -> str:
+    """Return the command of a tool."""
+    script = tmp_path / "a tool.py"
+    script.write_text(TOOL)
+    return shlex.join([sys.executable, str(script)]) + " {wheel} {dest_dir}"
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Return a folder for results."""
+    folder = tmp_path / "out folder"
+    folder.mkdir()
+    return folder
+
+
+def wheel(folder: Path, label: str | None = "v3") -> Path:
+    """Build a wheel for one platform."""
+    document = DOCUMENT if label else None
+    tag = "py3-none-linux_x86_64"
+    return build_wheel(folder, "fast", "1.0", tag=tag, label=label, document=document)
+
+
+@pytest.mark.parametrize("label", ["v3", None])
+def test_the_label_stays(tool: str, tmp_path: Path, out: Path, label: str | None) -> None:
+    """F-10: the tool sees a plain name; its result has the new tag, the label and the document."""
+    source = wheel(tmp_path, label)
+    result = repair_wheel(source, tool, out)
+    stem = "fast-1.0-py3-none-manylinux_2_28_x86_64"
+    assert [path.name for path in out.iterdir()] == [f"{stem}{'-v3' if label else ''}.whl"]
+    with WheelArchive(result) as archive:
+        archive.verify()
+        assert archive.metadata()
+        if label:
+            assert b'"v3"' in (archive.variant_document() or b"")
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("fail", "failed with 1"),
+        ("none", "0 wheels came of it, not one"),
+        ("other", "the result is no sound wheel"),
+        ("strip", "the result is no sound wheel"),
+        ("harm", "the result is no sound wheel"),
+    ],
+)
+def test_nothing_else_comes_of_it(
+    tool: str, tmp_path: Path, out: Path, word: str, message: str
+) -> None:
+    """A tool that fails, or gives another wheel than it got, leaves nothing behind."""
+    with pytest.raises(BuildFailed, match=message) as caught:
+        repair_wheel(wheel(tmp_path), f"{tool} {word}", out)
+    assert word != "fail" or caught.value.note == "no room"
+    assert not list(out.iterdir())
+
+
+def test_another_wheel(tool: str, tmp_path: Path, out: Path) -> None:
+    """A sound wheel with other properties than the one that was given is refused."""
+    document = release_document(
+        {"v3": {"blas": {"library": ["openblas"]}}}, static={"blas": {"library": ["openblas"]}}
+    )
+    tag = "py3-none-linux_x86_64"
+    other = build_wheel(tmp_path / "x", "fast", "1.0", tag=tag, label="v3", document=document)
+    other = other.replace(other.with_name(other.name.replace("-v3", "")))
+    with pytest.raises(BuildFailed, match="the result is another wheel"):
+        repair_wheel(wheel(tmp_path), f"{tool} take {other}", out)
+
+
+@pytest.mark.parametrize("command", ["auditwheel {wheel}", "auditwheel -w {dest_dir}"])
+def test_a_command_without_a_place(tmp_path: Path, out: Path, command: str) -> None:
+    """A command that does not say where the wheel is, or its result goes, is not run."""
+    with pytest.raises(BuildFailed, match=r"has no \{"):
+        repair_wheel(wheel(tmp_path), command, out)
+
+
+def test_no_such_tool(tmp_path: Path, out: Path) -> None:
+    """A tool that is not there is named."""
+    with pytest.raises(BuildFailed, match="no-such-tool cannot be run: No such file"):
+        repair_wheel(wheel(tmp_path), "no-such-tool {wheel} {dest_dir}", out)
+
+
+def test_wheels_for_any_platform(tmp_path: Path) -> None:
+    """Tools refuse a wheel for any platform, so it needs no repair."""
+    assert needs_no_repair(build_wheel(tmp_path, "fast", "1.0"))
+    assert not needs_no_repair(wheel(tmp_path))
