@@ -13,6 +13,7 @@ from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
 from wheelfit.sources.wheel_size import FileSize
+from wheelfit.wheels.bytes_source import Memory
 from wheelfit_runtime.errors import Unreachable
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.progress import Progress
+    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 NAMES = [canonicalize_name(f"p{number}") for number in range(20)]
@@ -76,6 +78,11 @@ class SlowRepository:
         """Answer."""
         self.work(f"size {file.filename} {unpacked}")
         return FileSize(1)
+
+    def open(self, file: File) -> ByteSource:
+        """Answer."""
+        self.work(f"open {file.filename}")
+        return Memory(b"small")
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Answer."""

@@ -13,6 +13,7 @@ from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT
 from wheelfit.sources.wheel_size import FileSize
+from wheelfit.wheels.bytes_source import Memory
 from wheelfit_runtime.errors import ProjectNotFound, UnexpectedStatus, Unreachable
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.progress import Progress
+    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 A = canonicalize_name("a")
@@ -64,6 +66,10 @@ class NamedRepository:
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
         """Say who measures."""
         return FileSize(None, why_unknown=f"{self.name} {file.filename} {unpacked}")
+
+    def open(self, file: File) -> ByteSource:
+        """Say who reads."""
+        return Memory(self.read(file))
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Say who downloads."""

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pytest
 
+from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import Store
 from wheelfit.sources.page import File
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.repository import TooCostly
 from wheelfit.testing.wheels import build_wheel, release_document
+from wheelfit.wheels.archive import WheelArchive
 from wheelfit_runtime.errors import (
     FileProblem,
     HashMismatch,
@@ -67,6 +69,37 @@ def listed(
         server.replies[f"/{path.name}"] = server.reply(body)
     hashes = {"sha256": hashlib.sha256(body).hexdigest()} if hashed else {}
     return File(path.name, f"{server.url}/{path.name}", hashes, source="index", **more)
+
+
+class TestOpen:
+    """The bytes of a wheel, as they are read."""
+
+    def test_by_ranges(self, server: Any, make_files: Any, wheel: Path) -> None:
+        """Members are read whole and in order, and others are not fetched."""
+        body = wheel.read_bytes()
+        file = listed(server, wheel)
+        source = make_files().open(file)
+        assert source.size == len(body)
+        assert source.read_at(10, 20) == body[10:30]
+        assert b"".join(source.read_at(at, 7000) for at in range(0, len(body), 7000)) == body
+        assert source.read_at(len(body) - 5, 100) == body[-5:]
+        assert source.read_at(len(body), 1) == b""
+        with WheelArchive(source, parse_wheel_filename(wheel.name)) as archive:
+            assert archive.variant_document() is not None
+        assert len(server.requests) < 8
+
+    def test_without_ranges(self, server: Any, make_files: Any, wheel: Path) -> None:
+        """F-77: a server that gives no ranges is refused, as the whole wheel would be fetched."""
+        with pytest.raises(TooCostly):
+            make_files().open(listed(server, wheel, ranges=False))
+
+    def test_a_file_that_changes(self, server: Any, make_files: Any, wheel: Path) -> None:
+        """Ranges of two files are never put together."""
+        file = listed(server, wheel)
+        source = make_files().open(file)
+        server.serve_file(f"/{wheel.name}", wheel.read_bytes() + b"more")
+        with pytest.raises(UnexpectedStatus, match="changed"):
+            source.read_at(0, 10)
 
 
 class TestMetadata:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files
     from wheelfit.sources.wheel_size import FileSize
+    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
@@ -122,6 +123,13 @@ class LockedRepository:
         :raises FileProblem: nobody reads wheels here.
         """
         return self._reader(file).size(file, unpacked=unpacked)
+
+    def open(self, file: File) -> ByteSource:
+        """Return the bytes of a wheel; as `Files` says.
+
+        :raises FileProblem: nobody reads wheels here.
+        """
+        return self._reader(file).open(file)
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put a file into a folder; as `Files` says.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Repository
+    from wheelfit.wheels.bytes_source import ByteSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +139,8 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
             code="no-compatible-release",
             where=str(consumer),
             note="\n".join(map(verdict_in_words, found.bounds.releases)),
-            hint="look at older and newer releases too, or build it anew",
+            hint="look at older and newer releases too; or name the one that it was built with "
+            "(--built-with), and what that lacks is of other libraries",
         )
     return AbiBoundsReport(consumer, releases.project, namespace, found)
 
@@ -309,12 +311,20 @@ def _fetched(
     version: Version, file: File, repository: Repository, scratch: Path, reporter: Reporter
 ) -> Release:
     from wheelfit.building.abi.release_comparison import Release
+    from wheelfit.sources.repository import TooCostly
 
     def fetch() -> Path:
         reporter.detail(f"fetching {file.filename}")
         return repository.download(file, scratch)
 
-    return Release(version, file.filename, fetch, is_temporary=True)
+    def open_parts() -> ByteSource | None:
+        reporter.detail(f"reading {file.filename}")
+        try:
+            return repository.open(file)
+        except TooCostly:
+            return None
+
+    return Release(version, file.filename, fetch, is_temporary=True, open=open_parts)
 
 
 # --- verdicts in words ---------------------------------------------------------------------

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Elsewhere, Files, Repository
     from wheelfit.sources.wheel_store import WheelStore
+    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
@@ -48,6 +49,10 @@ class ReadsFiles:
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
         """Return how large a wheel is."""
         return self._reader(file).size(file, unpacked=unpacked)
+
+    def open(self, file: File) -> ByteSource:
+        """Return the bytes of a wheel."""
+        return self._reader(file).open(file)
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the whole file into a folder."""
@@ -163,6 +168,10 @@ class ReadsContent:
         """Return the size that is listed."""
         del unpacked
         return FileSize(file.size)
+
+    def open(self, file: File) -> ByteSource:
+        """Raise ``FileProblem``."""
+        _refuse(file)
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Raise ``FileProblem``."""

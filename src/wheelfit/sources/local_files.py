@@ -21,6 +21,7 @@ from wheelfit_runtime.errors import FileProblem, InvalidWheel
 if TYPE_CHECKING:
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
+    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.remote import Range, RemotePart
     from wheelfit.wheels.unpacked import UnpackedWheel
 
@@ -65,6 +66,16 @@ class LocalFiles:
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
         """Return how large a wheel is."""
         return size_of_local(path_of(file), unpacked=unpacked)
+
+    def open(self, file: File) -> ByteSource:
+        """Return the bytes of a wheel."""
+        from wheelfit.wheels.bytes_source import open_local  # noqa: PLC0415 - start-up
+
+        path = path_of(file)
+        try:
+            return open_local(path)
+        except OSError as error:
+            raise problem(path, error) from error
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the file into a folder: a link if possible, else a copy."""

@@ -307,6 +307,27 @@ class RemoteFiles:
         is_known = total is not None and not unpacked
         return FileSize(total, why_unknown="" if is_known else _NO_RANGES)
 
+    def open(self, file: File) -> ByteSource:
+        """Return the bytes of a wheel, fetched as they are read.
+
+        :raises TooCostly: the server gives no ranges.
+        """
+        from wheelfit.sources.ranged_file import RangedFile  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.bytes_source import open_local  # noqa: PLC0415 - start-up
+        from wheelfit.wheels.remote import RangeUnsupported  # noqa: PLC0415 - start-up
+
+        kept = self._whole.find(file) or self._kept_wheel(file)
+        if kept is not None:
+            return open_local(kept)
+        if self._pages.offline:
+            raise offline(file.url)
+        try:
+            return RangedFile(
+                lambda asked: self._client.get_range(file.url, asked), where=redact(file.url)
+            )
+        except RangeUnsupported as unsupported:
+            raise _too_costly(file, unsupported.reason) from unsupported
+
     # --- whole wheels ---------------------------------------------------------------
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:

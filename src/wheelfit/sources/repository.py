@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.wheel_size import FileSize
+    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
@@ -85,6 +86,14 @@ class Files(Protocol):
 
         :param unpacked: whether the files inside are asked for too, which costs up to two
             ranges of bytes of a remote wheel.
+        """
+
+    def open(self, file: File) -> ByteSource:
+        """Return the bytes of a wheel, of which only those that are read are fetched.
+
+        No hash is checked, for that takes the whole file. The caller closes it.
+
+        :raises TooCostly: the server cannot give byte ranges.
         """
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:

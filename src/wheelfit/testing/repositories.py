@@ -17,6 +17,7 @@ from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, TooCostly
 from wheelfit.sources.wheel_size import FileSize
 from wheelfit.sources.wheel_store import WheelStore
+from wheelfit.wheels.bytes_source import Memory
 from wheelfit_runtime.errors import UnexpectedStatus
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.progress import Progress
+    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
     from wheelfit_runtime.errors import WheelfitError
 
@@ -166,6 +168,13 @@ class FakeRepository:
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
         """Return the size of what was added; nothing of it can be unpacked."""
         return FileSize(file.size, None, why_unknown="it is made up" if unpacked else "")
+
+    def open(self, file: File) -> ByteSource:
+        """Return the bytes of what was added."""
+        content = self._content("open", file)
+        if not self.ranges:
+            raise TooCostly("the server cannot give parts of files", where=file.url)
+        return Memory(content.data)
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Write the content of a file into a folder."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 import zipfile
@@ -117,6 +118,28 @@ def test_index(dist: Path, consumer: Path, run: Runner) -> None:
         assert run("abi", "bounds", consumer, *words, "--json", code=3).error["code"] == (
             "project-not-found"
         )
+
+
+def test_parts_of_wheels(consumer: Path, tmp_path: Path, run: Runner) -> None:
+    """B-61: of wheels of an index only the libraries that are loaded are fetched, by ranges."""
+    folder = tmp_path / "large"
+    for version in ("1.0", "1.1", "1.2"):
+        soname = "libfast.so.2" if version == "1.2" else "libfast.so.1"
+        exports = ["fast_new", "fast_scale"][: 1 if version == "1.0" else 2]
+        files: dict[str, bytes | str] = {
+            f"fast/{soname}": elf_file(soname=soname, needed=["libmore.so"], exports=exports),
+            "fast/libmore.so": elf_file(soname="libmore.so", exports=["more"]),
+            "fast/libother.so": elf_file(
+                sections={".rodata": random.Random(1).randbytes(9_000_000)}
+            ),
+        }
+        build_wheel(folder, "fast", version, files=files, tag=TAG)
+    with RecordingIndex(folder) as index:
+        words = ["--against", "project:fast", "--index-url", index.url, "--no-cache-dir"]
+        said = run("abi", "bounds", consumer, *words).out.splitlines()
+        for version in ("1.0", "1.1", "1.2"):
+            assert 0 < index.bytes_sent(f"fast-{version}-{TAG}.whl") < 3_000_000
+    assert said[1:4] == ["  1.0: lacks fast_scale", "  1.1: fits", "  1.2: has no libfast.so.1"]
 
 
 def test_json(dist: Path, consumer: Path, run: Runner) -> None:
@@ -257,6 +280,8 @@ def test_nothing_fits(dist: Path, consumer: Path, run: Runner) -> None:
     error = run("abi", "bounds", consumer, *against, "--json", code=3).error
     assert error["code"] == "no-compatible-release"
     assert error["note"] == "0.9: lacks fast_new\n1.0: lacks fast_scale"
+    said = run("abi", "bounds", consumer, *against, "--built-with", "1.0")
+    assert said.out.splitlines()[1:3] == ["  0.9: lacks fast_new", "  1.0: fits"]
 
 
 def test_none_that_it_was_built_with(dist: Path, consumer: Path, run: Runner) -> None:

@@ -191,7 +191,7 @@ def derive(consumer: Consumer, offers: Sequence[Offer], exports: AbiExports) -> 
     symbols = frozenset(
         symbol
         for one in offers
-        for symbol in one.symbols
+        for symbol in one.symbols & consumer.wanted
         if consumer.providers.get(symbol, "") in ("", *libraries)
     )
     releases = tuple(

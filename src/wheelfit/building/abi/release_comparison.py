@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from wheelfit.building.abi.bounds import consumer_of, derive, offer_of
@@ -26,11 +30,13 @@ if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
     from packaging.version import Version
 
-    from wheelfit.building.abi.bounds import Bounds, Offer
+    from wheelfit.building.abi.bounds import Bounds, Consumer, Offer
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.sources.page import File
     from wheelfit.wheels.binaries.elf import Symbols
+    from wheelfit.wheels.bytes_source import ByteSource
+    from wheelfit.wheels.zip_directory import Member
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,9 @@ class Release:
     """Returns the file."""
     is_temporary: bool = False
     """Whether the file is removed when it has been read."""
+    open: Callable[[], ByteSource | None] = lambda: None
+    """Returns the bytes of a wheel that is elsewhere, so that a part of it is enough; None: it must
+    be fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +79,9 @@ def look(
     :param exports: what the library promises; None: what each of its releases carries, of which
         the newest says for how much a value stands.
     :param program: what compares types; None: they are not compared.
-    :param built_with: the release whose types the others are compared with; None: the first
-        that has all symbols.
+    :param built_with: the release that the consumer was built with: what it lacks is of other
+        libraries, and its types are those that the others are compared with. None: what any
+        release has is the library's, and types are those of the first that has all symbols.
     :raises FileProblem: something cannot be read, or the consumer does not use the library.
     :raises InvalidWheel: a wheel is not sound.
     :raises NeedsExtra: what reads such files is not installed.
@@ -85,11 +95,11 @@ def look(
     files: dict[Version, Libraries] = {}
     notes = list(own.faults)
     carried: AbiExports | None = None
-    for number, release in enumerate(releases):
-        path = release.fetch()
-        libraries = read_libraries(path, keep=keep and keep / f"release-{number}")
-        if release.is_temporary:
-            path.unlink(missing_ok=True)
+    folders = (keep and keep / f"release-{number}" for number in itertools.count())
+    releases = list(releases)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        read = list(pool.map(partial(_libraries_of, wanted), releases, folders))
+    for release, libraries in zip(releases, read, strict=True):
         promises = exports or libraries.promises or AbiExports()
         carried = libraries.promises or carried
         offer = offer_of(release.version, release.origin, libraries.symbols, wanted, promises)
@@ -99,6 +109,9 @@ def look(
         if not offer.has_debug:
             for copy in libraries.kept.values():
                 copy.unlink()
+    base = next((one.symbols for one in offers if one.version == built_with), None)
+    if base is not None:
+        wanted = replace(wanted, wanted=wanted.wanted & base)
     promised = exports or carried or AbiExports()
     if exports is None and carried is not None:
         notes.append(f"the library promises that its {carried.level} releases are compatible")
@@ -116,6 +129,62 @@ def look(
         shutil.rmtree(scratch / "consumer", ignore_errors=True)
     notes += _reservations(bounds, offers, program=program)
     return FoundBounds(bounds, tuple(dict.fromkeys(notes)))
+
+
+_AT_ONCE = 4
+"""Releases that are fetched and read at the same time."""
+
+
+def _libraries_of(consumer: Consumer, release: Release, keep: Path | None) -> Libraries:
+    """Return the libraries of a release; of one elsewhere those that are loaded."""
+    source = release.open()
+    if source is not None:
+        with closing(source):
+            filename = parse_wheel_filename(release.origin)
+            with WheelArchive(source, filename) as archive:
+                if _is_small_part(archive, consumer.needed):
+                    return _loaded_libraries(archive, consumer.needed, keep)
+    path = release.fetch()
+    libraries = read_libraries(path, keep=keep)
+    if release.is_temporary:
+        path.unlink(missing_ok=True)
+    return libraries
+
+
+def _is_small_part(archive: WheelArchive, names: Iterable[str]) -> bool:
+    """Say whether reading some libraries by ranges is cheaper than fetching a wheel at once."""
+    wanted = _file_names(names)
+    parts = (one for one in archive.members if one.name.rpartition("/")[2] in wanted)
+    return sum(one.compressed_size for one in parts) * 2 < archive.size
+
+
+def _file_names(libraries: Iterable[str]) -> frozenset[str]:
+    """Return the file names under which libraries may lie.
+
+    A library is found by its file name, as loaders do; or without the number in that, for one
+    that lies under its plain name may call itself otherwise.
+    """
+    names = frozenset(libraries)
+    return names | {f"{name.partition('.so.')[0]}.so" for name in names if ".so." in name}
+
+
+def _loaded_libraries(archive: WheelArchive, needed: Iterable[str], keep: Path | None) -> Libraries:
+    """Read those libraries of a wheel that are loaded, and what they load in turn."""
+    libraries = Libraries()
+    libraries.add_promises_of(archive)
+    waiting, known = set(needed), set[str]()
+    while waiting:
+        known |= waiting
+        wanted, waiting = _file_names(waiting), set()
+
+        def is_wanted(member: Member, wanted: frozenset[str] = wanted) -> bool:
+            return member.name.rpartition("/")[2] in wanted
+
+        for member, file in unpacked_binaries(archive, is_wanted=is_wanted):
+            libraries.add(member.name, file, keep)
+        for one in libraries.symbols.values():
+            waiting |= set(one.needed) - known
+    return libraries
 
 
 def _with_types(
@@ -258,6 +327,12 @@ class Libraries:
     promises: AbiExports | None = None
     """What the wheel that they are of carries; None if it carries nothing that can be read."""
 
+    def add_promises_of(self, archive: WheelArchive) -> None:
+        """Read what a wheel carries, if it does."""
+        carrier = f"{archive.dist_info}/{FILE}"
+        if carrier in archive:
+            self.add_promises(archive.read(carrier), archive.where)
+
     def add_promises(self, data: bytes, where: str) -> None:
         """Read what the library promises, from the file that carries it (B-61)."""
         try:
@@ -299,9 +374,7 @@ def read_libraries(path: Path, *, keep: Path | None = None, every: bool = False)
     libraries = Libraries()
     if path.suffix == ".whl":
         with WheelArchive(path) as archive:
-            carrier = f"{archive.dist_info}/{FILE}"
-            if carrier in archive:
-                libraries.add_promises(archive.read(carrier), archive.where)
+            libraries.add_promises_of(archive)
             for member, file in unpacked_binaries(archive):
                 libraries.add(member.name, file, keep, every=every)
         return libraries

@@ -46,6 +46,7 @@ from wheelfit.sources.repository import READ_LIMIT
 from wheelfit.sources.urls import redact
 from wheelfit.sources.wheel_size import FileSize
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.bytes_source import open_local
 from wheelfit.wheels.unpacking import unpack
 from wheelfit_runtime.errors import InvalidWheel, UserError
 
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Repository
+    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 _LOOKED_INTO = 64 << 20
@@ -328,6 +330,13 @@ class Building:
             return self._repository.size(file, unpacked=unpacked)
         is_here = file.size is None or file.origin.is_built
         return FileSize(file.size, is_here=is_here, why_unknown="it is built here first")
+
+    def open(self, file: File) -> ByteSource:
+        """Return the bytes of a wheel; one that is built here is built for that."""
+        product = self._product(file)
+        if product is None:
+            return self._repository.open(file)
+        return open_local(self._built(product).path)
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the whole file into a folder."""

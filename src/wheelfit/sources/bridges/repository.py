@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files, Repository
+    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 _MOST = 8  # pages at the same time
@@ -142,6 +143,14 @@ class BridgedRepository:
         files = self._files(file)
         inside = sum(map(len, files.values())) if unpacked else None
         return FileSize(len(zipped(files)), inside, is_here=True)
+
+    def open(self, file: File) -> ByteSource:
+        """Return the bytes of a wheel."""
+        if not file.is_selector:
+            return self._reader(file).open(_true(file))
+        from wheelfit.wheels.bytes_source import Memory  # noqa: PLC0415 - start-up
+
+        return Memory(self._selector(file))
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the whole file into a folder."""

@@ -385,7 +385,8 @@ ABI_BOUNDS = OptionGroup(
         Option(
             "--built-with",
             TEXT,
-            "compare types with this release (default: the first that has all symbols)",
+            "it was built with this release: what that lacks is of other libraries, and types are "
+            "compared with its own (default: the first that has all symbols)",
             metavar="VERSION",
         ),
     ),
