@@ -72,15 +72,19 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark integration tests; deselect long corpora whose marker is not in ``-m``."""
     tests = Path(__file__).parent
+    unasked = {name for name in _LONG if name not in config.option.markexpr}
+    folders = {path: path.relative_to(tests).parts[0] for path in {item.path for item in items}}
+    left = set()
     for item in items:
-        tools = _TOOLS.intersection(getattr(item, "fixturenames", ()))
-        whole = item.path.relative_to(tests).parts[0] in _WHOLE
-        if tools or whole or item.get_closest_marker("network"):
+        markers = {marker.name for marker in item.iter_markers()}
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if _TOOLS & fixtures or folders[item.path] in _WHOLE or "network" in markers:
             item.add_marker("integration")
-        if "shared_data" in getattr(item, "fixturenames", ()):
+        if "shared_data" in fixtures:
             item.add_marker("corpora")
-    unasked = [name for name in _LONG if name not in config.option.markexpr]
-    left = {item for item in items if any(map(item.get_closest_marker, unasked))}
+            markers.add("corpora")
+        if unasked & markers:
+            left.add(item)
     if left:
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]

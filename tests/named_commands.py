@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from wheelfit.cli.command import Command
@@ -36,30 +37,38 @@ class Named:
     where: str
 
 
-def messages_of(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield the strings of a module that are no docstrings, with their lines."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    apart = {
-        id(node.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            apart |= {id(part) for part in ast.walk(node) if part is not node}
-            parts = (
-                str(part.value) if isinstance(part, ast.Constant) else _PLACEHOLDER
-                for part in node.values
-            )
-            yield "".join(parts), node.lineno
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in apart:
-            yield node.value, node.lineno
+@cache
+def messages_of(path: Path, word: str) -> tuple[tuple[str, int], ...]:
+    """Return the strings of a module that are no docstrings, with their lines.
+
+    :param word: part of any string that matters; a module without it is not parsed.
+    """
+    source = path.read_text(encoding="utf-8")
+    if word not in source:
+        return ()
+    found: list[tuple[str, int]] = []
+    pending: list[ast.AST] = [ast.parse(source)]
+    while pending:
+        match pending.pop():
+            case ast.Expr(ast.Constant()):
+                pass
+            case ast.Constant(str() as text) as node:
+                found.append((text, node.lineno))
+            case ast.JoinedStr(values) as node:
+                parts = (
+                    str(part.value) if isinstance(part, ast.Constant) else _PLACEHOLDER
+                    for part in values
+                )
+                found.append(("".join(parts), node.lineno))
+                pending += (part for part in values if not isinstance(part, ast.Constant))
+            case node:
+                pending += ast.iter_child_nodes(node)
+    return tuple(found)
 
 
 def named_in_messages(path: Path) -> Iterator[Named]:
     """Yield the command lines that the strings of a module name."""
-    for text, number in messages_of(path):
+    for text, number in messages_of(path, "wheelfit "):
         where = f"{path}:{number}"
         yield from (Named(" ".join(span.split()), where) for span in _SPAN.findall(text))
         lines = (_LINE.fullmatch(line) for line in _SPAN.sub("", text).splitlines())
@@ -70,7 +79,7 @@ def unmarked(path: Path) -> Iterator[Named]:
     """Yield the command lines in sentences of a module that are not between backticks."""
     names = "|".join(map(re.escape, COMMANDS))
     pattern = re.compile(rf"(?<![\w./`-])wheelfit (?:{names})(?![\w-])")
-    for text, number in messages_of(path):
+    for text, number in messages_of(path, "wheelfit "):
         rest = "\n".join(
             line for line in _SPAN.sub("", text).splitlines() if not _LINE.fullmatch(line)
         )

@@ -72,7 +72,7 @@ def test_messages_name_options_that_exist() -> None:
         name: f"{path}:{number}"
         for path in SOURCES
         if any(f"wheelfit/{folder}/" in path.as_posix() for folder in folders)
-        for text, number in messages_of(path)
+        for text, number in messages_of(path, "--")
         for name in re.findall(r"(?<![\w-])--[a-z][a-z-]+[a-z]\b", text)
     }
     unknown = {name: where for name, where in named.items() if name not in known | OF_OTHERS.keys()}

@@ -10,7 +10,6 @@ import dataclasses
 import inspect
 import re
 import sys
-import textwrap
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -138,13 +137,14 @@ def _fields(thing: type, request: type) -> Iterator[str]:
     :param request: one that derives from it; the options of its command have the meanings.
     """
     rows = []
+    meanings = _meanings(thing)
     for one in dataclasses.fields(thing):  # type: ignore[arg-type]
         if one.name not in thing.__annotations__:
             continue
         default = ""
         if one.default is not dataclasses.MISSING:
             default = f"`{one.default!r}`"
-        meaning = _meanings(thing).get(one.name) or _row_help(request, one.name)
+        meaning = meanings.get(one.name) or _row_help(request, one.name)
         cells = (f"`{one.name}`", f"`{one.type}`", default, meaning)
         rows.append(f"| {' | '.join(cell.replace('|', _BAR) for cell in cells)} |")
     if rows:
@@ -164,14 +164,27 @@ def _meanings(thing: type) -> dict[str, str]:
     """Return what stands below each field of a class or of those that it derives from."""
     found: dict[str, str] = {}
     for one in reversed(thing.__mro__[:-1]):
-        body = ast.parse(textwrap.dedent(inspect.getsource(one))).body[0]
-        lines = body.body if isinstance(body, ast.ClassDef) else []
-        for field, below in pairwise(lines):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                match below:
-                    case ast.Expr(ast.Constant(str() as words)):
-                        found[field.target.id] = " ".join(_text(words).split())
+        found |= _own_meanings(one)
     return found
+
+
+@cache
+def _own_meanings(thing: type) -> dict[str, str]:
+    """Return what stands below each field of a class."""
+    found: dict[str, str] = {}
+    for field, below in pairwise(_classes(thing.__module__)[thing.__name__].body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            match below:
+                case ast.Expr(ast.Constant(str() as words)):
+                    found[field.target.id] = " ".join(_text(words).split())
+    return found
+
+
+@cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    """Return the classes of a module by their names."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {one.name: one for one in tree.body if isinstance(one, ast.ClassDef)}
 
 
 @cache

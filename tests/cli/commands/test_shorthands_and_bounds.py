@@ -29,7 +29,7 @@ def cuda(version: str) -> dict[str, dict[str, list[str]]]:
 
 
 BUILDS = {"null": {}, "cu126": cuda("12.6"), "cu128": cuda("12.8"), "cu130": cuda("13.0")}
-LARGE = {"big/data": "0" * 2_000_000}
+LARGE = {"big/data": "0" * 200_000}
 
 
 class Shop:
@@ -394,9 +394,9 @@ class TestSizes:
         _, line, first, second, last = said.out.splitlines()
         assert set(line) == {"-", " "}
         assert first.split()[:3] == ["engine", "1.0", "cu128"]
-        assert " 2.0 MB " in first
+        assert " 201.0 kB " in first
         assert second.split()[:2] == ["aid", "1.0"]
-        assert re.fullmatch(r"Would install 2 packages: .+ to download, 2.0 MB on disk", last)
+        assert re.fullmatch(r"Would install 2 packages: .+ to download, 201.4 kB on disk", last)
         assert said.err.count("not known") == 0
 
     def test_for_programs(self, shop: Shop) -> None:
