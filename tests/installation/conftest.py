@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -60,10 +61,36 @@ def venv(make_venv: MakeVenv) -> Path:
     return make_venv()
 
 
+@pytest.fixture(scope="session")
+def seen_template(venv_template: Path) -> Environment:
+    """Return the template as the installer sees it."""
+    return open_environment(str(venv_template), environ=os.environ)
+
+
 @pytest.fixture
-def environment(venv: Path) -> Environment:
-    """Return a fresh virtual environment as the installer sees it."""
-    return open_environment(str(venv), environ=os.environ)
+def environment(venv: Path, venv_template: Path, seen_template: Environment) -> Environment:
+    """Return a fresh virtual environment as the installer sees it.
+
+    A copy of the template would only name other folders, so its interpreter is not asked.
+    """
+
+    def move(path: Path) -> Path:
+        inside = path.is_relative_to(venv_template)
+        return venv / path.relative_to(venv_template) if inside else path
+
+    interpreter, template = seen_template.interpreter, str(venv_template)
+    moved = replace(
+        interpreter,
+        executable=move(interpreter.executable),
+        prefix=venv,
+        schemes=interpreter.schemes.moved(template, venv),
+        site_packages=tuple(map(move, interpreter.site_packages)),
+    )
+    schemes = seen_template.schemes.moved(template, venv)
+    search = tuple(map(move, seen_template.search))
+    return Environment(
+        moved, seen_template.kind, schemes, schemes, search, venv, seen_template.seal
+    )
 
 
 @pytest.fixture

@@ -37,6 +37,10 @@ class TestSchemes:
         assert environment.schemes == environment.runtime == environment.interpreter.schemes
         assert environment.search == (environment.schemes.purelib,)
 
+    def test_a_copy(self, venv: Path, environment: Environment) -> None:
+        """What the fixture says of a copied environment is what its interpreter says."""
+        assert environment == replace(opened(venv), seal=environment.seal)
+
     def test_prefix(self, venv: Path, tmp_path: Path) -> None:
         """--prefix lays everything out below another folder, as the interpreter would."""
         prefix = tmp_path / "prefix"
