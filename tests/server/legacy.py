@@ -46,7 +46,7 @@ class LegacyIndex:
         self.after_uploads: dict[str, Answer] = {}
         """By path: what is answered instead of a page as soon as somebody has uploaded."""
         self.pages: dict[str, Answer] = {}
-        """By path: what is answered instead of a page."""
+        """By path, or method and path: what is answered instead of a page."""
         self.dropped: dict[str, int] = {}
         """By name: how often the connection is cut instead."""
         self.login: tuple[str, str] | None = None
@@ -82,6 +82,8 @@ class LegacyIndex:
 
     def answer(self, request: Request) -> Answer:
         """Answer a request."""
+        if f"{request.method} {request.path}" in self.pages:
+            return self.pages[f"{request.method} {request.path}"]
         if request.method != "POST":
             if self.uploads and request.path in self.after_uploads:
                 return self.after_uploads[request.path]

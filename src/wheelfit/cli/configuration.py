@@ -205,7 +205,7 @@ def _may_be_setting(variable: str) -> bool:
     return (
         variable.startswith(PREFIX)
         and not variable.endswith(("_FILE", "_CACHE_DIR"))
-        and variable not in ("WHEELFIT_INDEX_TOKEN", "WHEELFIT_PROXY_SECRET")
+        and variable not in ("WHEELFIT_INDEX_TOKEN", "WHEELFIT_OIDC_TOKEN", "WHEELFIT_PROXY_SECRET")
         and not variable.startswith(("WHEELFIT_OVERRIDE_", "WHEELFIT_FAKE_", "WHEELFIT_SERVER_"))
     )
 

@@ -13,6 +13,7 @@ from wheelfit.operations.publish_destinations import (
     UploadIndex,
     limits_of,
     open_destination,
+    with_identity,
 )
 from wheelfit_runtime.errors import UserError, WheelfitError
 
@@ -149,6 +150,7 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
         return report
     act: PublishResult | None
     if isinstance(destination, UploadIndex):
+        destination = with_identity(request, destination, context)
         try:
             act = _send(request, context, destination, outgoing, there, index_files)
         except UploadRefused as error:

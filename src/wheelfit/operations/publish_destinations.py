@@ -5,10 +5,11 @@ from __future__ import annotations
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from wheelfit.building.publishing.forecast import GIT_HOSTS, NO_LIMITS, PUBLIC_REGISTRY
+from wheelfit.building.publishing.trusted_publishing import has_identity, trusted_login
 from wheelfit.building.publishing.twine_sender import read_pypirc
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.core.filename import parse_wheel_filename
@@ -128,6 +129,7 @@ _PUBLIC = {"upload.pypi.org": "https://pypi.org/simple/",
            "test.pypi.org": "https://test.pypi.org/simple/"}  # fmt: skip
 """Hosts of the public registry, and the index URL of each."""
 _ENDINGS = ("/simple", "/legacy")
+TrustedPublishing = Literal["automatic", "always", "never"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +141,7 @@ class DestinationRequest(FindingOptions):
     one_by_one: bool = False
     file_limit: int | None = None
     project_limit: int | None = None
+    trusted_publishing: TrustedPublishing = "automatic"
     cert: str | None = None
     client_cert: str | None = None
 
@@ -279,6 +282,32 @@ def open_destination(request: DestinationRequest, context: Context) -> UploadInd
     if request.check_url or request.one_by_one:
         raise UsageError("--check-url and --one-by-one are for indexes that take uploads")
     return _static(text)
+
+
+def with_identity(request: DestinationRequest, index: UploadIndex, context: Context) -> UploadIndex:
+    """Return an index with the login that the identity of this CI job gives, if it is needed.
+
+    :raises UserError: the job has no identity.
+    :raises PolicyRefusal: the index does not trust it.
+    :raises NetworkError: the index cannot be asked.
+    """
+    way = request.trusted_publishing
+    if way == "never" or index.base is not None:
+        return index
+    if way == "automatic" and (index.login is not None or not has_identity(context.environ)):
+        return index
+    login = trusted_login(index.upload_url, context.environ, index.tls)
+    if login is None and way == "always":
+        raise InvalidConfiguration(
+            "the index offers no trusted publishing",
+            where=redact(index.upload_url),
+            hint="upload with a token: docs/reference/publish.md",
+        )
+    if login is None:
+        context.reporter.detail("the index offers no trusted publishing")
+        return index
+    context.reporter.detail("the login is that of this CI job's identity")
+    return replace(index, login=login)
 
 
 def _configured_for(url: str) -> Mapping[str, str]:

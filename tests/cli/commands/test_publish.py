@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -352,6 +353,28 @@ def test_logins_come_from_where_tools_have_them(
     assert "that of the URL" in publish(f"http://{user}:good-secret@{host}/", 0)
     monkeypatch.setenv("WHEELFIT_INDEX_TOKEN", "good-secret")
     assert "that of TWINE_PASSWORD" in publish(bare, 7)  # the token is for our own indexes
+
+
+def test_a_job_that_the_index_trusts_needs_no_login(
+    run: Runner, dist: Path, legacy: LegacyIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The identity of a CI job is exchanged for a token before sending, and in no dry run."""
+    claims = base64.urlsafe_b64encode(json.dumps({"aud": "wheels"}).encode()).decode().rstrip("=")
+    monkeypatch.setenv("WHEELFIT_OIDC_TOKEN", f"e30.{claims}.signature")
+    kind = {"content-type": "application/json"}
+    legacy.login = ("__token__", "minted-secret")
+    legacy.pages["/_/oidc/audience"] = Answer.of(200, b'{"audience": "wheels"}', kind)
+    legacy.pages["POST /_/oidc/mint-token"] = Answer.of(200, b'{"token": "minted-secret"}', kind)
+    run("publish", dist, "--to", legacy.url, "--dry-run")
+    assert not [path for path in legacy.asked if "oidc" in path]
+    run("publish", dist, "--to", legacy.url, "--trusted-publishing", "never", code=7)
+    assert not [path for path in legacy.asked if "oidc" in path]
+    said = run("publish", dist, "--to", legacy.url, "-v")
+    assert "that of this CI job's identity" in said.err
+    assert "minted-secret" not in said.out + said.err
+    legacy.pages.clear()
+    words = ("publish", dist, "--to", legacy.url, "--trusted-publishing", "always", "--json")
+    assert "no trusted publishing" in str(run(*words, code=1).error)
 
 
 def test_a_login_is_for_the_server_that_takes_uploads(

@@ -61,6 +61,25 @@ class Sender(Protocol):
         """Let go of connections."""
 
 
+def open_session(url: str, login: Login | None, context: ssl.SSLContext | None) -> Any:
+    """Open a session with the server of an index, which is one of `requests`.
+
+    :param url: an address of the server, without credentials.
+    :param login: what is shown there; None: nothing.
+    :param context: whom to trust over TLS; None: whom `requests` does.
+    :raises NeedsExtra: the library is not installed.
+    """
+    try:
+        from twine.repository import Repository  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise NeedsExtra("publish", "twine") from None
+    user, password = ("", "") if login is None else (login.user, login.password)
+    session = Repository(url, user, password, disable_progress_bar=True).session
+    if context is not None:
+        session.mount("https://", _adapter(context))
+    return session
+
+
 class TwineSender:
     """A sender over the network: a `Sender`.
 
@@ -79,14 +98,7 @@ class TwineSender:
         *,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        try:
-            from twine.repository import Repository  # noqa: PLC0415 - an extra
-        except ImportError:
-            raise NeedsExtra("publish", "twine") from None
-        user, password = ("", "") if login is None else (login.user, login.password)
-        self._session = Repository(url, user, password, disable_progress_bar=True).session
-        if context is not None:
-            self._session.mount("https://", _adapter(context))
+        self._session = open_session(url, login, context)
         self._url = url
         self._pause = pause
 
@@ -164,7 +176,7 @@ class TwineSender:
             except (RequestException, OSError) as error:
                 counted.undo()
                 failure = Unreachable(
-                    f"the index cannot be reached to send {filename}: {_reason(error)}",
+                    f"the index cannot be reached to send {filename}: {reason_of(error)}",
                     where=redact(self._url),
                 )
                 if isinstance(error, SSLError):
@@ -285,7 +297,7 @@ def _adapter(context: ssl.SSLContext) -> Any:
     return Adapter()
 
 
-def _reason(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
     """Return the innermost words about a connection that failed."""
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner

@@ -431,6 +431,13 @@ UPLOAD_CHECKS = OptionGroup(
 UPLOAD_NETWORK = OptionGroup(
     "network",
     (
+        Option(
+            "--trusted-publishing",
+            OneOf("automatic", "always", "never"),
+            "upload as the CI job that this is, if the index trusts it (default: automatic, "
+            "where no login is found)",
+            default="automatic",
+        ),
         Option("--cert", FILE, "certificates to trust instead of the system's", metavar="PATH"),
         Option("--client-cert", FILE, "private key and certificate in one file", metavar="PATH"),
     ),

@@ -1,0 +1,203 @@
+"""Upload tokens without a stored password: an index trusts the identity of a CI job (OIDC).
+
+The only importer of `id`, which knows how each CI service gives a job its identity. The token of
+the identity goes to the index that was asked for and to nobody else; no redirect is followed.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
+
+from wheelfit.building.publishing.twine_sender import open_session, reason_of
+from wheelfit.sources.credentials import Login
+from wheelfit.sources.server_words import words_of
+from wheelfit.sources.urls import is_loopback, redact
+from wheelfit_runtime.errors import (
+    InvalidConfiguration,
+    PolicyRefusal,
+    UnexpectedStatus,
+    Unreachable,
+)
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Mapping
+
+GENERIC_TOKEN = "WHEELFIT_OIDC_TOKEN"  # noqa: S105 - the name of a variable
+"""A variable with a token for the audience of the index, from whatever CI service."""
+_SERVICES = ("GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE", "CIRCLECI")
+_PATIENCE = (15.0, 60.0)
+"""Seconds for a connection, and for an answer."""
+_MOST = 1 << 20
+_USER = "__token__"
+
+
+def has_identity(environ: Mapping[str, str]) -> bool:
+    """Return whether this process is a CI job that may have an identity; nobody is asked."""
+    return any(environ.get(name) for name in (GENERIC_TOKEN, *_SERVICES))
+
+
+def trusted_login(
+    url: str, environ: Mapping[str, str], context: ssl.SSLContext | None = None
+) -> Login | None:
+    """Exchange the identity of this CI job for a login that uploads; None: the index offers none.
+
+    :param url: the address for uploads; its server is asked, below ``/_/oidc/``.
+    :param environ: the environment of the process, from which `id` reads as well.
+    :param context: whom to trust over TLS.
+    :raises InvalidConfiguration: the job has no identity, or would show it in the open.
+    :raises PolicyRefusal: the index does not trust this job.
+    :raises NetworkError: the index, or the CI service, cannot be asked.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise InvalidConfiguration(
+            "an identity is not shown over plain HTTP", where=redact(url), hint="use https"
+        )
+    exchange = _Exchange(url, context)
+    audience = exchange.audience()
+    if audience is None:
+        return None
+    token = _identity(audience, environ, redact(url))
+    return Login(_USER, exchange.mint(token))
+
+
+def _identity(audience: str, environ: Mapping[str, str], where: str) -> str:
+    """Return the token of this job's identity for an audience."""
+    from id import (  # noqa: PLC0415 - comes with twine, of an extra
+        AmbientCredentialError,
+        GitHubOidcPermissionCredentialError,
+        detect_credential,
+    )
+
+    given = environ.get(GENERIC_TOKEN)
+    if given:
+        if audience not in _audiences(given):
+            raise InvalidConfiguration(
+                f"the token in {GENERIC_TOKEN} is not for the audience {audience!r}",
+                where=where,
+                hint="let the CI service make one for that audience",
+            )
+        return given
+    try:
+        found = detect_credential(audience)
+    except GitHubOidcPermissionCredentialError:
+        raise InvalidConfiguration(
+            "this job of GitHub has no identity",
+            where=where,
+            hint="write `permissions: {id-token: write}` in the job",
+        ) from None
+    except AmbientCredentialError as error:
+        raise InvalidConfiguration(
+            f"the identity of this job cannot be had: {str(error).splitlines()[0][:300]}",
+            where=where,
+            hint=f"let the job have a token for the audience {audience!r}",
+        ) from None
+    if found is None:
+        raise InvalidConfiguration(
+            "this is no job of a CI service that gives an identity",
+            where=where,
+            hint=f"put a token for the audience {audience!r} in {GENERIC_TOKEN}",
+        )
+    return found
+
+
+def _audiences(token: str) -> list[object]:
+    """Return whom a token is for; whether it is genuine is the index's to find out."""
+    from id import decode_oidc_token  # noqa: PLC0415 - comes with twine, of an extra
+
+    try:
+        audience = json.loads(decode_oidc_token(token)[1])["aud"]
+    except (ValueError, LookupError, TypeError):
+        return []
+    return audience if isinstance(audience, list) else [audience]
+
+
+class _Answer(NamedTuple):
+    """An answer, or the beginning of one that is too long."""
+
+    status: int
+    reason: str
+    content: bytes
+
+    def json(self) -> dict[str, Any]:
+        """Return the object in it; an empty one if there is none."""
+        try:
+            found = json.loads(self.content)
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+class _Exchange:
+    """The two questions that an index answers about identities."""
+
+    def __init__(self, url: str, context: ssl.SSLContext | None) -> None:
+        parts = urlsplit(url)
+        self._root = urlunsplit((parts.scheme, parts.netloc, "/_/oidc/", "", ""))
+        self._session = open_session(url, None, context)
+
+    def audience(self) -> str | None:
+        """Return the audience of the tokens that the index takes; None: it takes none."""
+        answer = self._ask("GET", "audience")
+        if answer.status in (404, 405) or 300 <= answer.status < 400:
+            return None
+        if answer.status != 200:
+            raise self._failure(answer)
+        audience = answer.json().get("audience")
+        # Anything else is a page about something else.
+        return audience if isinstance(audience, str) and audience else None
+
+    def mint(self, token: str) -> str:
+        """Return the upload token for an identity."""
+        answer = self._ask("POST", "mint-token", {"token": token})
+        said = answer.json()
+        minted = said.get("token")
+        if answer.status < 300 and isinstance(minted, str) and minted:
+            return minted
+        errors = said.get("errors")
+        if isinstance(errors, list) and errors:
+            reasons = "; ".join(
+                str(one.get("description") or one.get("code"))
+                for one in errors
+                if isinstance(one, dict)
+            )
+            raise PolicyRefusal(
+                f"the index does not trust this job: {' '.join(reasons.split())[:500]}",
+                where=self._root,
+                hint="name this repository, workflow and environment as a publisher on the index",
+            )
+        raise self._failure(answer)
+
+    def _ask(self, method: str, path: str, data: Mapping[str, str] | None = None) -> _Answer:
+        from requests import RequestException  # noqa: PLC0415 - comes with twine
+
+        try:
+            answer = self._session.request(
+                method,
+                f"{self._root}{path}",
+                json=data,
+                auth=lambda request: request,  # nor that of netrc
+                headers={"Accept": "application/json"},
+                allow_redirects=False,
+                timeout=_PATIENCE,
+                stream=True,
+            )
+            content = next(answer.iter_content(_MOST), b"")
+        except (RequestException, OSError) as error:
+            raise Unreachable(
+                f"the index cannot be asked about identities: {reason_of(error)}", where=self._root
+            ) from None
+        finally:
+            self._session.close()
+        return _Answer(answer.status_code, answer.reason or "", content)
+
+    def _failure(self, answer: _Answer) -> UnexpectedStatus:
+        words = words_of(answer.reason, answer.content)
+        return UnexpectedStatus(
+            f"the index answers with {answer.status} when asked about identities: {words}",
+            status=answer.status,
+            where=self._root,
+        )

@@ -1,0 +1,205 @@
+"""The identity of a CI job becomes a login, at an index that checks real tokens."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from wheelfit.building.publishing.trusted_publishing import has_identity, trusted_login
+from wheelfit.sources.credentials import Login
+from wheelfit_runtime.errors import InvalidConfiguration, NetworkError, PolicyRefusal
+
+jwt = pytest.importorskip("jwt", reason="needs PyJWT, which comes with the extra `attestations`")
+rsa = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.rsa")
+pytest.importorskip("twine", reason="needs the extra `publish`")
+
+ISSUER = "https://issuer.example"
+REQUEST_TOKEN = "of-the-job"
+MINTED = "pypi-minted"
+
+
+@dataclass
+class Parties:
+    """A CI service that gives identities, and an index that trusts one repository of it."""
+
+    key: Any
+    url: str = ""
+    audience: str | None = "wheels"
+    """Whom the index wants tokens for; None: it has never heard of any."""
+    status: int = 200
+    asked: list[tuple[str, str, str | None]] = field(default_factory=list)
+    """Method, path and what was shown."""
+
+    def identity(self, audience: str, **changes: object) -> str:
+        """Return the token of a job."""
+        now = int(time.time())
+        claims = {"iss": ISSUER, "aud": audience, "repository": "owner/fast", "iat": now,
+                  "exp": now + 60}  # fmt: skip
+        return str(jwt.encode({**claims, **changes}, self.key, algorithm="RS256"))
+
+    def mint(self, token: str) -> tuple[int, dict[str, object]]:
+        """Check a token as an index does."""
+        try:
+            claims = jwt.decode(token, self.key.public_key(), algorithms=["RS256"],
+                                audience=self.audience, issuer=ISSUER)  # fmt: skip
+        except jwt.PyJWTError as error:
+            return 422, {"errors": [{"code": "invalid-token", "description": str(error)}]}
+        if claims["repository"] != "owner/fast":
+            reason = {"code": "invalid-publisher", "description": "valid token, no publisher"}
+            return 422, {"message": "Token request failed", "errors": [reason]}
+        return 200, {"success": True, "token": MINTED}
+
+    def answer(self, method: str, path: str, shown: str | None, body: bytes) -> tuple[int, Any]:
+        """Answer a request."""
+        parts = urlsplit(path)
+        self.asked.append((method, parts.path, shown))
+        if parts.path == "/identity" and shown == f"bearer {REQUEST_TOKEN}":
+            return 200, {"value": self.identity(parse_qs(parts.query)["audience"][0])}
+        if parts.path == "/_/oidc/audience" and self.audience is not None:
+            return self.status, {"audience": self.audience}
+        if parts.path == "/_/oidc/mint-token":
+            return self.mint(json.loads(body)["token"])
+        return 404, {}
+
+
+@pytest.fixture
+def parties() -> Iterator[Parties]:
+    """Serve both."""
+    found = Parties(rsa.generate_private_key(public_exponent=65537, key_size=2048))
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            shown = self.headers.get("authorization")
+            status, said = found.answer(self.command, self.path, shown, body)
+            data = json.dumps(said).encode()
+            self.send_response(status)
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def do_POST(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        found.url = f"http://127.0.0.1:{server.server_port}"
+        yield found
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def environ(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Return an environment of no CI service, which is that of this process too."""
+    for name in ("GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE", "CIRCLECI",
+                 "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_URL"):  # fmt: skip
+        monkeypatch.delenv(name, raising=False)
+    return {}
+
+
+def in_job(
+    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], **variables: str
+) -> dict[str, str]:
+    """Make this process a job of a CI service."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return environ | variables
+
+
+def on_github(parties: Parties) -> dict[str, str]:
+    """Return the variables of a job of GitHub that may have an identity."""
+    return {
+        "GITHUB_ACTIONS": "true",
+        "ACTIONS_ID_TOKEN_REQUEST_URL": f"{parties.url}/identity?api=1",
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
+    }
+
+
+def test_a_job_of_github(
+    parties: Parties, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its identity is had for the audience of the index, checked there, and gives a token."""
+    assert not has_identity(environ)
+    environ = in_job(monkeypatch, environ, **on_github(parties))
+    assert has_identity(environ)
+    login = trusted_login(f"{parties.url}/legacy/", environ)
+    assert login == Login("__token__", MINTED)
+    assert parties.asked == [
+        ("GET", "/_/oidc/audience", None),
+        ("GET", "/identity", f"bearer {REQUEST_TOKEN}"),
+        ("POST", "/_/oidc/mint-token", None),
+    ]
+
+
+def test_a_job_of_gitlab(
+    parties: Parties, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GitLab puts the token in a variable that is named after the audience."""
+    variables = {"GITLAB_CI": "true", "WHEELS_ID_TOKEN": parties.identity("wheels")}
+    environ = in_job(monkeypatch, environ, **variables)
+    assert trusted_login(f"{parties.url}/legacy/", environ) == Login("__token__", MINTED)
+
+
+def test_any_other_job(parties: Parties, environ: dict[str, str]) -> None:
+    """A token that somebody got otherwise is in a variable of ours; for others it is not shown."""
+    environ["WHEELFIT_OIDC_TOKEN"] = parties.identity("wheels")
+    assert trusted_login(f"{parties.url}/legacy/", environ) == Login("__token__", MINTED)
+    parties.asked.clear()
+    for token in (parties.identity("other"), "no-token", "a.b.c"):
+        environ["WHEELFIT_OIDC_TOKEN"] = token
+        with pytest.raises(InvalidConfiguration, match="not for the audience 'wheels'"):
+            trusted_login(f"{parties.url}/legacy/", environ)
+    assert {path for _, path, _ in parties.asked} == {"/_/oidc/audience"}
+
+
+def test_whom_the_index_does_not_trust(parties: Parties, environ: dict[str, str]) -> None:
+    """The reason of the index is told, and the token is not."""
+    for changes, words in (
+        ({"repository": "other/fast"}, "valid token, no publisher"),
+        ({"exp": 1}, "expired"),
+    ):
+        token = parties.identity("wheels", **changes)
+        environ["WHEELFIT_OIDC_TOKEN"] = token
+        with pytest.raises(PolicyRefusal, match=words) as caught:
+            trusted_login(f"{parties.url}/legacy/", environ)
+        assert token not in str(vars(caught.value))
+
+
+def test_a_job_without_permission(
+    parties: Parties, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job of GitHub that asked for no identity is told what to write."""
+    environ = in_job(monkeypatch, environ, GITHUB_ACTIONS="true")
+    with pytest.raises(InvalidConfiguration) as caught:
+        trusted_login(f"{parties.url}/legacy/", environ)
+    assert "id-token: write" in str(caught.value.hint)
+
+
+def test_an_index_that_knows_no_identities(parties: Parties, environ: dict[str, str]) -> None:
+    """Where the index has no audience nothing is shown to it; one that fails is no such index."""
+    environ["WHEELFIT_OIDC_TOKEN"] = parties.identity("wheels")
+    parties.audience = None
+    assert trusted_login(f"{parties.url}/legacy/", environ) is None
+    assert [path for _, path, _ in parties.asked] == ["/_/oidc/audience"]
+    parties.audience, parties.status = "wheels", 503
+    with pytest.raises(NetworkError, match="503"):
+        trusted_login(f"{parties.url}/legacy/", environ)
+
+
+def test_an_identity_is_not_shown_in_the_open(environ: dict[str, str]) -> None:
+    """Plain HTTP to another machine is refused before anything is asked."""
+    with pytest.raises(InvalidConfiguration, match="plain HTTP"):
+        trusted_login("http://index.example/legacy/", environ)
