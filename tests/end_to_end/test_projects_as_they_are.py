@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,7 +29,9 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc"),
 ]
 
-GUIDE = sections("build-projects-as-they-are.md")
+REPOSITORY = Path(__file__).parents[2]
+PAGE = REPOSITORY / "docs/how-to/build-projects-as-they-are.md"
+GUIDE = sections(PAGE.name)
 
 
 @pytest.fixture
@@ -117,3 +120,59 @@ def test_libraries_that_auditwheel_puts_in(
         run = [sys.executable, "-c", code]
         done = subprocess.run(run, cwd=place, capture_output=True, text=True, check=True)
         assert int(done.stdout) == sum(i * i for i in range(64)) + 42
+
+
+@pytest.fixture(scope="session")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build both distributions of this checkout, which other front ends install for a build."""
+    folder = tmp_path_factory.mktemp("release")
+    for source in (REPOSITORY, REPOSITORY / "runtime"):
+        words = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(source)]
+        subprocess.run(words, check=True, capture_output=True)
+    return folder
+
+
+def test_other_front_ends(
+    folder: Path, cache: Path, release: Path, uv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B-16: in their isolated environments ``build`` and ``uv`` build variants and plain wheels."""
+    for name in ("PIP_FIND_LINKS", "UV_FIND_LINKS"):
+        monkeypatch.setenv(name, str(release))
+    monkeypatch.setenv("UV_PYTHON", sys.executable)
+    scripts = Path(sys.executable).parent
+    monkeypatch.setenv("PATH", os.pathsep.join(map(str, (scripts, uv.parent, os.environ["PATH"]))))
+    section = GUIDE["With `python -m build` and `uv build`"]
+    source = {"oldsum.c": GUIDE["With a `setup.py` alone"].files["oldsum.c"]}
+    follow(Section({**source, **section.files}, section.commands), folder, cache)
+    (variant,) = (folder / "built").glob("*.whl")
+    assert variant.name in {path.name for path in (folder / "dist").iterdir()}
+
+
+def test_cibuildwheel(folder: Path, wheelfit: Callable[..., str], tmp_path: Path) -> None:
+    """The options are what cibuildwheel reads, and its repair step leaves one wheel of a label."""
+    needs_auditwheel()
+    options = pytest.importorskip("cibuildwheel.options")
+    helpers = pytest.importorskip("cibuildwheel.util.helpers")
+    first = GUIDE["With a `setup.py` alone"].files
+    for name, text in first.items():
+        (folder / name).write_text(text)
+    wheelfit("init", folder, "--variant", "v3=x86_64 :: level :: v3")
+    wheelfit("build", folder, "--variant", "v3", "--flags", "-o", tmp_path / "built")
+    (config,) = re.findall(r"```toml\n(\[tool.cibuildwheel\].*?)```", PAGE.read_text(), re.DOTALL)
+    with (folder / "pyproject.toml").open("a") as file:
+        file.write(config)
+    arguments = options.CommandLineArguments.defaults()
+    arguments.package_dir = folder
+    arguments.only = f"cp3{sys.version_info.minor}-manylinux_x86_64"
+    asked = options.compute_options("linux", arguments, env={}).build_options(arguments.only)
+    assert asked.config_settings == "variant-label=v3"
+    (wheel,) = (tmp_path / "built").iterdir()
+    made = tmp_path / "made"
+    made.mkdir()
+    command = helpers.prepare_command(asked.repair_command, wheel=wheel, dest_dir=made)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    subprocess.run(["sh", "-c", command], env={**os.environ, "PATH": path}, check=True)
+    (variant,) = made.iterdir()
+    assert "manylinux" in variant.name
+    assert variant.stem.endswith("-v3")
+    wheelfit("wheel", "check", made)

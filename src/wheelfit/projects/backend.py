@@ -29,6 +29,8 @@ Kind: TypeAlias = Literal["wheel", "editable", "sdist"]
 """Which hooks are called; of a source distribution no metadata can be asked for."""
 ConfigSettings: TypeAlias = "Mapping[str, str | Sequence[str]]"
 
+PASSES_ON = "WHEELFIT_BACKEND_PASSES_ON"
+"""The variable by which `wheelfit.backend` knows that we ask: it leaves all to the own backend."""
 _LINES = 20
 _TAIL = 64 << 10
 _MOST_KEPT = 32 << 20
@@ -202,7 +204,7 @@ class Backend:
         cwd: str | None = None,
         extra_environ: Mapping[str, str] | None = None,
     ) -> None:
-        environ = {**self._environment.environ, **(extra_environ or {})}
+        environ = {**self._environment.environ, PASSES_ON: "1", **(extra_environ or {})}
         self._children.run(cmd, cwd, environ, self._log, self._tell)
         with suppress(OSError, ValueError, LookupError, TypeError):  # it is there for the library
             said = json.loads(Path(cmd[-1], "output.json").read_bytes())["return_val"]

@@ -62,7 +62,7 @@ def look_at(
     }
     script = Path(next(iter(_scripts))) / "environment_child.py"
     answer = run(
-        [str(place.python), "-I", "-B", str(script), json.dumps(question)],
+        [str(place.python), "-B", str(script), json.dumps(question)],
         environ=place.environ,
         deadline=_DEADLINE,
     )

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from wheelfit.projects.backend import ConfigSettings
 
 _KEYS = ("config-settings", "environment", "flags", "hand-over")
+_HOOK = ("backend", "backend-path")
+"""The keys that `wheelfit.backend` reads."""
 _TOP = ("tool", "wheelfit", "build")
 
 
@@ -87,7 +89,7 @@ def read_recipes(pyproject: Mapping[str, Any], *, where: str = "pyproject.toml")
 
 
 def _recipes(table: Table) -> Recipes:
-    table.only(*_KEYS, "dependencies", "dialect", "plain", "repair", "variants")
+    table.only(*_KEYS, "dependencies", "dialect", "plain", "repair", "variants", *_HOOK)
     dialect = table.content.get("dialect", "auto")
     if dialect not in ("auto", "none", *DIALECTS):
         table.must_be(f"one of {', '.join(['auto', 'none', *DIALECTS])}", dialect, "dialect")

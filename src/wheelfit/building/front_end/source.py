@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _NAME = "pyproject.toml"
 _LEGACY = "setuptools.build_meta"
 _LARGEST = 4 << 20
+HOOK = "wheelfit.backend"
+"""The build backend of projects that name their own one in a table of ours."""
+_OWN = ("tool", "wheelfit", "build")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class Source:
     def backend(self) -> str:
         """The module of its build backend (PEP 517)."""
         found = self.at("build-system", "build-backend")
+        if found == HOOK:
+            found = self.at(*_OWN, "backend")
         return found.partition(":")[0] if isinstance(found, str) else _LEGACY
 
     @property
@@ -68,7 +73,8 @@ class Source:
     @property
     def backend_path(self) -> tuple[str, ...]:
         """Folders of the project in which the backend is looked for first."""
-        found = self.at("build-system", "backend-path")
+        is_hook = self.at("build-system", "build-backend") == HOOK
+        found = self.at(*(_OWN if is_hook else ("build-system",)), "backend-path")
         texts = found if isinstance(found, list) else []
         return tuple(str(self.folder / text) for text in texts if isinstance(text, str))
 

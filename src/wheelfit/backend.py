@@ -1,0 +1,143 @@
+"""A build backend around that of a project, so that any front end builds variants (PEP 517).
+
+A front end asks for one by config settings, as ``variant-label=v3``, and `wheelfit build` works in
+its environment. What else it asks for goes to the project's own backend.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from wheelfit.building.provider_answers import plugin_requirements
+from wheelfit.core.project_table import read_project_table
+from wheelfit.operations.build import build
+from wheelfit.operations.build_request import BuildRequest
+from wheelfit.operations.context import Context, Reporter
+from wheelfit.projects.backend import PASSES_ON
+from wheelfit_runtime.errors import WheelfitError
+
+__all__ = ["build_wheel", "get_requires_for_build_wheel"]
+
+_TABLE = "[tool.wheelfit.build]"
+_OTHER_HOOKS = frozenset({
+    "build_editable",
+    "build_sdist",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "prepare_metadata_for_build_editable",
+    "prepare_metadata_for_build_wheel",
+})  # fmt: skip
+ConfigSettings = Mapping[str, str | Sequence[str]]
+
+
+def build_wheel(
+    wheel_directory: str,
+    config_settings: ConfigSettings | None = None,
+    metadata_directory: str | None = None,
+) -> str:
+    """Build a wheel, of a variant if settings ask for one, and return its file name."""
+    settings = dict(config_settings or {})
+    if _passes_on() or not (
+        _about_variants(settings) or _recipe().keys() - {"backend", "backend-path"}
+    ):
+        found = _own_backend().build_wheel(wheel_directory, settings or None, metadata_directory)
+        return str(found)
+    return _built(_request(settings, wheel_directory))
+
+
+def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
+    """Return what a wheel needs to be built, with the plugins that a build asks (B-20)."""
+    settings = dict(config_settings or {})
+    others = {key: value for key, value in settings.items() if not _about_variants([key])}
+    hook = getattr(_own_backend(), "get_requires_for_build_wheel", None)
+    own = [] if hook is None else hook(settings if _passes_on() else others or None)
+    table = None if _passes_on() else read_project_table(_pyproject(), where="pyproject.toml")
+    plugins = () if table is None else plugin_requirements(table, table.priorities, validate=False)
+    return [*own, *plugins]
+
+
+def __getattr__(name: str) -> Any:
+    """Return another hook of the project's own backend."""
+    # Metadata that the own backend writes lacks what the table adds.
+    if name not in _OTHER_HOOKS or ("metadata" in name and "dependencies" in _recipe()):
+        raise AttributeError(name)
+    return getattr(_own_backend(), name)
+
+
+def _passes_on() -> bool:
+    """Return whether `wheelfit build` asks, which has understood settings and table itself."""
+    return PASSES_ON in os.environ
+
+
+def _about_variants(keys: Sequence[str] | Mapping[str, object]) -> bool:
+    return any("variant" in key for key in keys)
+
+
+def _pyproject() -> dict[str, Any]:
+    """Return the file of the project, in whose folder front ends call hooks."""
+    return tomllib.loads(Path("pyproject.toml").read_text("utf-8"))
+
+
+def _recipe() -> dict[str, Any]:
+    found = _pyproject().get("tool", {}).get("wheelfit", {}).get("build", {})
+    return found if isinstance(found, dict) else {}
+
+
+def _own_backend() -> Any:
+    """Import the build backend of the project itself, as a front end would."""
+    recipe = _recipe()
+    named = recipe.get("backend")
+    if not isinstance(named, str):
+        raise SystemExit(f'pyproject.toml: {_TABLE} must have backend = "…", the project\'s own')
+    module, _, attribute = named.partition(":")
+    own = [str(Path(folder).resolve()) for folder in recipe.get("backend-path", ())]
+    sys.path[:0] = [folder for folder in own if folder not in sys.path]
+    found: Any = importlib.import_module(module)
+    for name in filter(None, attribute.split(".")):
+        found = getattr(found, name)
+    return found
+
+
+def _request(settings: Mapping[str, str | Sequence[str]], folder: str) -> BuildRequest:
+    texts = [
+        f"{key}={text}"
+        for key, value in settings.items()
+        for text in ([value] if isinstance(value, str) else value)
+    ]
+    return BuildRequest(
+        folder=folder,
+        config_settings=tuple(texts),
+        python=sys.executable,
+        no_build_isolation=True,
+    )
+
+
+class _Printed(Reporter):
+    """A reporter that prints, as backends do."""
+
+    def note(self, text: str) -> None:
+        sys.stdout.write(f"{text}\n")
+
+    say = warn = note
+
+
+def _built(request: BuildRequest) -> str:
+    """Build the one wheel of a request, and return its file name.
+
+    :raises SystemExit: it cannot be built; front ends show what was printed.
+    """
+    try:
+        report = build(request, Context(reporter=_Printed()))
+    except WheelfitError as error:
+        told = (error.message, error.where, error.note, error.hint)
+        raise SystemExit("\n".join(filter(None, told))) from None
+    for text in report.warnings:
+        sys.stdout.write(f"warning: {text}\n")
+    (path,) = report.files
+    return path.name
