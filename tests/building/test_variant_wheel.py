@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 import subprocess
@@ -11,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from wheelfit.building.variant_wheel import make_plain, make_variant, single_label
 from wheelfit.core.filename import parse_wheel_filename
@@ -131,7 +131,7 @@ def test_long_label(plain: Path, output: Path) -> None:
     assert list(output.iterdir()) == []
     room = 255 - len("fast_fft-2.1.0-7-py3-none-any-.whl")
     longest = parse_label("x" * room)
-    document = dataclasses.replace(DOCUMENT, variants={longest: DOCUMENT.variants[MKL]})
+    document = structs.replace(DOCUMENT, variants={longest: DOCUMENT.variants[MKL]})
     path = make_variant(plain, output, label=longest, document=document)
     assert len(path.name.encode()) == 255
 
@@ -143,7 +143,7 @@ def test_namespace_without_provider(plain: Path, output: Path) -> None:
     with pytest.raises(InvalidDocument) as caught:
         make_variant(plain, output, label=parse_label("mkl"), document=document)
     assert ("providers.blas", "F-22") in [(fault.path, fault.rule) for fault in caught.value.faults]
-    elsewhere = dataclasses.replace(DOCUMENT, priorities=("x86_64",))
+    elsewhere = structs.replace(DOCUMENT, priorities=("x86_64",))
     with pytest.raises(InvalidDocument) as caught:
         make_variant(plain, output, label=parse_label("mkl"), document=elsewhere)
     assert ("variants.mkl.blas", "F-21") in [
@@ -206,7 +206,7 @@ def test_markers_of_a_variant(depending: Path, output: Path) -> None:
         'one_of_two; os_name == "nt"',
     ]
     both = PropertySet.from_mapping({"blas": {"library": ["mkl", "openblas"]}})
-    document = dataclasses.replace(DOCUMENT, variants={MKL: both})
+    document = structs.replace(DOCUMENT, variants={MKL: both})
     path = make_variant(
         depending,
         output,
@@ -282,7 +282,7 @@ def test_notes(plain: Path, output: Path) -> None:
         archive.writestr(signature, "{}")
         archive.writestr(*members[-1])
     label = parse_label("x" * 33)
-    document = dataclasses.replace(DOCUMENT, variants={label: DOCUMENT.variants[MKL]})
+    document = structs.replace(DOCUMENT, variants={label: DOCUMENT.variants[MKL]})
     told: list[str] = []
     path = make_variant(plain, output, label=label, document=document, note=told.append)
     assert [text.partition(" ")[0] for text in told] == ["the", signature]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cli.running import Runner
+from msgspec.structs import replace
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.sources.page import File

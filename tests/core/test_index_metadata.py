@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations
 
 import pytest
+from msgspec.structs import replace
 
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.index_metadata import combine, disagreement, read_wheel_document

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from time import process_time
 
 import pytest
 from error_codes import raises_code
+from msgspec.structs import replace
 
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.labels import NULL, Label

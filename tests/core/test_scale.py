@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from types import FrameType
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from packaging.tags import Tag
 from packaging.version import Version
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from typing import Any
 
 import pytest
+from msgspec import structs
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName
 
@@ -78,7 +78,7 @@ class TestJudge:
     def test_files_outside_of_the_versions(self) -> None:
         """P-18: a file of the package counts only within the versions that are meant."""
         old = TrustedFile("acme_provider-0.9-py3-none-any.whl", C)
-        entry = dataclasses.replace(ENTRY, files=(FILE, DEP, old))
+        entry = structs.replace(ENTRY, files=(FILE, DEP, old))
         assert old.filename not in judge(question("acme-provider"), Trust((entry,))).files
 
     @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ class TestJudge:
     )
     def test_another_purpose(self, bounds: dict[str, Any]) -> None:
         """P-18: trust for one namespace or endpoint is none for others."""
-        entry = dataclasses.replace(ENTRY, **bounds)
+        entry = structs.replace(ENTRY, **bounds)
         refusal = judge(question("acme-provider"), Trust((entry,))).refusal
         assert refusal is not None
         assert next(iter(bounds.values())) in refusal
@@ -133,10 +133,10 @@ class TestPolicy:
 
     def test_a_list_limits(self) -> None:
         """P-18: with ``listed`` the user's trust counts only for files in the list."""
-        policy = site(plugins="listed", entries=(dataclasses.replace(ENTRY, files=(FILE,)),))
+        policy = site(plugins="listed", entries=(structs.replace(ENTRY, files=(FILE,)),))
         tree = judge(question("acme-provider"), Trust((ENTRY,)), policy)
         assert tree.files == {FILE.filename: A}
-        other = dataclasses.replace(ENTRY, files=(TrustedFile(FILE.filename, C),))
+        other = structs.replace(ENTRY, files=(TrustedFile(FILE.filename, C),))
         refusal = judge(question("acme-provider"), Trust((other,)), policy).refusal
         assert "is not in the list of /etc/wheelfit/policy.toml" in str(refusal)
 
@@ -190,7 +190,7 @@ def test_rules_can_be_off() -> None:
 def test_questions_without_a_package() -> None:
     """P-7: a trusted plugin with a namespace can be asked by itself, at its default endpoint."""
     assert ENTRY.question() is None
-    rules = PluginRules(Trust((dataclasses.replace(ENTRY, namespace="acme"),)))
+    rules = PluginRules(Trust((structs.replace(ENTRY, namespace="acme"),)))
     asked = rules.question("acme")
     assert asked is not None
     assert (asked.endpoint, str(asked)) == ("acme_provider", "acme-provider<2,>=1")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 import pytest
 from error_codes import raises_code
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
@@ -36,7 +36,7 @@ def test_reading() -> None:
         'plugin-api = "acme_provider : Plugin"\nsource = "https://x"\nadded = 2026-11-22\n'
         f"files = [{FILE}]\n"
     )
-    expected = dataclasses.replace(
+    expected = structs.replace(
         entry(),
         versions=SpecifierSet(">=1,<2"),
         namespace="acme",
@@ -166,5 +166,5 @@ def test_written_and_read(trust: Trust) -> None:
 
 def test_what_is_no_text() -> None:
     """P-18: a source with bytes that are no text, as folders can have, is written readably."""
-    trust = Trust((dataclasses.replace(entry(), source="/wheels\udcff"),))
+    trust = Trust((structs.replace(entry(), source="/wheels\udcff"),))
     assert read_trust(format_trust(trust).encode(), "f").entries[0].source == "/wheels\\udcff"

@@ -6,10 +6,11 @@ import json
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from packaging.tags import sys_tags
 
 from wheelfit.server.folder import FolderIndex

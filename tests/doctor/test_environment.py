@@ -8,11 +8,11 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from doctor.patient import Patient
+from msgspec.structs import replace
 from packaging.tags import Tag
 
 from wheelfit.checking.findings import Severity

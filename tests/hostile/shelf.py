@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from msgspec.structs import replace
 from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.server.messages import Answer, Request, as_asked
@@ -101,7 +102,7 @@ class Shelf:
         for files in self.files.values():
             for index, file in enumerate(files):
                 if file.filename == filename:
-                    files[index] = replace(file, **changes)  # type: ignore[arg-type]
+                    files[index] = replace(file, **changes)
 
     def __call__(self, request: Request) -> Answer:
         """Answer a request."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -26,7 +26,7 @@ def installed(name: str, version: str = "1", **changes: object) -> Installed:
     entry = Installed(
         canonicalize_name(name), Version(version), site, site / f"{name}-{version}.dist-info"
     )
-    return replace(entry, **changes)  # type: ignore[arg-type]
+    return replace(entry, **changes)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from error_codes import raises_code
+from msgspec import structs
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import EMPTY, PropertySet
@@ -523,7 +524,7 @@ class TestEnvironment:
         before = tree(environment.interpreter.prefix)
         with pytest.raises(EnvironmentBusy, match="since the plan"):
             apply(plan, environment, wheels)
-        stale = replace(plan, remove=environment.installed())
+        stale = structs.replace(plan, remove=environment.installed())
         install(environment, build_wheel(home, "demo", "3"))
         with pytest.raises(EnvironmentBusy, match="since the plan"):
             apply(stale, environment, wheels)

@@ -23,6 +23,7 @@ from locking.entries import (
     wheel_name,
     world,
 )
+from msgspec import structs
 from packaging.version import Version
 
 from wheelfit.core.core_metadata import read_metadata
@@ -129,7 +130,7 @@ class TestWheels:
         file = repository.add_wheel("a-1-py3-none-any.whl", hashes={"sha256": "ab", "odd": "00"})
         page = repository.project("a")  # type: ignore[arg-type]
         assert page is not None
-        told = replace(
+        told = structs.replace(
             file,
             url="https://me:secret@x.invalid/a-1-py3-none-any.whl#sha256=ab",
             size=7,

@@ -6,11 +6,11 @@ import os
 import stat
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from error_codes import raises_code
+from msgspec.structs import replace
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
@@ -39,7 +39,7 @@ def entry(name: str) -> TrustEntry:
 
 _ADD = f"""
 import sys
-from dataclasses import replace
+from msgspec.structs import replace
 from pathlib import Path
 from packaging.specifiers import SpecifierSet
 from wheelfit.operations.trust_store import change_trust

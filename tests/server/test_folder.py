@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 import pytest
+from msgspec.structs import replace
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Answer, Request

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename

@@ -9,12 +9,13 @@ left open, and the resolver decides.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion
@@ -235,8 +236,7 @@ class KnownVersion(NamedTuple):
         return self.how == INSTALLED
 
 
-@dataclass(frozen=True, slots=True)
-class KnownVersions:
+class KnownVersions(Struct, frozen=True):
     """The known versions of packages that builds may be made for (P-51)."""
 
     versions: Mapping[NormalizedName, KnownVersion] = field(default_factory=dict)
@@ -244,7 +244,7 @@ class KnownVersions:
     """Whether other packages are still to be chosen; otherwise there are no others."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "versions", MappingProxyType(dict(self.versions)))
+        force_setattr(self, "versions", MappingProxyType(dict(self.versions)))
 
 
 def abi_namespaces(providers: Mapping[str, Provider]) -> frozenset[str]:

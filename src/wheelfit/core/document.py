@@ -6,9 +6,11 @@ the objects of `wheelfit.core.variant_json_layouts`; everything else uses this m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from wheelfit.core.labels import NULL, Label
 from wheelfit.core.properties import EMPTY
@@ -25,8 +27,7 @@ WITHOUT_PROVIDERS = frozenset(["L4", "L5"])
 """The layouts of PEP 825, which knows no providers."""
 
 
-@dataclass(frozen=True, slots=True)
-class VariantDocument:
+class VariantDocument(Struct, frozen=True):
     """The content of a ``variant.json`` or a ``-variants.json``.
 
     The mappings are copied and cannot be changed; use `dataclasses.replace`.
@@ -75,4 +76,4 @@ class VariantDocument:
 
     def __post_init__(self) -> None:
         for name in ("providers", "variants", "feature_priorities", "value_priorities", "unusable"):
-            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+            force_setattr(self, name, MappingProxyType(dict(getattr(self, name))))

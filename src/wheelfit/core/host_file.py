@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
+from msgspec import structs
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.compatible_tags import (
@@ -178,7 +179,7 @@ class HostFile:
         :param base: the current target; counts where the file says nothing.
         """
         if self.interpreter is None and not self.platforms and not self.environment:
-            return replace(base, name=name)
+            return structs.replace(base, name=name)
         environment = dict(base.environment)
         if self.platforms:
             environment |= platform_values(self.platforms[0])

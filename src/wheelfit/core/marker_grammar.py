@@ -11,9 +11,11 @@ The tree keeps how the text was written: a conjunction or disjunction in parenth
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.strict_json import shortened
@@ -84,8 +86,7 @@ class Variable:
     """Where it stands in the source, for errors."""
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """A quoted string."""
 
     value: str
@@ -95,8 +96,7 @@ class Literal:
 Operand: TypeAlias = Variable | Literal
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """One comparison, as ``python_version >= "3.11"``."""
 
     left: Operand
@@ -114,8 +114,7 @@ class Comparison:
         return self.right.name if isinstance(self.right, Variable) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Conjunction:
+class Conjunction(Struct, frozen=True):
     """Expressions joined by ``and``."""
 
     parts: tuple[Expression, ...]
@@ -124,8 +123,7 @@ class Conjunction:
     """Whether it stands in parentheses."""
 
 
-@dataclass(frozen=True, slots=True)
-class Disjunction:
+class Disjunction(Struct, frozen=True):
     """Expressions joined by ``or``."""
 
     parts: tuple[Expression, ...]

@@ -11,10 +11,11 @@ False
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec import Struct
+from msgspec.structs import replace
 from packaging.specifiers import InvalidSpecifier, Specifier
 from packaging.utils import canonicalize_name
 
@@ -50,8 +51,7 @@ _VERSIONS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class VariantContext:
+class VariantContext(Struct, frozen=True):
     """The wheel whose dependencies are read, as variant markers see it (F-101)."""
 
     label: str
@@ -96,8 +96,7 @@ VariantContext.PLAIN = VariantContext("", EMPTY)
 VariantContext.NULL = VariantContext("null", EMPTY)
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(Struct, frozen=True):
     """A parsed marker; ``str()`` writes it so that it reads back equal."""
 
     expression: Expression

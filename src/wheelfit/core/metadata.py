@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from msgspec.structs import replace
 
 from wheelfit.core import abi_dependency, strict_json
 from wheelfit.core.document import VariantDocument

@@ -8,10 +8,12 @@ good as its keys, compared one by one, and one more key is better than none.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from wheelfit.core.properties import (
     Feature,
@@ -54,8 +56,7 @@ def parse_preference(text: str) -> Choice:
             return parse_property(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Preferences:
+class Preferences(Struct, frozen=True):
     """The user's preferences among compatible variants (F-91).
 
     Nothing here makes an incompatible variant compatible.
@@ -78,8 +79,8 @@ class Preferences:
     where nothing offers it: it speaks of whatever may be needed."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))
-        object.__setattr__(self, "origins", MappingProxyType(dict(self.origins)))
+        force_setattr(self, "labels", MappingProxyType(dict(self.labels)))
+        force_setattr(self, "origins", MappingProxyType(dict(self.origins)))
 
     def objection(self, properties: PropertySet, support: Support) -> str | None:
         """Return which wish of the user a compatible variant does not meet, or None.
@@ -143,8 +144,7 @@ def _names(properties: PropertySet, choice: Choice) -> bool:
     return properties.uses(choice)
 
 
-@dataclass(frozen=True, slots=True)
-class RankedVariant:
+class RankedVariant(Struct, frozen=True):
     """A variant that may be chosen."""
 
     label: Label

@@ -14,8 +14,10 @@ A built-in provider takes the place of steps 2 to 6 (P-16).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard
+
+from msgspec import Struct, field
 
 from wheelfit.core import abi_dependency
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
@@ -101,15 +103,14 @@ class NoPlugins(NamedTuple):
         return _unknown(question.namespace, self.why, "not-trusted")
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderPolicy:
+class ProviderPolicy(Struct, frozen=True):
     """The user's decisions about providers."""
 
     enabled: frozenset[str] = frozenset()
     """Namespaces whose optional provider may answer (P-2, P-10)."""
     disabled: frozenset[str] = frozenset()
     """Namespaces that are switched off (P-10)."""
-    forbidden: Mapping[str, str] = field(default_factory=dict, hash=False)
+    forbidden: Mapping[str, str] = field(default_factory=dict)
     """Namespaces that a site's policy switches off, and the file that says so (P-10)."""
     ignore_static: frozenset[str] = frozenset()
     """Namespaces whose static list gives way to what the detector knows (P-20)."""
@@ -120,7 +121,7 @@ class ProviderPolicy:
     one, as conda decides; ``any``: at least one (P-88)."""
     abi_dependency: bool = True
     """Whether builds made for a version of another package may be chosen (P-50)."""
-    abi_versions: Mapping[NormalizedName, KnownVersion] = field(default_factory=dict, hash=False)
+    abi_versions: Mapping[NormalizedName, KnownVersion] = field(default_factory=dict)
     """Versions of such packages that the user declares, whatever is installed (P-57)."""
 
 

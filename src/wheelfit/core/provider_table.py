@@ -5,7 +5,7 @@ The rows stand with their families, in ``platforms/providers``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from wheelfit_runtime.platforms import providers
 
@@ -13,8 +13,7 @@ TABLE_DATE = "2026-11"
 """When the rows were compared with the published packages (P-64)."""
 
 
-@dataclass(frozen=True, slots=True)
-class EmulatedPlugin:
+class EmulatedPlugin(Struct, frozen=True):
     """One row of P-60."""
 
     namespace: str

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from msgspec import Struct
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.provider_table import EMULATED_PLUGINS
@@ -29,8 +29,7 @@ ABI_DEPENDENCY = "abi_dependency"
 """The only built-in provider there is (P-8), and its namespace in old documents (F-54)."""
 
 
-@dataclass(frozen=True, slots=True)
-class StaticProvider:
+class StaticProvider(Struct, frozen=True):
     """A provider whose list is the complete answer; no code runs (P-3)."""
 
     features: tuple[FeatureConfig, ...]
@@ -41,8 +40,7 @@ class StaticProvider:
     """Legacy ``enable-if``: a marker about the target; false disables (F-51)."""
 
 
-@dataclass(frozen=True, slots=True)
-class PluginProvider:
+class PluginProvider(Struct, frozen=True):
     """A provider that is a plugin, in packages (P-6)."""
 
     requires: tuple[str, ...]
@@ -55,8 +53,7 @@ class PluginProvider:
     """Legacy ``enable-if``: a marker about the target; false disables (F-51)."""
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltinProvider:
+class BuiltinProvider(Struct, frozen=True):
     """A provider that every tool must bring itself (P-8)."""
 
     name: str
@@ -67,8 +64,7 @@ class BuiltinProvider:
     """Legacy ``enable-if``: a marker about the target; false disables (F-51)."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenProvider:
+class BrokenProvider(Struct, frozen=True):
     """A provider entry that cannot be used (F-130)."""
 
     reason: str

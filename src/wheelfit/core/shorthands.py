@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
 from wheelfit.core.accelerators import ACCELERATORS
 from wheelfit.core.properties import Feature, Property
 from wheelfit.errors import UnknownShorthand, UsageError
@@ -129,7 +131,7 @@ def combined(shorthands: Sequence[Shorthand], own: Preferences) -> Preferences:
                     f"{first} and {second} contradict each other: "
                     f"{required} would be required and forbidden"
                 )
-    return replace(
+    return structs.replace(
         own,
         prefer=tuple(said["prefer"]),
         require=tuple(said["require"]),

@@ -12,16 +12,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NoReturn, cast
+
+from msgspec import Struct
 
 from wheelfit_runtime.errors import Fault, InvalidDocument
 from wheelfit_runtime.patterns import pattern
 
 
-@dataclass(frozen=True, slots=True)
-class JsonLimits:
+class JsonLimits(Struct, frozen=True):
     """The size limits of a document (F-30)."""
 
     size: int = 4 * 1024 * 1024

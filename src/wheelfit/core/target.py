@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
 from packaging.version import InvalidVersion, Version
 
 from wheelfit.core.versions import parse_version
@@ -73,13 +75,12 @@ class TagPreference:
         return tag in self._ranks
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """The interpreter and platform that wheels are chosen for."""
 
     name: str
     """How to call it in messages: the path of an interpreter, or of a host file."""
-    environment: Mapping[str, str] = field(hash=False)
+    environment: Mapping[str, str]
     """Values of the standard marker variables; cannot be changed."""
     tags: TagPreference
     """Wheel tags that fit, best first."""
@@ -88,7 +89,10 @@ class Target:
 
     def __post_init__(self) -> None:
         frozen = MappingProxyType(dict(self.environment))
-        object.__setattr__(self, "environment", frozen)
+        force_setattr(self, "environment", frozen)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.tags, self.python_full_version))
 
     @property
     def architecture(self) -> str:

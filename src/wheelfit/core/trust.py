@@ -7,9 +7,10 @@ policy limits that; it can never be loosened by a user.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.provider_table import TABLE_DATE, UNREGISTERED
@@ -47,8 +48,7 @@ class TrustedFile(NamedTuple):
         return parse_wheel_filename(self.filename).version
 
 
-@dataclass(frozen=True, slots=True)
-class TrustEntry:
+class TrustEntry(Struct, frozen=True):
     """The trust in one plugin: its package, versions and files."""
 
     package: NormalizedName
@@ -88,8 +88,7 @@ class TrustEntry:
                 yield file
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
+class Trust(Struct, frozen=True):
     """The user's decisions by ``wheelfit providers``."""
 
     entries: tuple[TrustEntry, ...] = ()
@@ -181,11 +180,10 @@ NO_TRUST = Trust()
 NO_POLICY = SitePolicy()
 
 
-@dataclass(frozen=True, slots=True)
-class TrustedTree:
+class TrustedTree(Struct, frozen=True):
     """The packages that may be installed for a plugin, or the reason why none may."""
 
-    files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """File name to SHA-256, of everything that may be installed."""
     anything: bool = False
     """Whether the user trusts everything; ``files`` does not limit then."""

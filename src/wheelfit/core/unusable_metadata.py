@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from wheelfit.core.strict_json import shortened
 
@@ -36,8 +38,7 @@ _LONGEST = 300
 """Characters of a reason in one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Degradation:
+class Degradation(Struct, frozen=True):
     """One thing that bad metadata cost; everything else keeps working."""
 
     scope: Scope
@@ -54,7 +55,7 @@ class Degradation:
     """Every fault of a document, where that is why."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", tuple(_sayable(name) for name in self.names))
+        force_setattr(self, "names", tuple(_sayable(name) for name in self.names))
 
     @property
     def fault(self) -> str:

@@ -9,9 +9,10 @@ Nothing of the environment is imported or executed after it was written to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit.errors import EnvironmentBusy
 from wheelfit.installation.bytecode import compile_modules
@@ -60,8 +61,7 @@ class WheelGone(EnvironmentUnavailable):
     """Files of an unpacked wheel went away or were edited; unpacking it again may do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """The result of applying a plan."""
 
     installed: tuple[Pin, ...] = ()
@@ -190,8 +190,7 @@ def _check_there(wheels: Iterable[UnpackedWheel]) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
+class _Job(Struct, frozen=True):
     """The arguments of `apply`, and the checked wheels."""
 
     plan: Plan

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.installation.installed import by_name, needing
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.plan import Plan
 
 
-@dataclass(frozen=True, slots=True)
-class Breakage:
+class Breakage(Struct, frozen=True):
     """A requirement that is not met once the change is made."""
 
     needing: Installed

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit.core.core_metadata import read_metadata, without_variant_markers
 from wheelfit.core.index_metadata import read_wheel_document
@@ -36,8 +37,7 @@ _OURS = frozenset({"INSTALLER", "REQUESTED", "direct_url.json", CHOICE_FILE})
 _WRAPPERS = ("", ".exe", "-script.py", "-script.pyw")
 
 
-@dataclass(frozen=True, slots=True)
-class WheelFolder:
+class WheelFolder(Struct, frozen=True):
     """The destination of the files of one folder of a wheel, all of them or some."""
 
     source: str
@@ -52,8 +52,7 @@ class WheelFolder:
     """Where each stands in the table of the unpacked wheel."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedWheel:
+class CheckedWheel(Struct, frozen=True):
     """A wheel that was checked and may be installed."""
 
     pin: Pin
@@ -74,7 +73,7 @@ class CheckedWheel:
     """METADATA without variant markers (F-107)."""
     is_rewritten: bool
     """Whether it is another one than that of the wheel."""
-    generated: Mapping[str, bytes] = field(hash=False)
+    generated: Mapping[str, bytes]
     """Files to add to ``.dist-info``, by name."""
     size: int
     """Bytes of all members together."""
@@ -127,8 +126,7 @@ def check_wheel(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Base:
+class _Base(Struct, frozen=True):
     """The parts of a destination that decide where a member goes."""
 
     root: str

@@ -9,9 +9,10 @@ file was known.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
 
 from wheelfit.core.labels import Label, is_label
 
@@ -33,15 +34,14 @@ class Circumstances(NamedTuple):
     """What replaced or narrowed what was detected: ``NAME=value``, or an option."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedChoice:
+class RecordedChoice(Struct, frozen=True):
     """The file that a distribution was installed from."""
 
     filename: str
     """Name of the wheel, with its label."""
     label: Label | None
     """Its label; None if it was a plain wheel."""
-    hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Hashes the file was checked against, algorithm to hexadecimal digest."""
     circumstances: Circumstances = Circumstances()
     """What it was chosen by."""

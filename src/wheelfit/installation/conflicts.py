@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import os
 import unicodedata
-from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
+
+from msgspec import Struct
 
 from wheelfit.installation.environment import nearest_existing
 from wheelfit.installation.folder_scan import FolderScan
@@ -41,8 +42,7 @@ _SHOWN = 10
 _NONE: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """The paths that one wheel writes."""
 
     wheel: CheckedWheel
@@ -53,8 +53,7 @@ class Layout:
     """Files that run code whenever Python starts, as the wheel names them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Conflict:
+class _Conflict(Struct, frozen=True):
     """A file that would be overwritten."""
 
     text: str
@@ -191,8 +190,7 @@ def _refuse(conflicts: list[_Conflict], where: str) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(Struct, frozen=True):
     """Files that are written into one folder."""
 
     scheme: str

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+from msgspec import Struct, field
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
@@ -47,8 +47,7 @@ class _WithName(Protocol):
 _Named = TypeVar("_Named", bound=_WithName)
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
+class Installed(Struct, frozen=True):
     """An installed distribution."""
 
     name: NormalizedName
@@ -63,15 +62,15 @@ class Installed:
     """The label that was chosen; None for a plain wheel (F-96)."""
     properties: PropertySet = EMPTY
     """The properties of that label."""
-    document: VariantDocument | None = field(default=None, hash=False, repr=False)
+    document: VariantDocument | None = None
     """Its ``variant.json``; None if there is none or it cannot be understood."""
-    hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Hashes of the wheel it came from, as far as recorded."""
     wishes: tuple[str, ...] = ()
     """Options by which variants were ruled out when a plain wheel was chosen."""
     requested: bool = False
     """Whether the user asked for it, and not another distribution (PEP 376)."""
-    direct_url: Mapping[str, Any] | None = field(default=None, hash=False)
+    direct_url: Mapping[str, Any] | None = field(default=None)
     """Content of ``direct_url.json`` (PEP 610); None if it came from an index."""
     editable: bool = False
     """Whether it only points to a source tree."""
@@ -83,6 +82,9 @@ class Installed:
     """Whether it lies where this environment only looks, as the base of a virtual one."""
     notes: tuple[str, ...] = ()
     """What in its records could not be understood, one sentence each."""
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.version))
 
     def metadata(self) -> CoreMetadata:
         """Read its core metadata.
@@ -147,8 +149,7 @@ def needing(names: Iterable[NormalizedName]) -> Pattern[bytes]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(Struct, frozen=True):
     """Something that looks like a distribution but cannot be read as one."""
 
     path: Path
@@ -309,8 +310,7 @@ def _headers(path: Path) -> dict[str, str]:
     return headers
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
+class _Chosen(Struct, frozen=True):
     """The record of a choice (F-96)."""
 
     label: Label | None = None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
@@ -15,8 +17,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Pin, Resolution
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The distributions that are added, removed and kept."""
 
     install: tuple[Pin, ...] = ()
@@ -25,9 +26,7 @@ class Plan:
     """Distributions to remove, those that are replaced included."""
     keep: tuple[Installed, ...] = ()
     """Distributions that satisfy what was asked for as they are."""
-    reasons: Mapping[NormalizedName, str] = field(
-        default_factory=lambda: MappingProxyType({}), hash=False
-    )
+    reasons: Mapping[NormalizedName, str] = field(default_factory=lambda: MappingProxyType({}))
     """Why distributions go though nothing takes their place, as clauses; as far as there is one."""
 
     def __bool__(self) -> bool:

@@ -17,6 +17,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import Struct
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
@@ -200,9 +201,10 @@ def _plain(value: object) -> Any:
     """Return a value as JSON has it, sets and mappings in a fixed order."""
     if value is None or isinstance(value, (str, int, float)):
         return value
+    if isinstance(value, Struct):
+        return _named(value, value.__struct_fields__)
     if is_dataclass(value):
-        named = [[field.name, _plain(getattr(value, field.name))] for field in fields(value)]
-        return [type(value).__name__, named]
+        return _named(value, (field.name for field in fields(value)))
     if isinstance(value, Mapping):
         pairs = [[_plain(key), _plain(item)] for key, item in value.items()]
         return sorted(pairs, key=json.dumps)
@@ -211,3 +213,7 @@ def _plain(value: object) -> Any:
     if isinstance(value, (list, tuple)):
         return list(map(_plain, value))
     return str(value)
+
+
+def _named(value: object, names: Iterable[str]) -> list[Any]:
+    return [type(value).__name__, [[name, _plain(getattr(value, name))] for name in names]]

@@ -8,8 +8,10 @@ them. A label that wants something else is left out, with a reason.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.errors import InvalidMarker

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL

@@ -7,10 +7,11 @@ that the chosen wheels need (F-121). Nothing is resolved, and no index is asked 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from packaging.utils import NormalizedName, canonicalize_name
 
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces, project_of

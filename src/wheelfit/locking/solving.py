@@ -12,6 +12,8 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import structs
+
 from wheelfit.core import abi_dependency
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces
 from wheelfit.core.core_metadata import read_metadata
@@ -158,13 +160,13 @@ class Solver:
         repository = Pinned(self.repository, solution.versions, self._pages)
         # What a machine must agree on is its own business: labels that it would not mix stand
         # side by side in a lock.
-        policy = replace(self.policy, agreements=())
+        policy = structs.replace(self.policy, agreements=())
         chosen = self.every_label(solution.environment, repository, policy)
         needs = (*solution.more, *more)
         found = self._solution(solution.environment, chosen, solution.versions, needs)
         # Among the locked versions alone nothing is old.
         held_back = solution.resolution.held_back
-        return replace(found, resolution=replace(found.resolution, held_back=held_back))
+        return replace(found, resolution=structs.replace(found.resolution, held_back=held_back))
 
     def every_label(
         self,

@@ -10,6 +10,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from msgspec import structs
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.phrases import needs_in_words
@@ -95,7 +96,7 @@ class Root:
     @property
     def words(self) -> str:
         """The requirement without its marker, and without the login that a URL may have."""
-        return redact(str(replace(self.requirement, marker=None)))
+        return redact(str(structs.replace(self.requirement, marker=None)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec import structs
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.host_file import HostFile
@@ -74,7 +75,9 @@ class WantedArchive:
         """
         name = "" if package.source is None else package.source.filename
         url = without_fragment(stand_in.url)
-        return cls(package.name, replace(stand_in, filename=name, url=url, origin=None), files)
+        return cls(
+            package.name, structs.replace(stand_in, filename=name, url=url, origin=None), files
+        )
 
 
 class HostChoice:

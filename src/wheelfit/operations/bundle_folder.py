@@ -12,6 +12,8 @@ from shlex import quote as shell_quote
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from msgspec import structs
+
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import DamagedBundle
 from wheelfit.locking.bundles.manifest import (
@@ -125,7 +127,7 @@ class BundlePlace:
         path = self.folder / "wheels" / wanted.filename.text
         if path.is_symlink() or not path.is_file():
             return None
-        return replace(wanted, file=replace(wanted.file, url=file_url(path)))
+        return replace(wanted, file=structs.replace(wanted.file, url=file_url(path)))
 
 
 def sizes_of(

@@ -6,6 +6,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from msgspec import Struct
+
 from wheelfit.errors import EnvironmentBusy, NotRemovable, UsageError, VariantChangeRefused
 from wheelfit.installation.environment import DestinationKind
 from wheelfit.installation.variant_change import variant_changes
@@ -115,8 +117,7 @@ class InstalledState(NamedTuple):
         return {one.variant.name: one.reason for one in self.judged if one.fits is False}
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeDecision:
+class ChangeDecision(Struct, frozen=True):
     """The plan of a change, and what it was derived from."""
 
     planned: Plan

@@ -235,6 +235,8 @@ def _open_machine(
 
     Drivers are asked anew, so that a remembered answer never hides what is wrong.
     """
+    from msgspec import structs
+
     from wheelfit.doctor.machine import TimedProcesses
     from wheelfit.operations.machine import choose_machine, options_in_effect
 
@@ -245,12 +247,12 @@ def _open_machine(
         recorded, _ = open_record(request.replay, chosen)
         options = options_in_effect(request)
         overrides = (*recorded.overrides, *options)
-        chosen = replace(recorded, policy=chosen.policy, overrides=overrides)
+        chosen = structs.replace(recorded, policy=chosen.policy, overrides=overrides)
     looked = chosen.detector
     if not isinstance(looked, Machine):
         looked = Machine(SystemView(environ=context.environ))
     timed = TimedProcesses(looked.surroundings.processes)
     real = Machine(replace(looked.surroundings, processes=timed))
     if request.host is None:
-        chosen = replace(chosen, detector=real)
+        chosen = structs.replace(chosen, detector=real)
     return chosen, real, timed

@@ -11,6 +11,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from wheelfit.errors import UsageError
 from wheelfit.operations.indexes import telling_later
 from wheelfit.operations.projects import check_folder_pins
@@ -216,7 +218,7 @@ def _fetched(
                 continue
             for pin in pins:
                 if pin.file.origin is not None:
-                    source = replace(pin.file, filename=pin.file.origin.name, origin=None)
+                    source = structs.replace(pin.file, filename=pin.file.origin.name, origin=None)
                     progress = transfers.transfer(source.filename)
                     opened.repository.download(source, staging, progress)
             _write_documents(pins, opened, staging)

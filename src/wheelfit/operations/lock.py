@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from msgspec import structs
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.digests import sha256_of
@@ -256,7 +257,7 @@ class _Locking:
         self._wanted = wanted = _wanted(request, context, rules)
         self._settings = read_settings(request, context.environ, wanted.files, prefix=prefix)
         providers = ProviderPolicy(abi_dependency=not request.no_abi_dependency)
-        self._policy = replace(
+        self._policy = structs.replace(
             choice_policy(request, providers, wanted.hashes, wanted.labels),
             sources=source_policy(request, wanted, rules),
         )
@@ -407,8 +408,8 @@ class _Locking:
         policy = self._policy
         if not with_consent:
             request = replace(request, allow_source=())
-            sources = policy.sources and replace(policy.sources, exceptions=frozenset())
-            policy = replace(policy, sources=sources)
+            sources = policy.sources and structs.replace(policy.sources, exceptions=frozenset())
+            policy = structs.replace(policy, sources=sources)
         given = [one.file for one in self._roots.wheels if one.file.origin is not None]
         asked = request_digest(
             request,
@@ -625,7 +626,7 @@ class _Locking:
 
         request = replace(self._request, host=name)
         machine = choose_machine(request, self._environment.target(), self._context)
-        policy = replace(self._policy, providers=machine.policy)
+        policy = structs.replace(self._policy, providers=machine.policy)
         plugins = machine.plugins(self._environment, self.repository, self._settings, request)
 
         def candidates(repository: Repository) -> Candidates:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct, field, structs
 
 from wheelfit.core.abi_dependency import OVERRIDE, read_override
 from wheelfit.core.property_support import support_for
@@ -41,8 +43,7 @@ if TYPE_CHECKING:
 _Request = TypeVar("_Request", bound="MachineOptions")
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenMachine:
+class ChosenMachine(Struct, frozen=True):
     """The facts about the machine that a choice needs."""
 
     name: str
@@ -60,7 +61,7 @@ class ChosenMachine:
     options as they were given or configured."""
     plugin_rules: PluginRules = PluginRules()
     """What decides whether a plugin may be asked (P-14)."""
-    context: Context = field(default_factory=Context, hash=False)
+    context: Context = field(default_factory=Context)
     """The surroundings, without overrides where they do not count."""
     words: str = ""
     """What is to be said of the machine instead of interpreter and platform."""
@@ -167,7 +168,7 @@ def choose_machine(
     request = _with_decisions(request, rules)
     policy = _policy(request, rules, context)
     chosen = _choose(request, current, context, policy, recall=recall)
-    return replace(chosen, plugin_rules=rules, context=context)
+    return structs.replace(chosen, plugin_rules=rules, context=context)
 
 
 def _with_decisions(request: _Request, rules: PluginRules) -> _Request:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.requirements import Requirement
@@ -58,7 +60,7 @@ def open_named(
     if commit is None:
         return _as_unbuilt(given(source))
     try:
-        wheel = given(replace(source, url=_at(source.url, wanted, commit)))
+        wheel = given(structs.replace(source, url=_at(source.url, wanted, commit)))
     except NetworkError as error:
         if error.reference != "checkout-failed":
             raise
@@ -91,7 +93,7 @@ def from_sources(
     :raises WheelfitError: it cannot be had.
     """
     requirement = root.requirement
-    bare = replace(requirement, marker=None)
+    bare = structs.replace(requirement, marker=None)
     named = source_of(RequestedRequirement(bare, root.where))
     if named is not None:
         yield _from(root, named, None, opened)
@@ -115,8 +117,8 @@ def _from(
     opened: Callable[[GivenSource], GivenWheel],
 ) -> Root:
     """Return a requirement with the wheel of its source; extras are its own."""
-    wheel = opened(replace(source, extras=frozenset()))
-    requirement = _limited(replace(root.requirement, url=None), marker)
+    wheel = opened(structs.replace(source, extras=frozenset()))
+    requirement = _limited(structs.replace(root.requirement, url=None), marker)
     return replace(root, requirement=requirement, wheel=wheel)
 
 
@@ -126,7 +128,7 @@ def _limited(requirement: Requirement, marker: Marker | None) -> Requirement:
         return requirement
     own = requirement.marker
     both = marker if own is None else parse_marker(f"({own}) and ({marker})")
-    return replace(requirement, marker=both)
+    return structs.replace(requirement, marker=both)
 
 
 def _locked_commit(
@@ -160,8 +162,8 @@ def _as_requested(wheel: GivenWheel, wanted: RepositoryUrl, commit: str) -> Give
     origin = wheel.file.origin
     if origin is None:
         return wheel
-    origin = replace(origin, name=str(wanted), direct_url=wanted.record(commit))
-    return replace(wheel, file=replace(wheel.file, origin=origin))
+    origin = structs.replace(origin, name=str(wanted), direct_url=wanted.record(commit))
+    return structs.replace(wheel, file=structs.replace(wheel.file, origin=origin))
 
 
 def _as_unbuilt(wheel: GivenWheel) -> GivenWheel:
@@ -171,5 +173,7 @@ def _as_unbuilt(wheel: GivenWheel) -> GivenWheel:
         return wheel
     filename = parse_wheel_filename(wheel.file.filename)
     made_up = made_up_name(filename.name, filename.version)
-    unbuilt = replace(wheel.file, filename=made_up, origin=replace(origin, is_built=False))
-    return replace(wheel, file=unbuilt)
+    unbuilt = structs.replace(
+        wheel.file, filename=made_up, origin=structs.replace(origin, is_built=False)
+    )
+    return structs.replace(wheel, file=unbuilt)

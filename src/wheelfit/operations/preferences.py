@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.labels import parse_label

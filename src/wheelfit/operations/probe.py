@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from wheelfit.core.properties import parse_namespace
 from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.errors import UsageError
@@ -106,7 +108,7 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Probe
             where=name,
             hint="write one with: `wheelfit probe --record DIR`",
         ) from None
-    chosen = replace(
+    chosen = structs.replace(
         current,
         name=name,
         words=words,

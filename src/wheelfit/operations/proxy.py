@@ -11,6 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
+from msgspec import structs
+
 from wheelfit.core.shorthands import combined, find_shorthand
 from wheelfit.errors import UnknownShorthand
 from wheelfit.operations.cache_folder import cache_folder_in_use
@@ -330,7 +332,9 @@ class _Profiles:
             ) from None
         profile = self._of_machine(self._request)
         wishes = combined([shorthand], profile.policy.preferences)
-        return replace(profile, name=name, policy=replace(profile.policy, preferences=wishes))
+        return replace(
+            profile, name=name, policy=structs.replace(profile.policy, preferences=wishes)
+        )
 
     def _of_machine(self, request: ProxiedRequest) -> Profile:
         machine = choose_machine(request, self._environment.target(), self._context)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from msgspec import structs
 from packaging.utils import InvalidName, canonicalize_name
 
 from wheelfit.core.requirements import parse_requirement
@@ -274,7 +275,7 @@ def _requirement_or_file(line: RequirementLine) -> RequestedRequirement | GivenW
         source = source_of(asked)
         if source is None:
             return _promised(asked, line)
-        return replace(source, hashes=_hashes(source.url, line))
+        return structs.replace(source, hashes=_hashes(source.url, line))
     path, extras = _split_extras(text)
     if _is_url(path, line.where):
         if not _names_source(path):
@@ -326,7 +327,7 @@ def _promised(asked: RequestedRequirement, line: RequirementLine) -> RequestedRe
     if not more or len(dict(line.hashes)) < len(line.hashes):  # one of several will do
         return asked
     with_hashes = url + ("&" if "#" in url else "#") + "&".join(more)
-    return replace(asked, requirement=replace(asked.requirement, url=with_hashes))
+    return structs.replace(asked, requirement=structs.replace(asked.requirement, url=with_hashes))
 
 
 def _editable(line: RequirementLine) -> GivenSource:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from wheelfit.core.durations import duration_in_words
 
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Reporter
 
 
-@dataclass(slots=True)
-class StepDurations:
+class StepDurations(Struct):
     """The seconds that each step of one operation took; a step that is repeated adds up."""
 
     clock: Callable[[], float] = monotonic

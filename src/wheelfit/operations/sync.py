@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from wheelfit.installation.builds.deferred import DeferredBuilding
 from wheelfit.operations.changes import (

@@ -8,8 +8,10 @@ the same files.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from wheelfit.core.labels import NULL
 from wheelfit.core.metadata import read_document

@@ -8,10 +8,12 @@ that occur in wheels whose tags fit (P-22).
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.core_metadata import read_metadata
@@ -62,14 +64,13 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
 
-@dataclass(frozen=True, slots=True)
-class ChoicePolicy:
+class ChoicePolicy(Struct, frozen=True):
     """The user's decisions about choosing wheels."""
 
     providers: ProviderPolicy = field(default_factory=ProviderPolicy)
     preferences: Preferences = field(default_factory=Preferences)
     metadata: MetadataPolicy = field(default_factory=MetadataPolicy)
-    hashes: Mapping[NormalizedName, AllowedHashes] = field(default_factory=dict, hash=False)
+    hashes: Mapping[NormalizedName, AllowedHashes] = field(default_factory=dict)
     """Digests of which a project's file must have one (F-94); projects not listed are free."""
     agreements: tuple[Agreement, ...] = AGREEMENTS
     """What builds that are installed together agree on."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,11 +19,10 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import ProjectPage
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceContext:
+class ChoiceContext(Struct, frozen=True):
     """All that decides among wheels besides the sources, the target and the policy."""
 
-    given: Mapping[NormalizedName, ProjectPage] = field(default_factory=dict, hash=False)
+    given: Mapping[NormalizedName, ProjectPage] = field(default_factory=dict)
     """Files named by the user; they replace everything listed of their projects (F-125)."""
     known: KnownVersions | None = None
     """Versions by which builds for other packages are judged (P-51); None: those that the user
@@ -29,10 +30,10 @@ class ChoiceContext:
     agreed: tuple[Agreed, ...] = ()
     """Values that every build must go with, at most one of each agreement."""
     preferred_builds: Mapping[NormalizedName, tuple[Label, PropertySet]] = field(
-        default_factory=dict, hash=False
+        default_factory=dict
     )
     """The build to take of any release in which it fits: its label, and what that declares."""
-    excluded: Mapping[str, str] = field(default_factory=dict, hash=False)
+    excluded: Mapping[str, str] = field(default_factory=dict)
     """Wheels that are not to be chosen: file name to reason, a clause without full stop."""
 
     def with_given(self, *pages: ProjectPage) -> ChoiceContext:

@@ -7,6 +7,8 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.unusable_metadata import TOLD
 from wheelfit.errors import NoSolution
@@ -205,7 +207,7 @@ def explain_project(
         raise unknown_project(name, candidates)
     limits = [one.specifier for one in constraints if one.name == name]
     specifier = reduce(and_, limits, requirement.specifier)
-    need = needs_of(replace(requirement, specifier=specifier))[0]
+    need = needs_of(structs.replace(requirement, specifier=specifier))[0]
     catalogue = Catalogue(ResolutionRequest(), candidates, Prefetch(candidates, threads=0), [need])
     admission = VersionPolicy(catalogue, prereleases=prereleases)
     admission.see(need)

@@ -9,11 +9,13 @@ from indexes or from a lock, is the caller's business, a `Choose`; everything el
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import Enum
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+from msgspec import Struct, field
 
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.shared_requirements import Agreed, common, value_key
@@ -46,8 +48,7 @@ class Effort(Enum):
     ANY_BUILD = "any version, and a worse build of it if what the better one needs cannot be had"
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenBuild:
+class ChosenBuild(Struct, frozen=True):
     """One build of a set."""
 
     name: NormalizedName
@@ -97,8 +98,7 @@ class ChosenBuild:
         return f"{self.name} {self.version}" + (f" ({self.label})" if self.label else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt(Generic[Found]):
+class Attempt(Struct, Generic[Found], frozen=True):
     """A set of builds, chosen while some values were agreed on."""
 
     agreed: tuple[Agreed, ...]
@@ -112,8 +112,7 @@ class Attempt(Generic[Found]):
     """How far the choice went."""
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedAttempt:
+class RefusedAttempt(Struct, frozen=True):
     """An attempt that failed: no set has the values agreed on."""
 
     agreed: tuple[Agreed, ...]
@@ -148,14 +147,13 @@ class ForcedValue(NamedTuple):
     """Which builds gave way."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgreementOutcome:
+class AgreementOutcome(Struct, frozen=True):
     """The values on which an environment agrees, or that it mixes."""
 
     agreement: Agreement
     values: tuple[str, ...]
     """The values that go with every build, mostly one; none: they are mixed."""
-    packages: Mapping[NormalizedName, tuple[str, ...]] = field(hash=False)
+    packages: Mapping[NormalizedName, tuple[str, ...]]
     """Who has a say, and for what he is built."""
     forced: ForcedValue = ForcedValue()
 
@@ -230,8 +228,7 @@ Choose: TypeAlias = (
 without any of them for that one."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgreedBuilds(Generic[Found]):
+class AgreedBuilds(Struct, Generic[Found], frozen=True):
     """A set of builds that agree, and on what."""
 
     found: Found
@@ -295,8 +292,7 @@ _MOST = 40
 """Attempts after which the best so far is good enough."""
 
 
-@dataclass(slots=True)
-class _Settling(Generic[Found]):
+class _Settling(Struct, Generic[Found]):
     """The trial of values, and the comparison of the sets."""
 
     _choose: Choose[Found]

@@ -8,12 +8,13 @@ are looked at, so that a chosen label cannot fail the version afterwards (F-94).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from packaging.specifiers import InvalidSpecifier
 from packaging.version import Version
 
@@ -48,8 +49,7 @@ ALL = ":all:"
 WRONG_HASH = "its hash is not among the allowed ones"
 
 
-@dataclass(frozen=True, slots=True)
-class SourcePolicy:
+class SourcePolicy(Struct, frozen=True):
     """The source distributions that count beside wheels, each as the wheel it would become.
 
     Whether one may be built is another question, which is asked of the result.
@@ -70,8 +70,7 @@ class SourcePolicy:
         return ONLY_BINARY if is_excluded else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Wheel:
+class Wheel(Struct, frozen=True):
     """A listed wheel."""
 
     file: File
@@ -100,8 +99,7 @@ class Wheel:
         return self.file.origin is not None and not self.file.origin.is_built
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Struct, frozen=True):
     """The files of one version of a project."""
 
     name: NormalizedName
@@ -137,8 +135,7 @@ class Release:
         return bool(left) and all(wheel.is_yanked for wheel in left)
 
 
-@dataclass(slots=True)
-class _Files:
+class _Files(Struct):
     version: Version
     """As the files spell it: ``2.1`` and ``2.1.0`` are equal, and whoever asks may say either."""
     wheels: list[tuple[File, WheelFilename]] = field(default_factory=list)
@@ -267,12 +264,11 @@ def _without_copies(wheels: Sequence[Wheel]) -> tuple[Wheel, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """The files that a source lists of a project."""
 
     name: NormalizedName
-    releases: Releases = field(hash=False)
+    releases: Releases
     """Newest first."""
     source: str = ""
     """Name of the source, without credentials."""
@@ -282,7 +278,7 @@ class Listing:
     """Files that are none of the project's wheels, and why, one clause each."""
     bridge: BridgeFamily | None = None
     """The family whose members are its variants; None: it is what it is."""
-    ranks: Mapping[Version, int] = field(default_factory=dict, hash=False)
+    ranks: Mapping[Version, int] = field(default_factory=dict)
     """The places of versions where those of one source come before those of another; empty: newer
     ones come first."""
 
@@ -359,8 +355,7 @@ def _rank(files: _Files, order: Sequence[str]) -> int:
     return min((order.index(one) if one in order else 0 for one in sources), default=len(order))
 
 
-@dataclass(slots=True)
-class _Sorting:
+class _Sorting(Struct):
     """The sorting of files by release."""
 
     name: NormalizedName
@@ -406,8 +401,7 @@ class _Sorting:
         return files
 
 
-@dataclass(slots=True)
-class _Judge:
+class _Judge(Struct):
     """The rejections of wheels by their listing entries alone."""
 
     target: Target

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from msgspec import Struct
+from msgspec.structs import replace
 from packaging.version import Version
 
 from wheelfit.resolution.version_set import VersionSet
@@ -42,8 +43,7 @@ class Package(NamedTuple):
         return name if self.release is None else f"{name} {self.release}"
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """A requirement: some versions of a package."""
 
     package: Package
@@ -66,8 +66,7 @@ class Need:
         return replace(self, versions=VersionSet.singleton(version))
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
+class Build(Struct, frozen=True):
     """One way to have a release: a label, and the versions it was made for."""
 
     name: str

@@ -7,9 +7,10 @@ up, every step once; one that is needed again later gets a number.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from wheelfit_runtime.wording import listed
 
@@ -44,8 +45,7 @@ class StepKind(Enum):
     """It follows from its two causes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Struct, frozen=True):
     """The statement that a package is among some versions, or that it is not."""
 
     package: Package
@@ -58,8 +58,7 @@ class Term:
     """What the known "versions" are called, if they are the builds of a release."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class Step(Struct, frozen=True, eq=False):
     """Terms that cannot all hold, and the reason."""
 
     kind: StepKind
@@ -244,13 +243,13 @@ def _facts_only(top: Step, words: _Words) -> str:
     return "\n".join(lines)
 
 
-@dataclass
 class _Telling:
     """Walk a derivation and write its lines."""
 
-    words: _Words
-    lines: list[str] = field(default_factory=list)
-    numbers: dict[int, int] = field(default_factory=dict)
+    def __init__(self, words: _Words) -> None:
+        self.words = words
+        self.lines: list[str] = []
+        self.numbers: dict[int, int] = {}
 
     def tell(self, top: Step) -> list[str]:
         self._uses = _uses(top)

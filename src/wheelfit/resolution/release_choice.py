@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY
@@ -27,8 +28,7 @@ _EXAMPLES = 2
 """Wheels for other Pythons or platforms that are named when a release does not fit."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseChoice:
+class ReleaseChoice(Struct, frozen=True):
     """The verdicts on all wheels of one release."""
 
     release: Release

@@ -7,10 +7,12 @@ strictness they are raised together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr, replace
 
 from wheelfit.core.filename import index_file_name
 from wheelfit.core.labels import NULL
@@ -39,8 +41,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.errors import WheelfitError
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataPolicy:
+class MetadataPolicy(Struct, frozen=True):
     """The effort spent on metadata, and the faults that are tolerated."""
 
     strict: bool = False
@@ -55,13 +56,12 @@ class MetadataPolicy:
     """Whether documents of a 0.x schema that nobody knows are read (F-38)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseMetadata:
+class ReleaseMetadata(Struct, frozen=True):
     """The variant metadata of a release."""
 
     document: VariantDocument | None = None
     """All of it, combined; None when there is nothing to go by."""
-    rejections: Mapping[str, str] = field(default_factory=dict, hash=False)
+    rejections: Mapping[str, str] = field(default_factory=dict)
     """Wheels that cannot be used because of their metadata: file name to reason."""
     notes: tuple[str, ...] = ()
     """What was odd or wrong, one sentence each (F-136)."""
@@ -69,7 +69,7 @@ class ReleaseMetadata:
     """What bad metadata cost, for programs (F-136)."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rejections", MappingProxyType(dict(self.rejections)))
+        force_setattr(self, "rejections", MappingProxyType(dict(self.rejections)))
 
 
 def obtain(

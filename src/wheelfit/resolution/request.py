@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 from packaging.specifiers import SpecifierSet
 
 from wheelfit.core.filename import parse_wheel_filename
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedRequirement:
+class RequestedRequirement(Struct, frozen=True):
     """A requirement and where it was written."""
 
     requirement: Requirement
@@ -44,8 +44,7 @@ class RequestedRequirement:
         return f"{text} ({self.where})" if self.where else text
 
 
-@dataclass(frozen=True, slots=True)
-class GivenWheel:
+class GivenWheel(Struct, frozen=True):
     """A wheel that the user named by its path or URL (F-125)."""
 
     file: File
@@ -61,8 +60,7 @@ class GivenWheel:
         return Requirement(filename.name, self.extras, SpecifierSet(f"=={filename.version}"))
 
 
-@dataclass(frozen=True, slots=True)
-class GivenSource:
+class GivenSource(Struct, frozen=True):
     """A project that the user named as a folder, an archive or a repository.
 
     To name it is to agree that its build backend runs.
@@ -89,8 +87,7 @@ class GivenSource:
         return f"{text} ({self.where})" if self.where else text
 
 
-@dataclass(frozen=True, slots=True)
-class InstalledBuild:
+class InstalledBuild(Struct, frozen=True):
     """The facts about an installed distribution that a resolution needs."""
 
     name: NormalizedName
@@ -108,8 +105,7 @@ class InstalledBuild:
         return f"{self.name} {self.version}" + (f" ({self.label})" if self.label else "")
 
 
-@dataclass(frozen=True, slots=True)
-class ResolutionRequest:
+class ResolutionRequest(Struct, frozen=True):
     """The requirements, constraints and preferences of one resolution."""
 
     requirements: tuple[RequestedRequirement, ...] = ()
@@ -120,19 +116,19 @@ class ResolutionRequest:
     """What is said of a project here replaces what anybody else says that he needs of it."""
     excluded: frozenset[NormalizedName] = frozenset()
     """Projects that are left out, whoever needs them."""
-    preferred: Mapping[NormalizedName, Version] = field(default_factory=dict, hash=False)
+    preferred: Mapping[NormalizedName, Version] = field(default_factory=dict)
     """Versions to try before newer ones, as those of an older lock; a wish, never a limit."""
     preferred_builds: Mapping[NormalizedName, tuple[Label, PropertySet]] = field(
-        default_factory=dict, hash=False
+        default_factory=dict
     )
     """The build to take of any release in which it fits, as the one that is installed: its
     label, and what that declares."""
-    installed: Mapping[NormalizedName, InstalledBuild] = field(default_factory=dict, hash=False)
+    installed: Mapping[NormalizedName, InstalledBuild] = field(default_factory=dict)
     """What is there and stays if it will do (F-96)."""
-    around: Mapping[NormalizedName, InstalledBuild] = field(default_factory=dict, hash=False)
+    around: Mapping[NormalizedName, InstalledBuild] = field(default_factory=dict)
     """What is there and takes part in agreements, whether it stays or not; default: what is
     installed."""
-    there: Mapping[NormalizedName, Version] = field(default_factory=dict, hash=False)
+    there: Mapping[NormalizedName, Version] = field(default_factory=dict)
     """The versions of everything that is there, whether it stays or not; default: those
     that are installed."""
     companions: frozenset[NormalizedName] = frozenset()
@@ -152,11 +148,11 @@ class ResolutionRequest:
     """Which setting says so, for errors; empty: the request itself."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "installed", MappingProxyType(dict(self.installed)))
-        object.__setattr__(self, "preferred", MappingProxyType(dict(self.preferred)))
-        object.__setattr__(self, "around", MappingProxyType(dict(self.around or self.installed)))
+        force_setattr(self, "installed", MappingProxyType(dict(self.installed)))
+        force_setattr(self, "preferred", MappingProxyType(dict(self.preferred)))
+        force_setattr(self, "around", MappingProxyType(dict(self.around or self.installed)))
         there = self.there or {name: one.version for name, one in self.installed.items()}
-        object.__setattr__(self, "there", MappingProxyType(dict(there)))
+        force_setattr(self, "there", MappingProxyType(dict(there)))
 
 
 def given_wheel(

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NoReturn
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from wheelfit.core.labels import parse_label
 from wheelfit.errors import InvalidRequirement
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
 
 
-@dataclass(frozen=True, slots=True)
-class RequirementLine:
+class RequirementLine(Struct, frozen=True):
     """A requirement of a file."""
 
     text: str
@@ -40,8 +41,7 @@ class RequirementLine:
     """The label of the variant, from a comment ``# wheelfit: label LABEL``; None: any build."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequirementsFile:
+class RequirementsFile(Struct, frozen=True):
     """The content of a requirements file and of those it names."""
 
     requirements: tuple[RequirementLine, ...] = ()
@@ -130,8 +130,7 @@ _DEEPEST = 100
 """How many files may be between the first and the last that it leads to."""
 
 
-@dataclass(slots=True)
-class _Content:
+class _Content(Struct):
     """The content of a file that is being read."""
 
     value: RequirementsFile = field(default_factory=RequirementsFile)

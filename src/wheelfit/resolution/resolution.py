@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
+class Pin(Struct, frozen=True):
     """A wheel that belongs to the solution and is to be installed."""
 
     name: NormalizedName
@@ -48,7 +48,7 @@ class Pin:
     """Whether the user asked for it, and not only another package."""
     is_given: bool = False
     """Whether the user named the very file (PEP 610 then wants a ``direct_url.json``)."""
-    core: CoreMetadata | None = field(default=None, repr=False)
+    core: CoreMetadata | None = None
     """The metadata by which it was resolved, wherever that lay; None when none was read."""
 
     @classmethod
@@ -124,8 +124,7 @@ class HeldBack(NamedTuple):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Resolution:
+class Resolution(Struct, frozen=True):
     """A set of wheels in which every requirement is met."""
 
     pins: tuple[Pin, ...]
@@ -146,12 +145,10 @@ class Resolution:
     """What is older than the newest release that was asked for, and why."""
     unmet: tuple[str, ...] = ()
     """Needs that are not met because of that, one sentence each."""
-    leaving: Mapping[NormalizedName, str] = field(
-        default_factory=lambda: MappingProxyType({}), hash=False
-    )
+    leaving: Mapping[NormalizedName, str] = field(default_factory=lambda: MappingProxyType({}))
     """What is installed and must go though nothing of its name comes, with the reason as a clause.
     """
-    context: ChoiceContext = field(default=ChoiceContext(), repr=False)
+    context: ChoiceContext = ChoiceContext()
     """The circumstances in which the wheels were chosen."""
 
     def pin(self, name: NormalizedName) -> Pin | None:

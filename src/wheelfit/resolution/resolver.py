@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from functools import reduce
 from operator import and_
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from msgspec.structs import replace
 from packaging.version import Version
 
 from wheelfit.core.abi_dependency import INSTALLED, KnownVersion, KnownVersions

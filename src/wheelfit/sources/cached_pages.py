@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 import time
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.sources.cache import page_key
@@ -40,8 +42,7 @@ _PAUSE = 10.0
 _MOST_MISSING = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Struct, frozen=True):
     """A page as a server sent it."""
 
     body: bytes
@@ -97,8 +98,7 @@ class Copy:
         return replace(self, headers={**self.headers, **again}, checked=now)
 
 
-@dataclass(frozen=True, slots=True)
-class CachedPages:
+class CachedPages(Struct, frozen=True):
     """Pages and other small files by URL, with copies on disk."""
 
     client: Client

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
 
 from wheelfit.sources.body import read_body
 from wheelfit.sources.credentials import Login
@@ -50,8 +51,7 @@ _USER_AGENT = f"wheelfit/{__version__}"
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A complete answer."""
 
     status: int

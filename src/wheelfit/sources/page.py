@@ -7,6 +7,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
@@ -60,13 +62,12 @@ def time_of_upload(file: File) -> datetime | None:
     return found if found.tzinfo is not None else None
 
 
-@dataclass(frozen=True, slots=True)
-class WheelOrigin:
+class WheelOrigin(Struct, frozen=True):
     """The source of a wheel that nobody has published."""
 
     name: str
     """The archive, folder or repository, as people know it and without credentials."""
-    direct_url: Mapping[str, object] | None = field(default=None, hash=False)
+    direct_url: Mapping[str, object] | None = None
     """What ``direct_url.json`` shall say (PEP 610); None: an index lists it."""
     is_built: bool = False
     """Whether the wheel is there; until then its file name is made up, all but the release."""
@@ -79,8 +80,7 @@ class WheelOrigin:
         return self.direct_url is not None and "dir_info" in self.direct_url
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """A file as its listing entry describes it.
 
     Nothing here is interpreted: ``filename`` may not be a wheel, and
@@ -91,7 +91,7 @@ class File:
     """Name of the file, percent-decoded once (F-16), never with a path separator."""
     url: str
     """Absolute ``https:``, ``http:`` or ``file:`` URL, without credentials and fragment."""
-    hashes: Mapping[str, str] = field(default_factory=lambda: NO_HASHES, hash=False)
+    hashes: Mapping[str, str] = NO_HASHES
     """Promised digests: algorithm in lower case to lower-case hexadecimal digits."""
     requires_python: str | None = None
     """The specifier of the entry, as text; None if there is none."""
@@ -101,7 +101,7 @@ class File:
     """Bytes, if the index says so."""
     upload_time: str | None = None
     """RFC 3339 text, if the index says so (PEP 700)."""
-    metadata_hashes: Mapping[str, str] | None = field(default=None, hash=False)
+    metadata_hashes: Mapping[str, str] | None = None
     """None: METADATA is not served apart (PEP 658). Otherwise its digests, maybe none."""
     source: str = ""
     """Name of the repository that listed the file, without credentials."""
@@ -114,6 +114,9 @@ class File:
     declared: bytes | None = None
     """What a bridge declares as its ``variant.json``, since the file has none; its name is then
     another one than where it comes from."""
+
+    def __hash__(self) -> int:
+        return hash((self.filename, self.url))
 
     @property
     def shown(self) -> str:
@@ -131,8 +134,7 @@ class File:
         return self.url.startswith("file:")
 
 
-@dataclass(frozen=True, slots=True)
-class OtherPages:
+class OtherPages(Struct, frozen=True):
     """The further places of a project by its index (PEP 708): URLs of its pages."""
 
     tracks: tuple[str, ...] = ()
@@ -144,8 +146,7 @@ class OtherPages:
         return bool(self.tracks or self.alternates)
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """The status of a project as a whole (PEP 792)."""
 
     marker: str = "active"

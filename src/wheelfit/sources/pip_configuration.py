@@ -14,9 +14,11 @@ if they were not there.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct, field
 
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.sources.urls import redact
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.cooldown import Cooldown
 
 
-@dataclass(frozen=True, slots=True)
-class PipPlaces:
+class PipPlaces(Struct, frozen=True):
     """The places of pip's configuration."""
 
     environ: Mapping[str, str]
@@ -43,9 +44,9 @@ class PipPlaces:
     """Environments that may hold a configuration, the last one counting most."""
     isolated: bool = False
     """Whether ``PIP_*`` and the user's files are left out (``pip --isolated``)."""
-    is_folder: Callable[[Path], bool] = field(default=Path.is_dir, compare=False)
+    is_folder: Callable[[Path], bool] = Path.is_dir
     """Tells whether a folder exists."""
-    is_there: Callable[[Path], bool] = field(default=Path.exists, compare=False)
+    is_there: Callable[[Path], bool] = Path.exists
     """Tells whether a file exists."""
 
 
@@ -58,8 +59,7 @@ class ConfigurationFile(NamedTuple):
     """Its content."""
 
 
-@dataclass(frozen=True, slots=True)
-class InstallRules:
+class InstallRules(Struct, frozen=True):
     """The options about installing in pip's configuration, wherever files come from."""
 
     constraints: tuple[str, ...] = ()
@@ -76,9 +76,9 @@ class InstallRules:
     """Whether every file must have an allowed hash."""
     require_virtualenv: bool = False
     """Whether only virtual environments may be changed."""
-    others: Mapping[str, str] = field(default_factory=dict, hash=False)
+    others: Mapping[str, str] = field(default_factory=dict)
     """Further options that decide what is installed or where, by pip's name, as written."""
-    origins: Mapping[str, str] = field(default_factory=dict, hash=False)
+    origins: Mapping[str, str] = field(default_factory=dict)
     """Which file or variable says so, by pip's name of the option."""
 
     def said_by(self, name: str) -> str:

@@ -7,8 +7,9 @@ An ``Index`` is a repository that can be served: `wheelfit.server.simple` gives 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.sources.progress import NO_PROGRESS
@@ -177,8 +178,7 @@ def stamp_of(repository: Repository, name: NormalizedName) -> str:
     return stamp if isinstance(stamp, str) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True):
     """The bytes of a file, which are read in parts."""
 
     size: int
@@ -190,8 +190,7 @@ class Content:
     """Returns the bytes between two positions, in pieces that are read while they are sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
+class Elsewhere(Struct, frozen=True):
     """The address of a file that is not here."""
 
     url: str

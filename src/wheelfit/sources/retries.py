@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from wheelfit.sources.transport import Interrupted
@@ -15,8 +16,7 @@ RETRY_STATUSES = frozenset({429, 500, 502, 503, 504, 520, 527})
 _LITTLE_HOPE = 2  # repetitions when a host refuses or has no address
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """The policy for repetitions; the clock is given."""
 
     count: int = 5

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from msgspec import Struct
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -37,8 +39,7 @@ class NamedIndex:
     """The file and line that name it, or the variable, as messages have it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PinnedProject:
+class PinnedProject(Struct, frozen=True):
     """A project that comes from a named index only."""
 
     project: str

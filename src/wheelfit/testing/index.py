@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
 
+from msgspec import structs
+
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Answer, Disconnect
@@ -225,17 +227,17 @@ class RecordingIndex(LoopbackServer):
         """Change an entry of a page."""
         faults = self.faults
         if file.filename in faults.wrong_hash:
-            file = replace(file, hashes={"sha256": "0" * 64})
+            file = structs.replace(file, hashes={"sha256": "0" * 64})
         if file.filename in faults.wrong_metadata_hash and file.metadata_hashes is not None:
-            file = replace(file, metadata_hashes={"sha256": "0" * 64})
+            file = structs.replace(file, metadata_hashes={"sha256": "0" * 64})
         if not faults.hashes:
-            file = replace(file, hashes={})
+            file = structs.replace(file, hashes={})
         if not faults.sizes:
-            file = replace(file, size=None)
+            file = structs.replace(file, size=None)
         if not faults.metadata:
-            file = replace(file, metadata_hashes=None)
+            file = structs.replace(file, metadata_hashes=None)
         if file.filename in faults.yanked:
-            file = replace(file, yanked=faults.yanked[file.filename])
+            file = structs.replace(file, yanked=faults.yanked[file.filename])
         return file
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_wheel_filename, with_label
 from wheelfit.core.index_metadata import read_wheel_document

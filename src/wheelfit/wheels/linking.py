@@ -12,10 +12,11 @@ import os
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.unpacked import TREE
@@ -63,8 +64,7 @@ _MANY = 1000
 _BY_FOLDER = os.link in os.supports_dir_fd and os.link in os.supports_follow_symlinks
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """Files of one folder of a wheel, and the folder to which they move."""
 
     source: str

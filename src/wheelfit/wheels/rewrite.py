@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO
 
+from msgspec import structs
+
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.atomic_write import new_file, write_all
@@ -354,7 +356,7 @@ class _Output:
 
     def copy(self, archive: WheelArchive, member: Member, name: str) -> None:
         """Add a member of another archive as it is, under the name it has or another one."""
-        header = self._place(member if name == member.name else replace(member, name=name))
+        header = self._place(member if name == member.name else structs.replace(member, name=name))
         if archive.read_bytes(member.offset, len(header)) == header:
             length = len(header) + member.compressed_size
             self._extend_run(archive, member.offset, length)

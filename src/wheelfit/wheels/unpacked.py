@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.wheels.dist_info import check_text_size, dist_info_folder
 from wheelfit.wheels.record import Record, RecordRow, parse_record
@@ -37,8 +39,7 @@ _LEADING_OUT = ("\t/", "\t../", "/../", "/..\t", "\t..\t")
 _LARGEST_TEXT = 64 << 20  # bytes of a file that is read as a whole
 
 
-@dataclass(frozen=True, slots=True)
-class UnpackedFile:
+class UnpackedFile(Struct, frozen=True):
     """A file as it was when it was written and verified."""
 
     row: RecordRow
@@ -117,8 +118,7 @@ class FileTable(Mapping[str, UnpackedFile]):
         return len(self.names)
 
 
-@dataclass(frozen=True, slots=True)
-class FolderState:
+class FolderState(Struct, frozen=True):
     """The present state of the files of an unpacked wheel."""
 
     changed: str | None

@@ -9,8 +9,10 @@ members: installers that read the archive from its beginning find what its end p
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.record import RecordRow, format_record, row_for

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit.wheels.paths import path_fault
 from wheelfit_runtime.errors import InvalidWheel
@@ -63,8 +64,7 @@ _PACKED_NOTHING = 2
 _LARGEST_DIRECTORY = 64 << 20  # half a million members
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryEnd:
+class DirectoryEnd(Struct, frozen=True):
     """The place and size of the central directory, from the end records."""
 
     count: int
@@ -80,8 +80,7 @@ class DirectoryEnd:
         return self.offset + self.size
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """An entry of the central directory."""
 
     name: str
@@ -362,8 +361,7 @@ def is_tar(head: bytes) -> bool:
     return sum(head[:148]) + sum(b" " * 8) + sum(head[156:_TAR_BLOCK]) == int(field, 8)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalHeader:
+class LocalHeader(Struct, frozen=True):
     """The fields of a checked local header that the directory lacks."""
 
     size: int

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
 from pathlib import Path
 
 from cli.hints.scene import BLAS, Scene
+from msgspec.structs import replace
 from projects.writing import write_project, write_sdist
 
 from wheelfit.server.folder import FolderIndex

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from locking.entries import DOCUMENT, lock_table, plain_entry, wheel_name, world
 from locking.entries import lock_world as locked_world
+from msgspec.structs import replace
 
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.metadata import read_document

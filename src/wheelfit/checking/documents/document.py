@@ -9,6 +9,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from wheelfit.checking import checks, tool_profiles
 from wheelfit.checking.documents.line_numbers import with_lines
 from wheelfit.checking.documents.spelling import is_slip, resembling, spellings_of, words_of
@@ -404,7 +406,9 @@ def _recognitions(namespace: str, provider: PluginProvider) -> Iterator[Recognit
             requirement = parse_requirement(text, allow_variant_markers=False)
         except InvalidRequirement:
             continue
-        alone = replace(provider, requires=(str(replace(requirement, marker=None)),))
+        alone = structs.replace(
+            provider, requires=(str(structs.replace(requirement, marker=None)),)
+        )
         yield recognise(namespace, alone, {})
 
 

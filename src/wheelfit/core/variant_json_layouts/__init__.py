@@ -8,8 +8,9 @@ written, too, has its writer in `wheelfit.core.metadata`; `wheelfit.checking.doc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from msgspec import Struct, field
 
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.variant_json_layouts import schema
@@ -38,8 +39,7 @@ class StableLayout(NamedTuple):
     layout: Layout
 
 
-@dataclass(frozen=True, slots=True)
-class Registry:
+class Registry(Struct, frozen=True):
     """The layouts by the schemas that they read."""
 
     drafts: Mapping[str, Layout]

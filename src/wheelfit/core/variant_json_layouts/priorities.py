@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from wheelfit.core.properties import Feature, is_name, is_value
 from wheelfit.core.providers import StaticProvider
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
 KEY = "default-priorities"
 
 
-@dataclass(slots=True)
-class Prefixes:
+class Prefixes(Struct):
     """The features and values that a document of an old layout puts first (F-49)."""
 
     features: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -21,6 +21,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from wheelfit.core.durations import duration_in_words
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import (
@@ -272,7 +274,7 @@ class Building:
             }
 
     def _listed(self, file: File, origin: WheelOrigin) -> _Product:
-        archive = replace(file, filename=origin.name, origin=None)
+        archive = structs.replace(file, filename=origin.name, origin=None)
 
         def open_() -> OpenProject:
             folder = self._new_folder("listed")
@@ -442,11 +444,11 @@ class Building:
         origin = product.file.origin
         if product.wheel is None or origin is None:  # pragma: no cover - it was built just now
             raise ValueError(product.file)
-        product.file = replace(
+        product.file = structs.replace(
             product.file,
             filename=product.wheel.filename,
             requires_python=None,  # its own metadata decides
-            origin=replace(origin, is_built=True),
+            origin=structs.replace(origin, is_built=True),
         )
         self._known(product)
 
@@ -466,7 +468,9 @@ class Building:
         file = product.file
         if file.metadata_hashes is None or file.origin is None or product.is_named:
             return None
-        data = self._repository.metadata(replace(file, filename=file.origin.name, origin=None))
+        data = self._repository.metadata(
+            structs.replace(file, filename=file.origin.name, origin=None)
+        )
         return data if is_reliable(data) else None
 
     def _remembered(self, product: _Product) -> bytes | None:

@@ -7,8 +7,9 @@ project says that building it needs.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec.structs import replace
 
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidRequirement

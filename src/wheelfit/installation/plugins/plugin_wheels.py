@@ -6,6 +6,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.ordering import Preferences
 from wheelfit.errors import InvalidFilename, SourceOff
@@ -54,7 +56,7 @@ class OnlyTrusted(Around):
                 self.changed[file.filename] = promised
                 continue
             hashes = MappingProxyType({**file.hashes, "sha256": digest})
-            kept.append(replace(file, hashes=hashes))
+            kept.append(structs.replace(file, hashes=hashes))
         return replace(page, files=tuple(kept)) if kept else None
 
 

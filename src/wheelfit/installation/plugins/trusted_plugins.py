@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import tempfile
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.plugin_answer import read_report

@@ -6,8 +6,10 @@ of those wheels (F-116), and what they need. All places are paths in the bundle.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from wheelfit.core.filename import index_file_name, parse_wheel_filename
 from wheelfit.core.metadata import to_mapping, write_document

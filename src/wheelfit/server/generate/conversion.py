@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from wheelfit.checking.findings import Check, CheckedFile, Severity
 from wheelfit.checking.pages import sdist_release

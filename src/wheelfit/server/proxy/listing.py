@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import quote
 
+from msgspec import structs
+
 from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.core_metadata import (
     read_metadata,
@@ -193,7 +195,7 @@ class _Lister:
         if not newer:
             return file
         self.preferred = favoured
-        return replace(
+        return structs.replace(
             file, yanked=f"{favoured} is the newest with a build for this machine, by a bridge"
         )
 
@@ -283,9 +285,9 @@ class _Lister:
         if digest is None:
             # Attestations speak of the file by its name.
             provenance = file.provenance if name == file.filename else None
-            return replace(file, filename=name, url=url, provenance=provenance)
+            return structs.replace(file, filename=name, url=url, provenance=provenance)
         known = self.learnt(file, digest)
-        return replace(
+        return structs.replace(
             file,
             filename=name,
             url=url,

@@ -15,6 +15,8 @@ from html import escape, unescape
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from msgspec import structs
+
 from wheelfit.server.backing_services import upstream_of
 from wheelfit.server.pages import JSON
 from wheelfit.sources.body import decompressed
@@ -101,7 +103,7 @@ class Upstream(ReadsFiles):
         self._cooldown = cooldown
         self._note = note
         self._pages: SharedPages[RawPage] = SharedPages(
-            replace(web.pages, packed=True),
+            structs.replace(web.pages, packed=True),
             Memory(_MOST_IN_MEMORY, lambda page: len(page[1].body) + 1024),
             asking=upstream_of(self.url, _MOST_WAITING).asked,
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from wheelfit.core.filename import index_file_name, parse_wheel_filename, with_label
 from wheelfit.errors import InvalidFilename

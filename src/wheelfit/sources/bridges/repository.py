@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from wheelfit.core.digests import sha256_of
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.sources.concurrency import at_once
@@ -214,4 +216,4 @@ def _true(file: File) -> File:
     """Return a file as whoever has it calls it."""
     if file.declared is None:
         return file
-    return replace(file, filename=parse_wheel_filename(file.filename).plain, declared=None)
+    return structs.replace(file, filename=parse_wheel_filename(file.filename).plain, declared=None)
