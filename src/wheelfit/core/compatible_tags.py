@@ -7,6 +7,7 @@ orders are those of `packaging.tags`, which knows them for the running interpret
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from packaging.tags import (
@@ -44,9 +45,16 @@ def tags_for(
         pure wheels for any other implementation.
     :param platforms: platform tags, best first; at least one.
     """
-    pair = (version.major, version.minor)
+    return _tags_for(implementation, version.major, version.minor, tuple(abis), tuple(platforms))
+
+
+@lru_cache(maxsize=16)  # the machines of a lock, and the clients of a proxy, have few
+def _tags_for(
+    implementation: str, major: int, minor: int, abis: tuple[str, ...], platforms: tuple[str, ...]
+) -> tuple[Tag, ...]:
+    pair = (major, minor)
     short = INTERPRETER_SHORT_NAMES.get(implementation, implementation)
-    interpreter = f"{short}{version.major}{version.minor}"
+    interpreter = f"{short}{major}{minor}"
     if short == "cp":
         native = cpython_tags(pair, abis or [interpreter], platforms)
         generic = compatible_tags(pair, interpreter, platforms)
