@@ -158,6 +158,7 @@ INSTALL, RUN = (step["run"] for step in read(REPOSITORY / "action.yml")["runs"][
 
 
 @NEEDS_BASH
+@pytest.mark.integration
 def test_action_runs_the_command(tmp_path: Path) -> None:
     """The exit code is the command's, and no text that is given is run as code."""
     assert "${{" not in INSTALL + RUN
@@ -290,6 +291,7 @@ def instructions() -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.integration
 def test_image_serves_and_is_healthy(tmp_path: Path) -> None:
     """The command of the image serves what its health check asks for, and ends when asked."""
     lines = instructions()

@@ -263,6 +263,7 @@ class TestInspect:
         (site / "packaging" / "__init__.py").write_text("raise SystemExit(3)\n")
         assert inspect_interpreter(venv / "bin/python", ENVIRON).tags
 
+    @pytest.mark.integration
     @pytest.mark.parametrize("python", OTHERS, ids=lambda path: path.parts[-3])
     @pytest.mark.parametrize("options", [[], ["--system-site-packages"]], ids=["own", "system"])
     def test_as_with_start_up_files(self, python: Path, options: list[str], tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def emulator() -> str:
     return program
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("model", "level"),
     [("qemu64", "v1"), ("core2duo", "v1"), ("Nehalem", "v2"), ("Haswell", "v3")],
