@@ -31,8 +31,9 @@ def _named() -> Iterator[tuple[str, str, str]]:
         spec = importlib.util.find_spec(package)
         assert spec is not None
         for path in Path(spec.origin or "").parent.rglob("*.py"):
-            calls = (n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call))
-            for call in calls:
+            source = path.read_text()
+            tree = ast.walk(ast.parse(source)) if "code=" in source else ()
+            for call in (node for node in tree if isinstance(node, ast.Call)):
                 for word in call.keywords:
                     if word.arg == "code" and isinstance(word.value, ast.Constant):
                         name = ast.unparse(call.func).rpartition(".")[2]

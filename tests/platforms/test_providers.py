@@ -117,11 +117,10 @@ print(json.dumps({
 
 def run(grown: Path, *words: str, **environ: str) -> str:
     """Run Python with the grown package, and return what it prints."""
-    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
         [sys.executable, *words],
-        # Nothing that is compiled lies beside the links, for that would be in the package itself.
-        env={**kept, "PYTHONPATH": str(grown), "PYTHONPYCACHEPREFIX": f"{grown}-pyc", **environ},
+        # What is compiled would lie behind the links, in the package itself.
+        env={**os.environ, "PYTHONPATH": str(grown), "PYTHONDONTWRITEBYTECODE": "1", **environ},
         capture_output=True,
         text=True,
         check=False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,14 +97,24 @@ def add_framework(folder: Path) -> None:
         build_wheel(folder, "typing-extensions", version)
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the wheels, and where the first test installs them."""
+    folder = tmp_path_factory.mktemp("kept")
+    add_framework(folder / "wheels")
+    return folder
+
+
 @pytest.fixture
-def world(run: Runner, tmp_path: Path) -> Iterator[World]:
+def world(run: Runner, tmp_path: Path, kept: Path) -> Iterator[World]:
     """Offer an environment in which a GPU of CUDA 12.8 is used."""
-    add_framework(tmp_path / "wheels")
+    shutil.copytree(kept / "wheels", tmp_path / "wheels")
     with RecordingIndex(tmp_path / "wheels") as index:
-        world = World(run, tmp_path / "place", index)
-        world.install(GPU, "torch", "torchvision", "typing-extensions==4.0")
-        yield world
+        if not (kept / "place").exists():
+            first = World(run, kept / "place", index)
+            first.install(GPU, "torch", "torchvision", "typing-extensions==4.0")
+        shutil.copytree(kept / "place", tmp_path / "place")
+        yield World(run, tmp_path / "place", index)
 
 
 def test_a_lost_gpu(world: World) -> None:

@@ -32,8 +32,7 @@ class Copy:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        skipped = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(REPOSITORY / "src", folder / "src", ignore=skipped)
+        shutil.copytree(REPOSITORY / "src", folder / "src")  # with what is compiled
         shutil.copytree(REPOSITORY / "docs" / "reference", folder / "docs" / "reference")
         table = folder / "src/wheelfit/cli/options/table/machine.py"
         text = table.read_text()
