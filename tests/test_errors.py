@@ -83,7 +83,7 @@ def test_the_trees_on_top_are_true() -> None:
     [
         WheelfitError("m", where="w", note="n", hint="h"),
         InvalidMarker("expected an operator", source="a ? b", position=2),
-        InvalidDocument([Fault("variants", "is no table", "F-20"), Fault("", "late")]),
+        InvalidDocument([Fault("variants", "is not a table", "F-20"), Fault("", "late")]),
         HashMismatch(algorithm="sha256", expected=["aa"], actual="bb", where="f.whl"),
         UnexpectedStatus("no", status=500),
     ],

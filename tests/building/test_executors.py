@@ -282,7 +282,7 @@ def test_all_processors() -> None:
     "url", ["ray", "spark://host:1", "dask", "processes:4", "tcp://127.0.0.1:9", ""]
 )
 def test_unknown_executors(url: str) -> None:
-    """What is no executor is a slip of whoever typed it."""
+    """What is not an executor is a slip of whoever typed it."""
     with pytest.raises(UsageError, match="there is no executor"), open_workers(url):
         pytest.fail("it was opened")
 

@@ -68,5 +68,5 @@ def test_what_it_needs(tmp_path: Path, files: dict[str, str], requires: list[str
 
 
 def test_no_project(tmp_path: Path) -> None:
-    """A folder without either file is no project."""
+    """A folder without either file is not a project."""
     assert build_system_of(tmp_path) is None

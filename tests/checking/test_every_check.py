@@ -486,7 +486,7 @@ def test_unsupported_here() -> None:
         ("broken-by-dependency", "/site/mkl")
     ]
     assert re.search(r"torch 2\.9 is installed", report.findings[0].message)
-    # Nobody may be asked about a GPU here, and that is no finding.
+    # Nobody may be asked about a GPU here, and that is not a finding.
     assert [one.where for one in report.unchecked] == ["/site/cu128"]
 
 

@@ -269,13 +269,13 @@ def test_a_project_without_settings(tmp_path: Path) -> None:
     """A file that does not mention wheelfit is not even parsed; one that is not there is none."""
     path = tmp_path / "pyproject.toml"
     assert (read_project(path).exists, read_project(path).said) == (False, {})
-    path.write_text("this is no TOML")
+    path.write_text("this is not TOML")
     assert (read_project(path).exists, read_project(path).said) == (True, {})
-    path.write_text("wheelfit: this is no TOML either")
+    path.write_text("wheelfit: this is not TOML either")
     with pytest.raises(InvalidConfiguration, match="is not TOML"):
         read_project(path)
     path.write_text("tool.wheelfit = 1")
-    with pytest.raises(InvalidConfiguration, match=r"tool\.wheelfit is no table"):
+    with pytest.raises(InvalidConfiguration, match=r"tool\.wheelfit is not a table"):
         read_project(path)
 
 
@@ -323,7 +323,7 @@ def test_variables(place: Place, variable: str, text: str, name: str, value: obj
         ("WHEELFIT_STRICT", "perhaps", "strict: 'perhaps' is neither true nor false"),
         ("WHEELFIT_DEVICES", "some", "is none of all, highest, lowest, any, min"),
         ("WHEELFIT_LIMIT", "labels=x", "labels must be a number from 1 to"),
-        ("WHEELFIT_LIMIT", "lables=1", "limit.lables is no setting"),
+        ("WHEELFIT_LIMIT", "lables=1", "limit.lables is not a setting"),
         ("WHEELFIT_PLUGIN_DEADLINE", "soon", "not a number of seconds"),
         ("WHEELFIT_PLUGIN_DEADLINE", "-1", "not a number of seconds"),
         ("WHEELFIT_PROVIDER", "nvidia", "can be set in a file only"),
@@ -353,22 +353,22 @@ def test_variables_that_are_none() -> None:
 @pytest.mark.parametrize(
     ("text", "message", "line", "hint"),
     [
-        ("strikt = true", "strikt is no setting", 1, "did you mean 'strict'?"),
-        ("\nzzz = true", "zzz is no setting", 2, "wheelfit config show"),
-        ("[limit]\nlabls = 1", "limit.labls is no setting", 2, "did you mean 'limit.labels'?"),
+        ("strikt = true", "strikt is not a setting", 1, "did you mean 'strict'?"),
+        ("\nzzz = true", "zzz is not a setting", 2, "wheelfit config show"),
+        ("[limit]\nlabls = 1", "limit.labls is not a setting", 2, "did you mean 'limit.labels'?"),
         ("[limit]\nlabels = 0", "limit.labels must be a number from 1", 2, None),
-        ("limit = 3", "limit is no table", 1, None),
+        ("limit = 3", "limit is not a table", 1, None),
         ("strict = 1", "strict is neither true nor false", 1, None),
         ("plugin-deadline = true", "not a number of seconds", 1, None),
         ('devices = "none"', "devices: 'none' is none of all", 1, None),
         ("devices = [1]", "devices: '[1]' is none of all", 1, None),
-        ("prefer = 'a'", "prefer is no list of texts", 1, None),
+        ("prefer = 'a'", "prefer must be a list of strings", 1, None),
         ('prefer = [\n "a",\n "B!"\n]', "namespace", 3, None),
         ('label = ["a"]', "does not say which package", 1, "write NAME=LABEL"),
         ('overrides = ["a==1",\n"b >>"]', "", 2, None),
         ("constraints = [\"a; 'x' in variant_namespaces\"]", "variant_namespaces", 1, None),
-        ("provider = 1", "provider is no list of tables; write [[provider]]", 1, None),
-        ("[[provider]]\nnam = 1", "provider[0].nam is no setting", 1, None),
+        ("provider = 1", "provider is not a list of tables; write [[provider]]", 1, None),
+        ("[[provider]]\nnam = 1", "provider[0].nam is not a setting", 1, None),
         ('[[provider]]\nnamespace = "a"', "provider[0].package is missing", 1, None),
     ],
 )

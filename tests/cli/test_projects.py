@@ -280,7 +280,7 @@ class TestInstalling:
         assert desk.installs("app", "--override", "overrides.txt") == ["app 1", "lib 2", "tool 1"]
 
     def test_an_override_that_is_none(self, desk: Desk) -> None:
-        """A file that is not there and what is no requirement are errors."""
+        """A file that is not there and what is not a requirement are errors."""
         said = desk.run("install", "app", "--override", "none.txt", code=1)
         assert "none.txt" in said.err
         said = desk.run("install", "app", "--override", "lib>>2", code=1)
@@ -326,7 +326,7 @@ class TestInstalling:
 
     def test_the_settings_of_the_folder_do_not_count(self, desk: Desk) -> None:
         """What an archive brings along decides nothing for ``install``."""
-        desk.write("this is no TOML, and wheelfit does not care")
+        desk.write("this is not TOML, and wheelfit does not care")
         assert desk.installs("lib") == ["lib 2"]
 
     def test_settings_of_the_user_count(

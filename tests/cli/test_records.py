@@ -95,7 +95,7 @@ def test_what_is_no_record_cannot_be_replayed(
     if damage is not None:
         (tmp_path / "machine.toml").write_text(damage)
     said = run("probe", "--replay", tmp_path, "--json", code=1)
-    assert said.error["message"].startswith("this is no record of a machine")
+    assert said.error["message"].startswith("this is not a record of a machine")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ LINUX = 'description = "a"\nsystem = "Linux"\narchitecture = "x86_64"\n'
     ("name", "text", "words"),
     [
         ("machine.toml", "x", "machine.toml cannot be read: Expected '=' after a key"),
-        ("machine.toml", b"\xff\xfe", "machine.toml is no UTF-8 text"),
+        ("machine.toml", b"\xff\xfe", "machine.toml is not UTF-8 text"),
         ("machine.toml", 'description = "a"', "machine.toml holds no text as system"),
         ("machine.toml", LINUX.replace('"x86_64"', "[1]"), "machine.toml holds no text as arch"),
         ("machine.toml", f"{LINUX}[cpuid]\nfoo = '1'", "cpuid in machine.toml holds something"),
@@ -144,7 +144,7 @@ def test_a_damaged_record_is_told_from_a_whole_one(
     shutil.copytree(NVIDIA, folder)
     (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     said = run("probe", "--replay", folder, code=1)
-    assert f"this is no record of a machine: {words}" in said.err.replace("\n", " ")
+    assert f"this is not a record of a machine: {words}" in said.err.replace("\n", " ")
     assert "Error:" not in said.err
 
 

@@ -364,7 +364,7 @@ class TestTimesOfUpload:
 
     @pytest.mark.parametrize("text", ["soon", "yesterdayish", "2026-13-01"])
     def test_no_time(self, places: Places, text: str) -> None:
-        """What is no time is an error that shows how to write one."""
+        """What is not a time is an error that shows how to write one."""
         said = places.messages("plain", "--exclude-newer", text, code=2)
         assert "2026-01-31" in said
 

@@ -99,7 +99,7 @@ def test_results_in_a_pipe_are_whole(folder: Path) -> None:
 def test_columns_count_in_a_pipe(
     width: int, folder: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With ``COLUMNS`` a table in a pipe is no wider, and no word of it is lost."""
+    """With ``COLUMNS`` a table in a pipe is not a wider, and no word of it is lost."""
     name = f"a-{'long-' * 4}name"
     build_wheel(folder / "wheels", name, "1.0.dev123456789")
     words = command(folder, "install", "--dry-run", "--pre", name, "some")[2:]

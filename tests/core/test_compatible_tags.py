@@ -56,7 +56,7 @@ class TestTagsFor:
         )
 
     def test_foreign_order_is_not_shortened(self) -> None:
-        """A list in an order of its own is no rule's result."""
+        """A list in an order of its own is not a rule's result."""
         tags = tuple(sys_tags())
         assert shorten(tags[::-1], IMPLEMENTATION, HERE) is None
         assert shorten([Tag("py3", "none", "any")], IMPLEMENTATION, HERE) is None
@@ -69,7 +69,7 @@ class TestPlatforms:
         """A Linux machine's tags follow from machine and libc."""
         here = tuple(platform_tags())
         if not here[1:] or not here[1].startswith("manylinux_2_"):
-            pytest.skip("this machine is no Linux with glibc")
+            pytest.skip("this machine is not a Linux with glibc")
         machine = here[0].removeprefix("linux_")
         glibc = int(here[1].split("_")[2])
         assert linux_platforms(machine, glibc=glibc) == here

@@ -55,7 +55,7 @@ class TestRead:
         ],
     )
     def test_name_and_version_are_required(self, data: bytes, message: str) -> None:
-        """Without them it is no metadata; the wheel is named."""
+        """Without them it is not a metadata; the wheel is named."""
         with pytest.raises(InvalidWheel, match=message) as caught:
             read_metadata(data, "w.whl")
         assert caught.value.where == "w.whl"
@@ -80,7 +80,7 @@ class TestRead:
         assert found.requires_texts == ("b",)
 
     def test_header_ends_like_an_e_mail(self) -> None:
-        """The header ends at an empty line, or at the first line that is no field."""
+        """The header ends at an empty line, or at the first line that is not a field."""
         assert read_metadata(MINIMAL + b"\nRequires-Dist: b\n", "w").requires == ()
         assert read_metadata(MINIMAL + b"no field\nRequires-Dist: b\n", "w").requires == ()
 

@@ -219,7 +219,7 @@ PROVIDER = {"namespace": "n", "properties": {"f": ["1"]}}
         ({"provider": [{"properties": {}}]}, "provider[0].namespace is missing"),
         ({"provider": [PROVIDER | {"namespace": "N"}]}, "provider[0].namespace is not a valid"),
         ({"provider": [PROVIDER | {"plugin_api": "x"}]}, "provider[0].plugin_api is an unknown"),
-        ({"provider": [PROVIDER | {"resolved": ["=="]}]}, "provider[0].resolved[0] is no requirem"),
+        ({"provider": [PROVIDER | {"resolved": ["=="]}]}, "provider[0].resolved[0] is not a"),
         ({"provider": [PROVIDER | {"properties": []}]}, "provider[0].properties must be a table"),
         ({"provider": [PROVIDER | {"properties": {"f": "1"}}]},
          "provider[0].properties.f must be a list of strings"),

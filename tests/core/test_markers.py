@@ -84,7 +84,7 @@ class TestVariantVariables:
         "name", ["variant", "variant_labels", "variant_namespace", "variant_hash", "variants"]
     )
     def test_there_are_no_others(self, name: str) -> None:
-        """F-100: another name is no variable, and an error as any misspelt one."""
+        """F-100: another name is not a variable, and an error as any misspelt one."""
         for marker in (f'{name} == "x"', f'"x" in {name}'):
             with pytest.raises(InvalidMarker):
                 parse_marker(marker)
@@ -132,7 +132,7 @@ class TestVariantVariables:
         ],
     )
     def test_a_wrong_shape_never_matches(self, literal: str) -> None:
-        """F-106: a literal that is no feature is in no set of features."""
+        """F-106: a literal that is not a feature is in no set of features."""
         assert not holds(f'"{literal}" in variant_features', CU128_V3)
         assert holds(f'"{literal}" not in variant_features', CU128_V3)
 

@@ -497,7 +497,7 @@ class TestPlugins:
         provider = PluginProvider(("nvidia-plugin-by-a-stranger",), "no endpoint")
         plugins = FakePlugins({"nvidia-plugin-by-a-stranger": self.ANSWER})
         detection = ask(provider, FixedDetector(), plugins=plugins).detections["nvidia"]
-        assert "no object reference" in detection.source
+        assert "not an object reference" in detection.source
         assert plugins.asked == []
 
 

@@ -57,8 +57,8 @@ def test_sizes(text: str, size: int) -> None:
     ["", "GB", "-1", "1e9", "2 G", "2 GBit", "1,5GB", ".5GB", "1.GB", "٣GB", "9" * 40, "inf"],
 )
 def test_no_sizes(text: str) -> None:
-    """What is no size is refused, and nothing is guessed."""
-    with pytest.raises(ValueError, match="is no size"):
+    """What is not a size is refused, and nothing is guessed."""
+    with pytest.raises(ValueError, match="is not a size"):
         parse_size(text)
 
 

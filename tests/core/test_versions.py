@@ -49,7 +49,7 @@ def test_an_endless_build_is_no_file_name() -> None:
 
 
 def test_an_endless_number_in_a_marker() -> None:
-    """It is compared as text, as whatever else is no version."""
+    """It is compared as text, as whatever else is not a version."""
     marker = parse_marker(f"python_version == '{LONG}'")
     assert marker.evaluate({"python_version": "3.11"}, "") is False
 

@@ -265,7 +265,7 @@ class TestFiles:
         assert "uninstalling one takes it from the other" in finding.message
 
     def test_names_like_libraries(self, patient: Patient) -> None:
-        """A file with ``.so`` somewhere in its name is no library."""
+        """A file with ``.so`` somewhere in its name is not a library."""
         patient.add("a", files={"inc/x.source.h": b"1"})
         patient.add("b", files={"inc/x.source.h": b"22"})
         assert patient.codes() == ["warning shared-file"]

@@ -62,7 +62,7 @@ def test_rows_that_name_nothing(row: bytes, patient: Patient) -> None:
 
 @pytest.mark.parametrize("value", ["x", "12..1", ".", "9" * 60])
 def test_odd_properties(value: str, patient: Patient) -> None:
-    """A variant may have any value; what is no version tells nothing of a major."""
+    """A variant may have any value; what is not a version tells nothing of a major."""
     properties = {"nvidia": {"cuda_version_lower_bound": [value]}, "amd": {"rocm_version": [value]}}
     document = release_document({"x": properties}, static=properties)
     patient.add("pack", label="x", document=document)

@@ -77,7 +77,7 @@ def test_masks(root: Path) -> None:
         touch(root, f"/proc/driver/nvidia/gpus/{gpu}/information")
     (finding,) = judge(root, CUDA_VISIBLE_DEVICES="0,5,1")
     assert finding.code == "mask-stops-early"
-    assert "'5' is no device, so programs see 0 and nothing after it" in finding.message
+    assert "'5' is not a device, so programs see 0 and nothing after it" in finding.message
     assert "there are 2, numbered from 0" in finding.message
 
 

@@ -428,12 +428,12 @@ class TestFinalBoss:
         answer = boss.run("explain", "--with-deps", "torch")
         assert [one["name"] for one in answer["agreements"]] == ["cuda", "order"]
         for wrong, message in {
-            'name = "Order"': "agreement[0].name is no name",
-            'name = "a"\ntitle = 3': "agreement[0].title is no text",
+            'name = "Order"': "agreement[0].name is not a name",
+            'name = "a"\ntitle = 3': "agreement[0].title is not text",
             'name = "a"\npart = "minor"': "agreement[0].part is none of major, whole",
             'name = "a"\nbound = 1': "agreement[0].bound is neither true nor false",
             'name = "a"': "agreement[0].features names no feature",
-            'name = "a"\nfeature = []': "agreement[0].feature is no setting",
+            'name = "a"\nfeature = []': "agreement[0].feature is not a setting",
             'name = "a"\nfeatures = ["cuda"]': "'cuda' is not a feature",
         }.items():
             file.write_text(f"[[agreement]]\n{wrong}\n")

@@ -199,7 +199,7 @@ CHOOSING = [
     Bad("impossible URL", ("http://[::1/",), 1, "user-error", "http://[::1/"),
     Bad("missing host file", ("some", "--for", "{here}/no.toml"), 1, "file-problem", "no.toml"),
     Bad(
-        "host file that is no TOML", ("some", "--for", "{here}/bad.toml"), 1, "invalid-host-file",
+        "host file that is not TOML", ("some", "--for", "{here}/bad.toml"), 1, "invalid-host-file",
         "bad.toml", files={"bad.toml": "a = ["},
     ),
     Bad(
@@ -339,7 +339,7 @@ def test_what_comes_in_wrong(bad: Bad, place: Place, scratch: Path) -> None:
 
 
 CORRUPT = {
-    "no JSON": b"{nope",
+    "not JSON": b"{nope",
     "nothing": b"",
     "no object": b"[1, 2]",
     "no text": b"\xff\xfe\xfd",
@@ -544,7 +544,7 @@ OTHERS = [
     Bad("demo: unknown option", ("demo", "--what"), 2, "usage", "--what"),
     Bad("demo: missing certificates", ("demo", "--cert", "{here}/no.pem"), 1,
         "invalid-configuration", "no.pem"),
-    Bad("demo: index that is no URL", ("demo", "-i", "ftp://host/"), 1, "invalid-configuration"),
+    Bad("demo: index that is not a URL", ("demo", "-i", "ftp://host/"), 1, "invalid-configuration"),
     Bad("no such command", ("instal",), 2, "usage", "did you mean 'install'?"),
 ]  # fmt: skip
 

@@ -238,7 +238,7 @@ def warnings(said: Said) -> list[str]:
 
 
 def test_without_fault(scene: Scene) -> None:
-    """Sound metadata costs nothing and says nothing: what follows is no accident (F-136)."""
+    """Sound metadata costs nothing and says nothing: what follows is not an accident (F-136)."""
     found = scene.explain()
     assert found["chosen"]["label"] == "open"
     assert found["degradations"] == []

@@ -92,7 +92,7 @@ def test_other_tools_agree(prepared: Callable[[Change], Prepared], pip: Path, uv
     scene = made.scene
     made.again(Step(made.calls * 3 // 4))
     pip_line, uv_line = [str(pip), "--python", str(scene.python)], [str(uv), "pip"]
-    # What is there between is no project to anybody.
+    # What is there between is not a project to anybody.
     assert "wheelfit" not in scene.run_line([*pip_line, "list"]).out
     scene.must("recover")
     listed = scene.must("list", "--json").out

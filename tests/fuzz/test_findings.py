@@ -73,7 +73,7 @@ class TestMarkers:
     """Markers."""
 
     def test_a_long_word(self) -> None:
-        """A word that is no variable is quoted in part only."""
+        """A word that is not a variable is quoted in part only."""
         with pytest.raises(InvalidMarker) as caught:
             parse_marker("a" * 9000)
         assert len(str(caught.value)) < 200

@@ -48,7 +48,7 @@ def nested(depth: int) -> bytes:
 
 
 UNUSABLE: Mapping[str, bytes] = {
-    "no JSON": b"{",
+    "not JSON": b"{",
     "empty": b"",
     "HTML": b"<!DOCTYPE html><title>log in</title>",
     "a list": b"[]",

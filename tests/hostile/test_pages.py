@@ -149,7 +149,7 @@ class TestLinks:
         ids=range(19),
     )
     def test_they_are_left_out(self, good: Site, kind: str, link: str) -> None:
-        """A page of a server leads to servers only; what is no URL is no file."""
+        """A page of a server leads to servers only; what is not a URL is not a file."""
         url = link.format(home=good.folder / "home", evil=EVIL)
         if kind == "json":
             good.shelf.pages["demo"] = json_page(

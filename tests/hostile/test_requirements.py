@@ -99,7 +99,7 @@ class TestEverywhere:
 
     @pytest.mark.parametrize("text", mostly_corpora(TEXTS, IDS))
     def test_as_a_dependency(self, site: Site, text: str) -> None:
-        """F-94: a wheel that needs such a thing is no candidate, or cannot be solved."""
+        """F-94: a wheel that needs such a thing is not a candidate, or cannot be solved."""
         if "\n" in text or not text.strip() or "\udcff" in text:
             pytest.skip("no value of a header")
         site.shelf.put(build_wheel(site.wheels, "app", "1", requires=[text]))

@@ -304,11 +304,11 @@ def test_a_proxy_that_is_none(site: Site, proxy: str, monkeypatch: pytest.Monkey
     words = ["explain", "demo", "-i", "http://index.invalid/", "--trusted-host", "index.invalid"]
     said = site.bare(*words, "--proxy", proxy, "--retries", "0")
     assert said.code == 1
-    assert "error: the proxy is no http, https or SOCKS URL" in said.err
+    assert "error: the proxy is not an http, https or SOCKS URL" in said.err
     monkeypatch.setenv("HTTP_PROXY", proxy)
     told = site.bare(*words, "--retries", "0")
     assert told.code == 5
-    assert "the proxy for it is no http, https or SOCKS URL" in told.err
+    assert "the proxy for it is not an http, https or SOCKS URL" in told.err
     assert "hunter2" not in said.err + told.err
 
 
@@ -344,19 +344,19 @@ class TestSettings:
         ("text", "said"),
         [
             ("strict = 1", "strict is neither true nor false"),
-            ("strikt = true", "strikt is no setting"),
-            ("limit = 1", "limit is no table of limits"),
+            ("strikt = true", "strikt is not a setting"),
+            ("limit = 1", "limit is not a table of limits"),
             ("[limit]\nsize = -1", "limit.size must be a number from 2 to 1073741824"),
             ("[limit]\ndepth = 100000", "limit.depth must be a number from 1 to 200"),
             ("[limit]\nlabels = true", "limit.labels must be a number"),
-            ("[limit]\nsise = 1", "limit.sise is no setting"),
-            ("ignore-static = 'nvidia'", "ignore-static is no list of texts"),
+            ("[limit]\nsise = 1", "limit.sise is not a setting"),
+            ("ignore-static = 'nvidia'", "ignore-static must be a list of strings"),
             ("rocm-compat = 'any'", "rocm-compat: 'any' is none of exact, same-major"),
             ("devices = []", "devices: '[]' is none of all, highest, lowest, any, min"),
-            ("provider = 1", "provider is no list of tables"),
+            ("provider = 1", "provider is not a list of tables"),
             ("[[provider]]\nnamespace = 'a'", "provider[0].package is missing"),
-            (ROW.format("A", "1", "c"), "provider[0].namespace is no namespace"),
-            (ROW.format("a", "x", "c"), "provider[0].versions has something that is no version"),
+            (ROW.format("A", "1", "c"), "provider[0].namespace is not a namespace"),
+            (ROW.format("a", "x", "c"), "provider[0].versions has something that is not a version"),
             (ROW.format("a", "1", "../c"), "provider[0] needs versions"),
             ("\x1b[2J = 1", "the configuration file is not TOML"),
             ("a." * 100_000, "nested deeper than the limit of 32"),

@@ -423,7 +423,7 @@ class TestVariantInside:
     @pytest.mark.parametrize(
         "inside",
         [
-            pytest.param(b"not JSON", id="no JSON"),
+            pytest.param(b"not JSON", id="not JSON"),
             pytest.param(b"", id="empty"),
             pytest.param(b"[]", id="a list"),
             pytest.param(b'{"a":' * 100_000, id="deep"),

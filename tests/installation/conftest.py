@@ -149,7 +149,7 @@ def pin() -> Callable[..., Pin]:
             "version": filename.version,
             "file": file,
             "filename": filename,
-            # How it was chosen is no concern of the installer.
+            # How it was chosen is not a concern of the installer.
             "choice": cast("ReleaseChoice", None),
             "properties": properties,
             "supported": properties if supported is None else supported,

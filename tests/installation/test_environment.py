@@ -92,7 +92,7 @@ class TestSchemes:
         """A folder is wanted; one that does not exist yet will do."""
         path = tmp_path / "file"
         path.write_text("")
-        with pytest.raises(UsageError, match=f"--{option} .*file is no folder"):
+        with pytest.raises(UsageError, match=f"--{option} .*file is not a folder"):
             opened(venv, **{option: path})
         opened(venv, **{option: tmp_path / "new"})
 

@@ -45,7 +45,7 @@ def test_others_at_work(tmp_path: Path) -> None:
 
 
 def test_no_folder(tmp_path: Path) -> None:
-    """What is a file, or not there, is no folder; a link to one is."""
+    """What is a file, or not there, is not a folder; a link to one is."""
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to(tmp_path)
     look = FolderScan()

@@ -77,7 +77,7 @@ class TestFind:
         found = find_interpreter(None, {}, inner)
         assert found == tmp_path / "project" / ".venv" / "bin" / "python"
 
-    @pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="this is no virtual environment")
+    @pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="this is not a virtual environment")
     def test_own_environment_is_not_found(self, tmp_path: Path) -> None:
         """Even as ``.venv`` of the folder, the environment that runs this is not meant."""
         (tmp_path / ".venv").symlink_to(sys.prefix)
@@ -189,7 +189,7 @@ class TestFind:
         assert caught.value.hint is not None
 
     def test_folder_without_interpreter(self, tmp_path: Path) -> None:
-        """A folder that is no environment is refused."""
+        """A folder that is not an environment is refused."""
         with pytest.raises(UnusableInterpreter, match="not a virtual environment"):
             find_interpreter(str(tmp_path), {}, NOWHERE)
 
@@ -346,7 +346,7 @@ class TestUnusable:
     """Interpreters that do not do, each with its reason."""
 
     def test_no_python(self) -> None:
-        """A program that is no interpreter is named as such."""
+        """A program that is not an interpreter is named as such."""
         with pytest.raises(UnusableInterpreter, match="not a Python interpreter"):
             inspect("/bin/true")
 

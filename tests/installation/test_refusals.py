@@ -244,7 +244,7 @@ class TestHostileWheels:
         assert isinstance(refused(wheel), InvalidWheel)
 
     def test_not_a_wheel(self, refused: Refused, home: Path) -> None:
-        """A file that is no archive, as an error page saved under the name, is refused."""
+        """A file that is not an archive, as an error page saved under the name, is refused."""
         wheel = build_wheel(home, "demo", "1")
         wheel.write_text("<html>not found</html>")
         assert isinstance(refused(wheel), InvalidWheel)

@@ -264,7 +264,7 @@ class TestStays:
         assert (environment.schemes.purelib / "demo" / "mine.txt").exists()
 
     def test_gone_already(self, environment: Environment) -> None:
-        """A recorded file that does not exist any more is no error."""
+        """A recorded file that does not exist any more is not an error."""
         (environment.schemes.purelib / "demo" / "__init__.py").unlink()
         remove(environment, "demo")
         assert not environment.installed()

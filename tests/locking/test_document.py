@@ -80,7 +80,7 @@ class TestVariants:
         assert package.document.properties("null") == EMPTY
 
     def test_labels_are_quoted(self) -> None:
-        """A dot in a label is no step into another table (F-119)."""
+        """A dot in a label is not a step into another table (F-119)."""
         data = write_lock(lock_world())
         assert b'[packages.variants-json.variants."cu12.6".nvidia]' in data
         table = tomllib.loads(data.decode())
@@ -412,7 +412,7 @@ class TestNames:
         "text", ["pylock", "Pylock.toml", "pylock..toml", "pylock.a.b.toml", "x.pylock.toml", ""]
     )
     def test_bad_names(self, text: str) -> None:
-        """Anything else is no lock file."""
+        """Anything else is not a lock file."""
         assert not is_lock_name(text)
 
     def test_making_names(self) -> None:

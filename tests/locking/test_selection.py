@@ -452,7 +452,7 @@ class TestEntries:
 
     @pytest.mark.parametrize("asked", [{"extras": ["y"]}, {"groups": ["y"]}])
     def test_what_the_lock_was_not_made_for(self, asked: dict[str, Any]) -> None:
-        """An extra or a group that is not in the lock is no empty one."""
+        """An extra or a group that is not in the lock is not an empty one."""
         with pytest.raises(UserError, match="was not made for the"):
             self.names(Lock.of(lock_table(plain_entry("a"), extras=["x"])), **asked)
 

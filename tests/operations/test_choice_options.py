@@ -43,6 +43,6 @@ def test_words_are_read_back(options: ChoiceOptions) -> None:
     ],
 )
 def test_other_words(words: list[str]) -> None:
-    """A word that is no option of a choice, a value that does not exist, or none."""
-    with pytest.raises(ValueError, match="is no option of a choice"):
+    """A word that is not an option of a choice, a value that does not exist, or none."""
+    with pytest.raises(ValueError, match="is not an option of a choice"):
         read_options(words)

@@ -265,7 +265,7 @@ class TestMemory:
         assert self.visits(tmp_path, environ) == 2
 
     def test_a_cache_that_is_no_folder(self, tmp_path: Path, environ: dict[str, str]) -> None:
-        """Then all is asked, and it is no error."""
+        """Then all is asked, and it is not an error."""
         (tmp_path / "file").write_text("")
         assert self.visits(tmp_path, environ, cache_dir=str(tmp_path / "file")) == 1
         assert self.visits(tmp_path, environ, cache_dir=str(tmp_path / "file")) == 2

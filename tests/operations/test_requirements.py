@@ -209,7 +209,7 @@ class TestFiles:
             wanted(files=[tmp_path / "bad.txt"])
 
     def test_a_folder(self, tmp_path: Path) -> None:
-        """A folder is no file."""
+        """A folder is not a file."""
         with pytest.raises(FileProblem):
             wanted(files=[tmp_path])
 

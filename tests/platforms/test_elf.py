@@ -88,7 +88,7 @@ def test_names(tmp_path: Path) -> None:
 
 
 def test_without() -> None:
-    """What has none, or is no ELF file, has none; a cut file is no exception."""
+    """What has none, or is not an ELF file, has none; a cut file is no exception."""
     whole = elf(wide=True, order="<")
     assert read_soname(io.BytesIO(b"")) is None
     assert read_soname(io.BytesIO(b"\x7fELF")) is None

@@ -347,7 +347,7 @@ EXCEPTIONS = {
 
 
 def _naming() -> set[str]:
-    """Return the modules that name hardware in a text that is no documentation."""
+    """Return the modules that name hardware in a text that is not a documentation."""
     found = set()
     own = [(path, path.relative_to(WHOLE)) for path in WHOLE.rglob("*.py")]
     below = [(path, path.relative_to(PACKAGE.parent)) for path in PACKAGE.rglob("*.py")]

@@ -58,7 +58,7 @@ def test_a_look_is_kept(tmp_path: Path) -> None:
 
 
 def test_the_interpreter_is_one_that_can_be_started() -> None:
-    """P-71: a program that does not exist, as Nuitka names one, is no interpreter."""
+    """P-71: a program that does not exist, as Nuitka names one, is not an interpreter."""
     found = interpreter_of_this_process()
     assert found == sys.executable
 

@@ -249,7 +249,7 @@ class TestHostile:
 
     @pytest.mark.parametrize(("name", "real"), [("x.zip", "x.tar.gz"), ("x.tar.gz", "x.zip")])
     def test_the_name_decides(self, name: str, real: str, tmp_path: Path) -> None:
-        """What an archive is called says what it is; another content is no archive."""
+        """What an archive is called says what it is; another content is not an archive."""
         path = tmp_path / real
         if real.endswith(".zip"):
             with zipfile.ZipFile(path, "w") as archive:
@@ -318,7 +318,7 @@ class TestHostile:
             unpacked(path)
 
     def test_a_single_file(self, tmp_path: Path) -> None:
-        """An archive of one file is no project."""
+        """An archive of one file is not a project."""
         refused(write_archive(tmp_path / "demo-1.0.tar.gz", {"demo-1.0": "x"}), "no project")
 
     def test_no_archive(self, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_line_endings() -> None:
 
 
 def test_no_line_at_the_end() -> None:
-    """A file that ends without a line break is no obstacle."""
+    """A file that ends without a line break is not an obstacle."""
     assert tomllib.loads(added(HEAD.strip(), "new"))["project"]["dependencies"] == ["new"]
 
 
@@ -214,6 +214,6 @@ def test_lists_that_cannot_be_edited(text: str, to: DependencyList, message: str
 
 
 def test_broken_toml() -> None:
-    """A file that is no TOML is an error that names the file."""
+    """A file that is not TOML is an error that names the file."""
     with raises_code("file-problem", match="not TOML"):
         project("[project\n")

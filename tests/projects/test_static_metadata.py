@@ -84,7 +84,7 @@ def test_metadata_of_an_archive(headers: str, is_reliable: bool, tmp_path: Path)
 
 
 def test_nothing(tmp_path: Path) -> None:
-    """A folder without files says nothing, and is no project."""
+    """A folder without files says nothing, and is not a project."""
     assert of_archive(tmp_path) == (None, False)
     assert of_project_file(tmp_path) is None
     assert not is_project(tmp_path)

@@ -71,7 +71,7 @@ def test_written_requirements_read_back_equal(text: str) -> None:
         requirement = parse_requirement(text, allow_variant_markers=True)
     except InvalidRequirement:
         return
-    # packaging takes a name that ends in "_", though its normal form is no name.
+    # packaging takes a name that ends in "_", though its normal form is not a name.
     assume(not any(name.endswith("-") for name in [requirement.name, *requirement.extras]))
     assert parse_requirement(str(requirement), allow_variant_markers=True) == requirement
     assert str(PackagingRequirement(str(requirement))) == str(requirement)

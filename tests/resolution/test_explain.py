@@ -198,7 +198,7 @@ class TestWarnings:
         )
 
     def test_no_hardware(self, world: World) -> None:
-        """Without a GPU a CPU build is no surprise."""
+        """Without a GPU a CPU build is not a surprise."""
         world.machine = FixedDetector({"nvidia": {}})
         assert explain(world).warnings == ()
 
@@ -241,9 +241,9 @@ class TestWarnings:
 
 def test_what_detection_has_to_say_is_told(world: World) -> None:
     """P-21: warnings of a detection are in the notes."""
-    odd = Detection("nvidia", status=Status.DISABLED, warnings=("NV_FORCE='abc' is no version",))
+    odd = Detection("nvidia", status=Status.DISABLED, warnings=("NV_FORCE='abc' is not a version",))
     world.machine = FixedDetector({"nvidia": odd})
-    assert "nvidia: NV_FORCE='abc' is no version" in explain(world).notes
+    assert "nvidia: NV_FORCE='abc' is not a version" in explain(world).notes
 
 
 def test_degradations_are_told(world: World) -> None:

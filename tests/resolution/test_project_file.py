@@ -185,7 +185,7 @@ VARIANT_MARKER = (
             "[dependency-groups]\na-b = []\nA_b = []",
             "dependency-groups.A_b: line 3: a-b is there already, spelled otherwise",
         ),
-        ('[dependency-groups]\n"a b" = []', 'dependency-groups["a b"]: line 2: is no name'),
+        ('[dependency-groups]\n"a b" = []', 'dependency-groups["a b"]: line 2: is not a name'),
         (
             '[dependency-groups]\na = [{include-group="b"}]',
             "dependency-groups.a[0]: line 2: there is no group b",
@@ -200,7 +200,7 @@ VARIANT_MARKER = (
         ),
         (
             '[dependency-groups]\na = [{include-group="b", x=1}]\nb=[]',
-            "dependency-groups.a[0]: line 2: is no include-group, and nothing else is known",
+            "dependency-groups.a[0]: line 2: is not an include-group, and nothing else is known",
         ),
         ("x = 1", "it has neither [project] nor [dependency-groups]"),
     ],
@@ -242,6 +242,6 @@ def test_a_project_of_another_kind() -> None:
 
 
 def test_no_toml() -> None:
-    """What is no TOML is a problem with the file."""
+    """What is not TOML is a problem with the file."""
     with pytest.raises(FileProblem, match="is not TOML"):
         read("[project")

@@ -584,7 +584,7 @@ class TestInstalled:
     """F-96: what is installed stays if it will do."""
 
     def test_it_stays(self, world: World) -> None:
-        """F-96: what satisfies is not looked up, and is no pin."""
+        """F-96: what satisfies is not looked up, and is not a pin."""
         resolution = world.resolve("numbers", installed=[present("numbers 0.5")])
         assert resolution.pins == ()
         assert [str(kept) for kept in resolution.kept] == ["numbers 0.5"]

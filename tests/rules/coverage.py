@@ -131,7 +131,7 @@ def read_rules(page: str) -> tuple[Rule, ...]:
         rules[name] = Rule(name, meaning, tests == "required", exception)
     for name, text in remarks.items():
         if name not in rules or rules[name].exception is not None:
-            raise ValueError(f"{name} is followed in part, but is no rule that is followed")
+            raise ValueError(f"{name} is followed in part, but is not a rule that is followed")
         rules[name] = replace(rules[name], remark=text)
     return tuple(rules.values())
 

@@ -43,7 +43,7 @@ def test_each_group_once(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_reader_that_went_away(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever reads the first line only has what was wanted; it is no error."""
+    """Whoever reads the first line only has what was wanted; it is not an error."""
     here, there = os.pipe()
     os.close(here)
     with os.fdopen(there, "w") as pipe:

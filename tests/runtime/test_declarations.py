@@ -97,11 +97,11 @@ def test_the_first_on_the_path_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        ("", "no JSON"),
+        ("", "not JSON"),
         ("[" * 100_000 + "]" * 100_000, "larger than"),
-        ("[" * 20_000 + "]" * 20_000, "no JSON" if sys.version_info < (3, 14) else "no object"),
-        ('{"schema": ' + "9" * 6_000 + "}", "no JSON"),
-        ("\ud800".encode("utf-8", "surrogatepass").decode("latin-1"), "no JSON"),
+        ("[" * 20_000 + "]" * 20_000, "not JSON" if sys.version_info < (3, 14) else "no object"),
+        ('{"schema": ' + "9" * 6_000 + "}", "not JSON"),
+        ("\ud800".encode("utf-8", "surrogatepass").decode("latin-1"), "not JSON"),
         ([], "no object"),
         ({}, "schema"),
         ({**CU12, "schema": True}, "schema"),
@@ -145,7 +145,7 @@ def test_what_is_wrong_is_told(tmp_path: Path, told: object, words: str) -> None
 
 
 def test_a_pipe_a_folder_and_loose_ends(tmp_path: Path) -> None:
-    """What is no regular file is not waited for, and a link that leads nowhere is named."""
+    """What is not a regular file is not waited for, and a link that leads nowhere is named."""
     folder = tmp_path / FOLDER
     folder.mkdir()
     os.mkfifo(folder / "pipe.json")
@@ -186,7 +186,7 @@ def test_what_may_not_be_read(tmp_path: Path) -> None:
 
 
 def test_a_strange_path(tmp_path: Path) -> None:
-    """What is no text, no folder, or not there is passed over in silence."""
+    """What is not text, no folder, or not there is passed over in silence."""
     file = tmp_path / "app.zip"
     file.write_bytes(b"PK")
     odd: list[object] = [str(file), str(tmp_path / "missing"), tmp_path, b"bytes", None, "\0"]
@@ -207,7 +207,7 @@ def test_names_for_a_terminal(tmp_path: Path) -> None:
     declare(tmp_path, "a\n\x1b[31m.json", "{")
     (problem,) = scan([str(tmp_path)]).problems
     assert problem.isprintable()
-    assert "a\\n\\x1b[31m.json: is no JSON" in problem
+    assert "a\\n\\x1b[31m.json: is not JSON" in problem
     assert plain("grün") == "grün"
 
 

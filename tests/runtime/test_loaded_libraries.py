@@ -102,7 +102,7 @@ def test_same_soname(build_id: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("build_id", ["none", "sha1"])
 def test_same_content(build_id: str, tmp_path: Path) -> None:
-    """The same content under the same or another path is no conflict."""
+    """The same content under the same or another path is not a conflict."""
     flag = f"-Wl,--build-id={build_id}"
     one = _build(tmp_path / "one", "libany.so.1", "libany.so.1", 1, flag)
     copy = _build(tmp_path / "copy", "libany.so.1", "libany.so.1", 1, flag)

@@ -163,7 +163,7 @@ class TestChoice:
         assert spam.warnings == []
 
     def test_an_author_who_wants_it_so(self, spam: World) -> None:
-        """What comes first by its priority is no fallback."""
+        """What comes first by its priority is not a fallback."""
         spam.driver = ("11.4", "11.0")
         spam.declare("spam-best", priority=1)
         assert spam.chosen() == "spam_best"

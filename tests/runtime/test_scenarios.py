@@ -436,7 +436,7 @@ class TestCommand:
         assert "  WHEELFIT_OVERRIDE_X86_64_LEVEL=garbage;\n" in done.stdout
 
     def test_explain_what_is_not_there(self, site: Site) -> None:
-        """A group without an implementation is no success."""
+        """A group without an implementation is not a success."""
         done = site.run("-m", "wheelfit_runtime", "explain", "ham")
         assert (done.returncode, done.stdout.splitlines()[0]) == (
             3,
@@ -451,7 +451,7 @@ class TestCommand:
         assert "spam-cu12.json" in scope["TABLE"]
 
     def test_usage(self, site: Site) -> None:
-        """What is no subcommand is answered with those there are."""
+        """What is not a subcommand is answered with those there are."""
         assert site.run("-m", "wheelfit_runtime", "--help").returncode == 0
         for wrong in ([], ["choose"]):
             done = site.run("-m", "wheelfit_runtime", *wrong)

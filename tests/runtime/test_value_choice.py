@@ -109,7 +109,7 @@ def test_no_match() -> None:
     "text", ["x86_64", "x86_64 :: level", "X86 :: level :: v3", "", "a::b::c::d"]
 )
 def test_no_property(text: str) -> None:
-    """A condition that is no property is refused, also on machines it would not matter to."""
+    """A condition that is not a property is refused, also on machines it would not matter to."""
     with raises_code("invalid-property") as caught:
         select({V2: 1, text: 2}, default=0, detections=OLD)
     assert caught.value.__notes__ == ["hint: write namespace :: feature :: value"]

@@ -79,7 +79,7 @@ def address() -> Iterator[tuple[str, int]]:
 def test_what_is_asked_in_no_known_way(
     address: tuple[str, int], line: bytes, status: bytes
 ) -> None:
-    """A method that nobody knows is told from what is no HTTP at all."""
+    """A method that nobody knows is told from what is not HTTP at all."""
     assert raw(address, line + b"\r\nHost: x\r\n\r\n").split()[1] == status
 
 
@@ -299,7 +299,7 @@ def test_connections_that_ask_nothing_go_first(address: tuple[str, int]) -> None
 
 
 def test_sockets_of_others_must_listen() -> None:
-    """What is handed over and is no socket that listens is refused."""
+    """What is handed over and is not a listening socket is refused."""
     with socket.socket() as silent, pytest.raises(InvalidConfiguration):
         listen_on(silent.detach())
     with pytest.raises(InvalidConfiguration):

@@ -58,7 +58,7 @@ def test_unsatisfiable_ranges(header: str) -> None:
     ],
 )
 def test_ranges_that_are_ignored(header: str) -> None:
-    """RFC 9110: what is no range, or several, is answered with the whole."""
+    """RFC 9110: what is not a range, or several, is answered with the whole."""
     answer = ask(range=header)
     assert answer.status == 200
     assert b"".join(answer.body) == CONTENT

@@ -203,7 +203,7 @@ class TestShelf:
 
     @pytest.mark.parametrize("text", ["cupi", "../cupy", "cupy@https://x.example/"])
     def test_that_is_none(self, text: str) -> None:
-        """What is no family, or has no indexes, is refused."""
+        """What is not a family, or has no indexes, is refused."""
         with pytest.raises(UserError):
             BridgeCatalogue([text])
 

@@ -111,7 +111,7 @@ def test_wheels(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("digest", ["", "../" + "0" * 61, "00"])
 def test_digests_are_no_paths(tmp_path: Path, digest: str) -> None:
-    """What is no digest names no file."""
+    """What is not a digest names no file."""
     assert Store(tmp_path).wheel(digest) is None
 
 

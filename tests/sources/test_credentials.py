@@ -138,7 +138,7 @@ class TestNetrc:
         assert notes == []
 
     def test_none(self, tmp_path: Path) -> None:
-        """No file is no problem."""
+        """No file is not a problem."""
         assert read_netrc({}, tmp_path, note=pytest.fail) == EMPTY
 
     def test_broken(self, tmp_path: Path) -> None:

@@ -254,7 +254,7 @@ class TestFileIndex:
 
     @pytest.mark.parametrize("name", ["../upload", "upload/..", "a/../../etc", "/etc", "x\\y"])
     def test_names_are_no_paths(self, tmp_path: Path, name: str) -> None:
-        """What is no project name reaches no other folder."""
+        """What is not a project name reaches no other folder."""
         (tmp_path / "simple").mkdir()
         build_wheel(tmp_path / "upload", "a", "1")
         index = FileIndex(tmp_path / "simple", AllFiles())

@@ -56,7 +56,7 @@ def test_flat_page() -> None:
     ],
 )
 def test_odd_pages(page: str) -> None:
-    """What is no anchor for a browser is none here, and anchors of any shape are found."""
+    """What is not an anchor for a browser is none here, and anchors of any shape are found."""
     assert [(link.href, link.text) for link in read_links(page).links] == [("x", "x")]
 
 
@@ -67,7 +67,7 @@ def test_base() -> None:
 
 
 def test_anchor_without_target() -> None:
-    """An anchor that leads nowhere is no link."""
+    """An anchor that leads nowhere is not a link."""
     assert read_links('<a name="x">x</a>').links == ()
 
 

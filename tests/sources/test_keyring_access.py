@@ -45,7 +45,7 @@ def test_program(tmp_path: Path) -> None:
     ("body", "noted"), [("sys.exit(1)", False), ("print('?')", True), ("print('[]')", True)]
 )
 def test_program_without_answer(tmp_path: Path, body: str, noted: bool) -> None:  # noqa: FBT001
-    """No password is no problem; an answer that is not understood is noted."""
+    """No password is not a problem; an answer that is not understood is noted."""
     notes: list[str] = []
     path = program(tmp_path, body)
     keyring = KeyringProgram(f"{path}/keyring", {"PATH": path}, notes.append)

@@ -455,7 +455,7 @@ def test_tail_breaks_off(server: Any, serving: Serving, fetch: Any) -> None:
 def test_starving_connections(
     server: Any, serving: Serving, fetch: Any, status: int | None, tries: int
 ) -> None:
-    """A server that serves some connections only is no obstacle."""
+    """A server that serves some connections only is not an obstacle."""
 
     def starve(_: Any, reply: Any) -> Any:
         if status is not None:

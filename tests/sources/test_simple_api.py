@@ -361,7 +361,7 @@ class TestContentType:
     """The answer says what it is."""
 
     def test_something_else_is_refused(self) -> None:
-        """A page of another type is no index page, and the error says what to check."""
+        """A page of another type is not an index page, and the error says what to check."""
         with pytest.raises(InvalidPage, match="image/png") as caught:
             parse_page(b"", "image/png", "https://me:secret@index.example/", A)
         assert "secret" not in str(caught.value.parts())

@@ -162,7 +162,7 @@ def test_offline(server: Any, make_files: Any, wheel: Path) -> None:
 
 
 def test_a_damaged_wheel(server: Any, make_files: Any, tmp_path: Path) -> None:
-    """What is no archive has a size and nothing known inside, here as there."""
+    """What is not an archive has a size and nothing known inside, here as there."""
     path = tmp_path / "a-1-py3-none-any.whl"
     path.write_bytes(b"no archive" * 50)
     remote = make_files().size(listed(server, path, size=500), unpacked=True)

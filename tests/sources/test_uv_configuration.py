@@ -142,7 +142,7 @@ class TestFiles:
         assert said(tmp_path, environ).first == ("https://me:p%40ss@p.example/s",)
 
     def test_files_that_are_none(self, tmp_path: Path) -> None:
-        """What is no TOML, or not what is expected in it, says nothing."""
+        """What is not TOML, or not what is expected in it, says nothing."""
         write(tmp_path / "project/pyproject.toml", "tool = 3\n")
         write(tmp_path / "home/.config/uv/uv.toml", "[[index\n")
         write(tmp_path / "etc/uv.toml", 'index = "x"\nindex-url = 3\nextra-index-url = "y"\n')

@@ -172,7 +172,7 @@ class TestDamaged:
             assert manifest.read_bytes() != damaged
 
     def test_something_else_has_the_name(self, place: Place) -> None:
-        """What is no entry gives way to one."""
+        """What is not an entry gives way to one."""
         folder = place.unpacked().folder
         (folder / MANIFEST).unlink()
         assert place.unpacked().folder == folder

@@ -54,7 +54,7 @@ def test_last_counts() -> None:
     ["../evil", "/bin/ls", "a/b", "..", ".", "a\\b", "C:x", "a b", "", "a\x00b", "*"],
 )
 def test_names(name: str) -> None:
-    """GHSA-4gg8-gxpx-9rph: a name that is no plain file name is refused."""
+    """GHSA-4gg8-gxpx-9rph: a name that is not a plain file name is refused."""
     with pytest.raises(InvalidWheel):
         parse(f"[console_scripts]\n{name} = a:b\n")
 
@@ -128,7 +128,7 @@ def test_values(value: str) -> None:
 
 
 def test_line_without_value() -> None:
-    """A line that is no entry is refused in these groups."""
+    """A line that is not an entry is refused in these groups."""
     with pytest.raises(InvalidWheel):
         parse("[console_scripts]\nname\n")
 

@@ -156,7 +156,7 @@ class TestCost:
         assert index.bytes_sent() < 300_000
 
     def test_what_is_not_there(self, tmp_path: Path, index: RecordingIndex) -> None:
-        """That a member is missing is known once the directory is, and is no error."""
+        """That a member is missing is known once the directory is, and is not an error."""
         files = {f"some/folder/file_with_a_name_{n:05}": noise(50) for n in range(2000)}
         path = build_wheel(tmp_path, "some", "1.0", files=files)
         assert read(index, path).keys() == {"METADATA"}
@@ -296,6 +296,6 @@ def test_damaged_members() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"x", b"x" * 100_000])
 def test_no_archive(data: bytes) -> None:
-    """What is no archive is refused after one request."""
+    """What is not an archive is refused after one request."""
     with pytest.raises(InvalidWheel, match="end record"):
         read_file(data)

@@ -486,7 +486,7 @@ def test_opened_already(plain: Path, output: Path) -> None:
 
 
 def test_copy(plain: Path, output: Path, tmp_path: Path) -> None:
-    """A wheel is copied byte by byte; what is no archive is not."""
+    """A wheel is copied byte by byte; what is not an archive is not."""
     copy_wheel(plain, output)
     assert output.read_bytes() == plain.read_bytes()
     with pytest.raises(FileProblem, match="exists"):

@@ -162,7 +162,7 @@ class TestNames:
     )
     def test_detours(self, name: str, rooted: RootedFolder) -> None:
         """A name that leaves the folder, or is none, is refused."""
-        with pytest.raises(ValueError, match="no name below"):
+        with pytest.raises(ValueError, match="not a name below"):
             rooted.write(name, b"")
 
     def test_missing(self, rooted: RootedFolder) -> None:

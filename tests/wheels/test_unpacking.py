@@ -324,7 +324,7 @@ class TestKnownFiles:
         assert found.changed() is None
         assert found.path_of("demo/large.so").samefile(other.path_of("demo/large.so"))
         assert not found.path_of("top.py").samefile(other.path_of("top.py"))
-        # The other one is no program there, and must not become one.
+        # The other one is not a program there, and must not become one.
         script = "demo-1.data/scripts/run"
         assert os.access(found.path_of(script), os.X_OK)
         assert not found.path_of(script).samefile(other.path_of(script))

@@ -326,7 +326,7 @@ class UnexpectedStatus(NetworkError, code="unexpected-status"):
 
 
 class InvalidPage(NetworkError, code="invalid-page"):
-    """A server answered with something that is no index page."""
+    """A server answered with something that is not an index page."""
 
 
 class NotInStore(NetworkError, code="not-in-store"):

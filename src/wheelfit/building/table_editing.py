@@ -56,7 +56,7 @@ class TableEdits:
 def read_pyproject(data: bytes, *, where: str) -> tuple[str, dict[str, Any]]:
     """Read the file as text without byte order mark, and as data.
 
-    :raises InvalidDocument: ``invalid-project``; it is no TOML.
+    :raises InvalidDocument: ``invalid-project``; it is not TOML.
     """
     bare = data.removeprefix(_BOM)
     try:
@@ -70,7 +70,7 @@ def edited(data: bytes, edits: TableEdits, *, where: str) -> bytes:
 
     A byte order mark does not: readers of TOML refuse files that begin with one.
 
-    :raises InvalidDocument: ``invalid-project``; it is no TOML; or it is written in a form that
+    :raises InvalidDocument: ``invalid-project``; it is not TOML; or it is written in a form that
         cannot be changed without changing more.
     :raises InvalidDocument: its table has faults, or would have some afterwards.
     :raises NeedsExtra: the library is not installed.

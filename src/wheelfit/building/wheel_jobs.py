@@ -50,7 +50,7 @@ class Unmake:
     """The making of a plain wheel of a variant wheel (B-32)."""
 
     if_any: bool = False
-    """Whether a plain wheel is no error."""
+    """Whether a plain wheel is not an error."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -287,7 +287,7 @@ LONG_FILENAME = CHECKS.error(
 UNSOUND_ARCHIVE = CHECKS.error(
     "unsound-archive",
     "B-34",
-    "the file is no ZIP archive that every reader sees alike, or no wheel",
+    "the file is not a ZIP archive that every reader sees alike, or no wheel",
     "build the wheel again; do not edit wheels with general ZIP tools",
 )
 UNPORTABLE_NAME = CHECKS.warning(
@@ -495,7 +495,7 @@ SHARED_DECLARATION_NAME = CHECKS.warning(
 NOT_INSTALLABLE = CHECKS.warning(
     "not-installable",
     "B-34",
-    "a declaration tells users to install something that is no requirement",
+    "a declaration tells users to install something that is not a requirement",
     "write it as pip takes it, as spam-cu12 or spam[cu12]>=1",
 )
 

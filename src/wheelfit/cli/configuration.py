@@ -243,7 +243,7 @@ def read_project(path: Path) -> Layer:
     table = _parse(path, data).get("tool", {})
     table = table.get("wheelfit", {}) if isinstance(table, dict) else {}
     if not isinstance(table, dict):
-        raise InvalidConfiguration("tool.wheelfit is no table", where=str(path))
+        raise InvalidConfiguration("tool.wheelfit is not a table", where=str(path))
     table = _settings_of(table)
     if not table:
         return Layer(PROJECT, str(path), is_bound=True)
@@ -285,7 +285,7 @@ def read_uv_indexes(path: Path) -> Layer:
         line = lines.get(path_of("tool", "uv", *steps))
         return f"{path}: tool.uv.{steps[0]}" if line is None else f"{path}:{line}"
 
-    # What else uv says of an index is no concern of wheelfit, nor is a folder of links.
+    # What else uv says of an index is not a concern of wheelfit, nor is a folder of links.
     indexes = INDEXES.read(
         "index",
         [

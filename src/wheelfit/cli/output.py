@@ -50,7 +50,7 @@ class Output(Reporter):
     animate: bool = False
     """Whether standard error is a terminal on which progress bars may be drawn."""
     width: int | None = None
-    """Columns of standard output; None where it is no terminal and ``COLUMNS`` names no width,
+    """Columns of standard output; None where it is not a terminal and ``COLUMNS`` names no width,
     so that lines are never broken."""
     error_width: int | None = None
     """Columns of standard error; None as for ``width``."""

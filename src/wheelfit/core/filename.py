@@ -152,7 +152,7 @@ def parse_index_file_name(text: str) -> tuple[NormalizedName, Version] | None:
     Compare the text with `index_file_name` to learn how it is spelled.
 
     :param text: the file name, already percent-decoded, without any folder.
-    :return: name and version of the release; None when it is no index file.
+    :return: name and version of the release; None when it is not an index file.
     """
     if not text.endswith(_INDEX_SUFFIX):
         return None

@@ -207,7 +207,7 @@ def _provider(table: _Table) -> HostProvider:
         try:
             parse_requirement(text, allow_variant_markers=False)
         except InvalidRequirement as error:
-            table.fault(f"is no requirement: {error.message}", "resolved", index)
+            table.fault(f"is not a requirement: {error.message}", "resolved", index)
     return HostProvider(
         namespace,
         features=_features(table),
@@ -283,7 +283,7 @@ def _interpreter(table: _Table) -> HostInterpreter:
 def _tag(table: _Table, text: str) -> Tag:
     parts = text.split("-")
     if len(parts) != 3 or not all(parts):
-        table.fail("tags", f"lists {text!r}, which is no tag", hint="write py3-none-any")
+        table.fail("tags", f"lists {text!r}, which is not a tag", hint="write py3-none-any")
     return Tag(*parts)
 
 

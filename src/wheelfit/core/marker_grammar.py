@@ -70,7 +70,7 @@ _QUOTED = pattern(r"""'[^']*'|"[^"]*\"""")
 _OPERATOR = pattern(r"===|==|~=|!=|<=|>=|<|>|in\b|not[ \t]+in\b")
 _AND = pattern(r"and\b")
 _OR = pattern(r"or\b")
-# What a quoted string can hold only as an escape; a lone surrogate is no text at all.
+# What a quoted string can hold only as an escape; a lone surrogate is not text at all.
 _ESCAPED = r"[\\\n\r\0\ud800-\udfff]"
 _DEEPEST = 100
 """More parentheses than this are refused before Python's stack is exhausted."""

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
 
 # Compared as versions when the right side allows it (dependency specifiers, "Environment
-# Markers"); ``platform_release`` often is no version and then compares as text.
+# Markers"); ``platform_release`` often is not a version and then compares as text.
 _VERSIONS = frozenset(
     ["implementation_version", "platform_release", "python_full_version", "python_version"]
 )
@@ -255,7 +255,7 @@ def _value(
     if value is None:
         raise _CannotCompare(f"the variable {name} has no value here")
     if name == "python_full_version" and isinstance(value, str) and value.endswith("+"):
-        return f"{value}local"  # builds from a checkout say "3.14.0+", which is no version
+        return f"{value}local"  # builds from a checkout say "3.14.0+", which is not a version
     return value
 
 

@@ -51,7 +51,7 @@ def read_report(configs: object, flags: Mapping[str, object]) -> PluginAnswer:
 
     :param configs: what its ``get_supported_configs()`` or ``get_all_configs()`` returned: a
         list of mappings with ``name``, ``values`` and ``multi_value``, as far as they were
-        there (P-27). ``{"kind": "a bytes"}`` stands for what is no JSON.
+        there (P-27). ``{"kind": "a bytes"}`` stands for what is not JSON.
     :param flags: its attributes that are flags, by name (P-29).
     """
     warnings: dict[str, None] = {}
@@ -161,7 +161,7 @@ def _all_compatible(flags: Mapping[str, object], warnings: dict[str, None]) -> b
 
 
 def _shown(value: object) -> str:
-    """Write a value for a message; what was no JSON is named by its kind."""
+    """Write a value for a message; what was not JSON is named by its kind."""
     if isinstance(value, Mapping) and isinstance(value.get("kind"), str):
         return shown(value["kind"])[1:-1]
     return shown(value)

@@ -275,7 +275,7 @@ class Steps:
         """Answer by the plugin itself, if it may be asked; say why nobody stands in for it."""
         required = required_packages(provider, self._environment)
         if not required or plugin.plugin_api is None:
-            fault = "" if not required else ", and its plugin-api is no object reference"
+            fault = "" if not required else ", and its plugin-api is not an object reference"
             return _unknown(namespace, f"{why}{fault}", "not-trusted")
         question = PluginQuestion(namespace, required, plugin.plugin_api)
         refusal = self._plugins.refusal(question)  # P-14, P-18: neither installed nor run

@@ -139,7 +139,7 @@ def required_packages(
     """
     remaining: list[Requirement] = []
     for text in provider.requires:
-        # Readers refused what is no requirement (F-130); a marker may still speak of
+        # Readers refused what is not a requirement (F-130); a marker may still speak of
         # something that the environment does not say.
         with suppress(InvalidRequirement, InvalidMarker):
             requirement = parse_requirement(text, allow_variant_markers=False)

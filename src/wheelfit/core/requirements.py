@@ -72,7 +72,7 @@ def parse_requirement(
     :param allow_variant_markers: true only for the metadata of a wheel; anywhere else
         there is no wheel to scope them to (F-109).
     :param where: file or command-line argument it stands in, for errors.
-    :raises InvalidRequirement: the text is no requirement, or has a variant marker
+    :raises InvalidRequirement: the text is not a requirement, or has a variant marker
         where none may be.
     """
     try:

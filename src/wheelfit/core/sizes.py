@@ -30,7 +30,7 @@ def parse_size(text: str) -> int:
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None or match[2].lower() not in _UNITS:
-        raise ValueError(f"{text[:40]!r} is no size: write bytes, or 500MB, 2GB, 1.5GiB")
+        raise ValueError(f"{text[:40]!r} is not a size: write bytes, or 500MB, 2GB, 1.5GiB")
     whole, _, part = match[1].partition(".")
     unit = _UNITS[match[2].lower()]
     return int(whole) * unit + (int(part) * unit // 10 ** len(part) if part else 0)

@@ -224,7 +224,7 @@ def _has_many_labels(data: bytes, limit: int) -> bool:
             _, position = reader.raw_decode(text, position)
             position = _skip(text, position)
 
-    # What is no JSON ends the count; the parser, which stops at the same place, says where.
+    # What is not JSON ends the count; the parser, which stops at the same place, says where.
     with suppress(ValueError, IndexError, RecursionError):
         for key, value in members(_skip(text, 0)):
             if key == "variants" and text[value] == "{":

@@ -91,7 +91,7 @@ def read_policy(data: bytes, where: str, *, grants: bool) -> PolicyFile:
 def format_trust(trust: Trust) -> str:
     """Return the text of ``providers.toml``; reading it gives an equal value.
 
-    Of what is no Unicode text a readable form stays.
+    Of what is not Unicode text a readable form stays.
     """
     lines = [*_HEADER, f"version = {FILE_VERSION}"]
     for key, names in (("enable-provider", trust.enabled), ("disable-provider", trust.disabled)):

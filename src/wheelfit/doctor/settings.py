@@ -243,7 +243,7 @@ def _about_masks(settings: Settings) -> Iterator[Finding]:
             there = f"; there are {count}, numbered from 0" if count is not None else ""
             yield CheckedFile(name).found(
                 diagnoses.MASK_STOPS_EARLY,
-                f"{name}={text}: {mask.stopped_at!r} is no device, so programs see "
+                f"{name}={text}: {mask.stopped_at!r} is not a device, so programs see "
                 f"{', '.join(mask.seen)} and nothing after it{there}",
             )
 

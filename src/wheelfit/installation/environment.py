@@ -303,7 +303,7 @@ def open_environment(
     :param store: opens where it is kept what interpreters said of themselves; None: each is asked.
     :param tags: whether wheels will be chosen for it; without, the standard library is enough.
     :param tell: told which interpreters on ``PATH`` were skipped, because they do not work.
-    :raises UsageError: ``target`` together with another of the three, or one that is no folder.
+    :raises UsageError: ``target`` together with another of the three, or one that is not a folder.
     :raises UnusableInterpreter: there is no such interpreter, or it does not do.
     :raises UserError: ``no-environment``; nothing is named, active or in a folder above.
     """
@@ -316,7 +316,7 @@ def open_environment(
         if folder is not None:
             place = _absolute(folder)
             if os.path.exists(place) and not os.path.isdir(place):  # noqa: PTH110, PTH112 # never raise
-                raise UsageError(f"{option} {folder} is no folder", hint="name a folder")
+                raise UsageError(f"{option} {folder} is not a folder", hint="name a folder")
     found = find_interpreter(python, environ, Path.cwd(), system=system)
     if found is None and not (may_be_own or prefix or root or target):
         raise UserError(

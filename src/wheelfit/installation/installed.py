@@ -116,7 +116,7 @@ class Installed(Struct, frozen=True):
             ) from None
 
     def record(self, name: str) -> bytes | None:
-        """Return the content of one of its records; None if it is no file that can be read.
+        """Return the content of one of its records; None if it is not a file that can be read.
 
         :param name: of the file in ``.dist-info``.
         """

@@ -278,7 +278,7 @@ def inspect_interpreter(
     :param clock: returns nanoseconds since the epoch.
     :param tags: whether to find out the supported wheel tags too; without them only the standard
         library is used, and nothing is kept.
-    :raises UnusableInterpreter: it cannot be started, is no Python, is too old, or fails.
+    :raises UnusableInterpreter: it cannot be started, is not a Python, is too old, or fails.
     """
     if path is None:
         own = isolated.describe(tags=tags)

@@ -85,7 +85,7 @@ class Journal:
                 for step in self.steps
             ],
         }
-        # ASCII, so that a name that is no text survives as the surrogates that stand for it.
+        # ASCII, so that a name that is not text survives as the surrogates that stand for it.
         return _signed(document, places)
 
 

@@ -279,7 +279,7 @@ class _Planner:
         return frozenset(owners)
 
     def real_folder(self, path: str) -> FolderListing | None:
-        """Return the names in a folder that is no link and no other file system's root."""
+        """Return the names in a folder that is not a link and no other file system's root."""
         folder, name = os.path.split(path)
         above = self.look(folder)
         if above is None:

@@ -208,7 +208,7 @@ def read_lock(
     :param where: the file or URL, for messages.
     :param strict: whether what would only be noted is an error (section 12).
     :param limits: how large it may be (F-30).
-    :raises InvalidLock: it is no lock file, too large, or broken where nothing else of a
+    :raises InvalidLock: it is not a lock file, too large, or broken where nothing else of a
         package could be used (F-134); says everything at once.
     """
     try:

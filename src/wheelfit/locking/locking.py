@@ -101,7 +101,7 @@ def lock_everywhere(
         try:
             solution = forked.solve(environment, preferred)
         except NoFit as error:
-            # What cannot agree anywhere is no lack of wheels for a platform.
+            # What cannot agree anywhere is not a lack of wheels for a platform.
             # Nor is what only some of the extras that conflict lack.
             is_refused = isinstance(error, NoConsistentSet) or fork is not forks[0]
             if every_platform or is_refused:

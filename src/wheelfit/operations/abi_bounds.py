@@ -153,7 +153,7 @@ def _version(text: str, parse: Callable[[str], Version]) -> Version:
     try:
         return parse(text)
     except InvalidVersion:
-        raise UsageError(f"{text!r} is no version") from None
+        raise UsageError(f"{text!r} is not a version") from None
 
 
 # --- releases -------------------------------------------------------------------------------

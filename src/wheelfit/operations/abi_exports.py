@@ -12,7 +12,7 @@ def read_exports_file(file: str) -> AbiExports:
     """Return what the ``[variant.abi-exports]`` of a file promises (B-61).
 
     :param file: path of a ``pyproject.toml``.
-    :raises FileProblem: it cannot be read, is no TOML, or has no such table.
+    :raises FileProblem: it cannot be read, is not TOML, or has no such table.
     :raises InvalidDocument: the table has faults.
     """
     from pathlib import Path
@@ -29,7 +29,7 @@ def read_exports_file(file: str) -> AbiExports:
             f"it cannot be read: {error.strerror or type(error).__name__}", where=file
         ) from error
     except ValueError as error:
-        raise FileProblem(f"it is no TOML: {error}", where=file) from None
+        raise FileProblem(f"it is not TOML: {error}", where=file) from None
     exports = read_exports_table(content, where=file)
     if exports is None:
         raise FileProblem(

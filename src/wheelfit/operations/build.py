@@ -176,7 +176,7 @@ def _check(order: BuildOrder, choices: Sequence[WheelToBuild], *, is_sdist_wante
             "an editable wheel is built alone", hint="name one --variant, and no --sdist"
         )
     if is_sdist_wanted and not order.project.is_dir():
-        raise UsageError(f"{order.project} is no folder that --sdist could be made of")
+        raise UsageError(f"{order.project} is not a folder that --sdist could be made of")
 
 
 def _wanted(request: BuildRequest) -> tuple[RequestedWheels, ConfigSettings, bool]:

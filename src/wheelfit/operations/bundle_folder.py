@@ -87,7 +87,7 @@ class BundlePlace:
             return cls(folder)
         if not (folder / MANIFEST).is_file():
             raise FileProblem(
-                "it is there already, and it is no bundle", where=name, hint="name another folder"
+                "it exists, and it is not a bundle", where=name, hint="name another folder"
             )
         if not update:
             raise FileProblem(

@@ -122,7 +122,7 @@ def add(request: AddRequest, context: Context) -> DependencyReport:
 
     :param request: the requirements, and the list they go to.
     :param context: the surroundings.
-    :raises UsageError: nothing is named, or what is named is no requirement.
+    :raises UsageError: nothing is named, or what is named is not a requirement.
     :raises WheelfitError: something cannot be edited, resolved or installed.
     """
     if not request.requirements:

@@ -96,7 +96,7 @@ def _rehearse_with(
     from wheelfit.operations.temporary_folders import scratch_folder
 
     wheels: dict[str, UnpackedWheel] = {}
-    # What is at hand is no download that anybody wants to hear of.
+    # What is at hand is not a download that anybody wants to hear of.
     silent = Reporter().transfers(ground.repository.cut)
     with scratch_folder() as folder, silent as transfers:
         if not fetch(pins, wheels, folder, ground, context.reporter, transfers):

@@ -89,7 +89,7 @@ def new_folder(name: str) -> Iterator[Path]:
 
 
 def _pour(data: bytes, path: Path) -> None:
-    """Write into what is no file, as ``/dev/stdout``: another in its place would not be it.
+    """Write into what is not a file, as ``/dev/stdout``: another in its place would not be it.
 
     :raises FileProblem: it takes no more.
     """
@@ -107,7 +107,7 @@ _DIGITS = 11
 def source_date_epoch(environ: Mapping[str, str]) -> int | None:
     """Return ``SOURCE_DATE_EPOCH``; None if it is not set.
 
-    :raises UserError: it is no number of seconds.
+    :raises UserError: it is not a number of seconds.
     """
     text = environ.get("SOURCE_DATE_EPOCH", "")
     if not text:

@@ -98,7 +98,7 @@ def generate_index(request: GenerateIndexRequest, context: Context) -> Generated
         )
     if not (request.public_url or "https://").startswith(("https://", "http://")):
         raise UsageError(
-            "--public-url is no address of a server", hint="as https://wheels.example.org"
+            "--public-url is not an address of a server", hint="as https://wheels.example.org"
         )
     target, place = open_target(request.to or request.folder)
     if request.to and place is not None and place.name == SIMPLE:
@@ -230,5 +230,6 @@ def _release(text: str) -> tuple[NormalizedName, Version]:
     try:
         parsed = Version(version)
     except InvalidVersion:
-        raise UsageError(f"{text!r} is no release", hint="write --release torch==2.8.0") from None
+        message = f"{text!r} is not a release"
+        raise UsageError(message, hint="write --release torch==2.8.0") from None
     return canonicalize_name(name.strip()), parsed

@@ -99,7 +99,7 @@ def open_host(name: str, environ: Mapping[str, str], *, rocm_same_major: bool = 
     :raises UnknownHost: there is nothing of that name.
     :raises UserError: ``invalid-preset``; parts of a preset contradict each other.
     :raises FileProblem: the file cannot be read.
-    :raises UserError: ``invalid-host-file``; it is no host file.
+    :raises UserError: ``invalid-host-file``; it is not a host file.
     """
     from wheelfit_runtime.platforms.presets import compose, is_preset
 
@@ -207,7 +207,7 @@ def _unknown(name: str, own: Iterable[str]) -> UnknownHost:
     close = get_close_matches(name.lower(), names, n=3)
     start = f"did you mean {' or '.join(close)}? " if close else ""
     return UnknownHost(
-        f"{name[:80]!r} is no preset, no host file of yours, and no file",
+        f"{name[:80]!r} is not a preset, no host file of yours, and no file",
         hint=f"{start}`wheelfit host list` shows what there is; "
         "`wheelfit probe -o FILE` describes a machine",
     )

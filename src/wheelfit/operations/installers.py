@@ -70,7 +70,7 @@ class OfCommand:
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """Values of options by name, without hyphens; of a switch, none."""
     verb: str = ""
-    """The first word that is no option."""
+    """The first word that is not an option."""
 
     def last(self, *names: str) -> str | None:
         """Return the value that counts of an option; None if it is not given."""

@@ -126,7 +126,7 @@ def open_lock(request: FromLock, context: Context, *, may_be_own: bool = True) -
     :param request: the lock, and what it is read for.
     :param may_be_own: whether the environment that runs this process does where there is no other.
     :raises FileProblem: the file cannot be read.
-    :raises InvalidLock: it is no valid lock.
+    :raises InvalidLock: it is not a valid lock.
     """
     path = Path(request.lock)
     lock = load_lock(path, strict=request.strict)
@@ -152,7 +152,7 @@ def load_lock(path: Path, *, strict: bool = False) -> Lock:
 
     :param strict: whether notes about the file are errors.
     :raises FileProblem: it cannot be read, or its name is not that of a lock.
-    :raises InvalidLock: it is no valid lock.
+    :raises InvalidLock: it is not a valid lock.
     """
     if not is_lock_name(path.name):
         raise FileProblem(

@@ -308,7 +308,7 @@ def read_options(words: Iterable[str]) -> dict[str, Any]:
         elif option in _CHOICES and value in _CHOICES[option][1]:
             found[_CHOICES[option][0]] = value
         else:
-            raise ValueError(f"{option} is no option of a choice, or has no such value")
+            raise ValueError(f"{option} is not an option of a choice, or has no such value")
     return found
 
 

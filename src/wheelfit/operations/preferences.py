@@ -35,8 +35,8 @@ def read_preferences(
 
     :param request: the options about variants.
     :param of_files: labels that requirements files name; those of the options count more.
-    :raises UserError: ``invalid-property``; a wish is no property, feature or namespace.
-    :raises UserError: ``invalid-label``; the text after ``=`` is no label.
+    :raises UserError: ``invalid-property``; a wish is not a property, feature or namespace.
+    :raises UserError: ``invalid-label``; the text after ``=`` is not a label.
     :raises UsageError: a label is given without a name, or two for one project.
     :raises UnknownShorthand: a shorthand is not defined.
     """

@@ -91,7 +91,7 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Probe
     """Open a recorded machine.
 
     :param current: this machine, chosen by the same options.
-    :raises FileProblem: it cannot be read, or is no record.
+    :raises FileProblem: it cannot be read, or is not a record.
     """
     folder = Path(name)
     try:
@@ -104,7 +104,7 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Probe
         place = Path(error.filename).name if isinstance(error, OSError) and error.filename else ""
         why = f"{place}: {error.strerror}" if isinstance(error, OSError) else str(error)
         raise FileProblem(
-            f"this is no record of a machine: {why}",
+            f"this is not a record of a machine: {why}",
             where=name,
             hint="write one with: `wheelfit probe --record DIR`",
         ) from None

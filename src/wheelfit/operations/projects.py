@@ -37,7 +37,7 @@ def open_project(name: str) -> ProjectFile:
 
     :param name: its ``pyproject.toml``, or the folder of it.
     :raises FileProblem: it cannot be read.
-    :raises InvalidDocument: ``invalid-project``; it is no valid ``pyproject.toml``.
+    :raises InvalidDocument: ``invalid-project``; it is not a valid ``pyproject.toml``.
     """
     path = Path(name)
     if path.is_dir():
@@ -62,7 +62,7 @@ def group_of(text: str) -> Sequence[RequestedRequirement]:
 
     :param text: as ``NAME`` or ``PATH:NAME``, with the path of a ``pyproject.toml``.
     :raises FileProblem: the file cannot be read.
-    :raises InvalidDocument: ``invalid-project``; it is no valid ``pyproject.toml``.
+    :raises InvalidDocument: ``invalid-project``; it is not a valid ``pyproject.toml``.
     :raises UsageError: the path is of another file, or there is no such group.
     """
     path, _, name = text.rpartition(":")
@@ -162,7 +162,7 @@ def project_request(request: ProjectOptions, project: ProjectFile | None = None)
     :param request: the options about the project.
     :param project: the content of its file; None: as it is on the disk.
     :raises FileProblem: its file cannot be read.
-    :raises InvalidDocument: ``invalid-project``; it is no valid ``pyproject.toml``.
+    :raises InvalidDocument: ``invalid-project``; it is not a valid ``pyproject.toml``.
     :raises UsageError: it has no such extra or group.
     :raises InvalidConfiguration: a default group does not exist.
     """

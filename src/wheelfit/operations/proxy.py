@@ -213,7 +213,8 @@ class _Upstreams:
             where = origin(url)
         except ValueError:
             raise InvalidConfiguration(
-                f"{redact(url)} is no URL of an index", hint="as https://wheels.example.org/simple/"
+                f"{redact(url)} is not a URL of an index",
+                hint="as https://wheels.example.org/simple/",
             ) from None
         if where.scheme not in {"http", "https"}:
             self._leave_out(url, "a proxy stands in front of folders and web servers only")
@@ -326,7 +327,7 @@ class _Profiles:
             shorthand = find_shorthand(name, self._request.shorthands)
         except UnknownShorthand:
             raise problem or UnknownHost(
-                f"{name[:80]!r} is no profile",
+                f"{name[:80]!r} is not a profile",
                 hint="there are presets (`wheelfit host list`), as cuda-12.8-sm90, and "
                 "shorthands, as cuda12 and cpu",
             ) from None

@@ -262,7 +262,7 @@ def open_destination(request: DestinationRequest, context: Context) -> UploadInd
 
     :param request: the release, and the name of its destination.
     :raises Unreachable: a server cannot be reached.
-    :raises InvalidConfiguration: it is no address.
+    :raises InvalidConfiguration: it is not an address.
     :raises UsageError: a name stands for nothing.
     """
     text = request.to
@@ -366,7 +366,7 @@ def _checked(url: str) -> tuple[str, str]:
     except ValueError:
         where = None
     if where is None or where.scheme not in ("http", "https") or not where.port:
-        raise InvalidConfiguration("this is no address of an index", where=redact(url))
+        raise InvalidConfiguration("this is not an address of an index", where=redact(url))
     return clean, where.host
 
 

@@ -93,7 +93,7 @@ def read_wanted(
     :param environ: values of variables in requirements files.
     :param may_be_empty: whether nothing need be named, as where a project is worked on.
     :raises UsageError: nothing is named, not even in a file.
-    :raises InvalidRequirement: something is no requirement.
+    :raises InvalidRequirement: something is not a requirement.
     :raises FileProblem: a file cannot be read.
     """
     projects = [name for name in request.requirement if is_project_file(name)]
@@ -207,7 +207,7 @@ def limited(
 
     :param environ: values of variables in them.
     :param said_by: the setting that names them, for errors.
-    :raises InvalidRequirement: something is no requirement.
+    :raises InvalidRequirement: something is not a requirement.
     :raises FileProblem: a file cannot be read.
     """
     try:
@@ -292,7 +292,7 @@ def _requirement_or_file(line: RequirementLine) -> RequestedRequirement | GivenW
     # A slash stands in paths and in URLs; a URL is not reported as the name of a file.
     is_path = is_path or ("/" in path.partition(";")[0] and "://" not in path)
     if is_path or path.endswith(".whl") or is_archive(path):
-        place = Path(os.path.expanduser(path))  # noqa: PTH111  # an unknown user is no error yet
+        place = Path(os.path.expanduser(path))  # noqa: PTH111  # an unknown user is not an error yet
         if place.suffix == ".whl" and not place.is_dir():
             if not place.is_file():
                 raise _missing("there is no such wheel", place, line)

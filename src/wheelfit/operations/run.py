@@ -38,7 +38,7 @@ def run_in_place(command: Sequence[str], environ: Mapping[str, str]) -> int:
     try:
         if program is None:
             is_there = os.sep in command[0] and Path(command[0]).exists()
-            why = "it is no program that may be run" if is_there else "there is no such program"
+            why = "it is not a program that may be run" if is_there else "there is no such program"
             raise FileNotFoundError(None, why)
         process = subprocess.Popen([program, *command[1:]], env=dict(environ))
     except OSError as error:

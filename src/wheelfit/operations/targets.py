@@ -64,6 +64,6 @@ def named_project(
         raise UsageError(f"{text!r} names no project", hint=_EXAMPLES) from None
     if requirement.url or requirement.marker or requirement.extras:
         raise UsageError(
-            f"{text!r} is no target: name a project, or one with versions", hint=_EXAMPLES
+            f"{text!r} is not a target: name a project, or one with versions", hint=_EXAMPLES
         )
     return requirement

@@ -70,7 +70,7 @@ def unpack_archive(
             plain.unlink()
         else:
             raise InvalidSource(
-                "this is no archive of a project",
+                "this is not an archive of a project",
                 where=where,
                 hint=f"its name must end in one of {', '.join(ENDINGS)}",
             )

@@ -165,7 +165,7 @@ class Backend:
             needs = self._builder.get_requires_for_build(kind, self._settings)
             # The library makes a set of whatever it is, of a text one of its letters.
             if not self._gave_list or not all(isinstance(one, str) for one in needs):
-                raise build.BuildException("what its backend says is no list of requirements")
+                raise build.BuildException("what its backend says is not a list of requirements")
             return tuple(sorted(needs))
 
     def metadata(self, kind: Kind, folder: Path) -> bytes | None:

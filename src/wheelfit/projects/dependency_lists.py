@@ -79,7 +79,7 @@ class ProjectText:
     def of(cls, data: bytes, where: str) -> ProjectText:
         """Read the bytes of a file.
 
-        :raises FileProblem: it is no TOML.
+        :raises FileProblem: it is not TOML.
         """
         try:
             strict_toml.load(data)
@@ -141,7 +141,7 @@ def with_requirement(
     :param text: the requirement.
     :raises InvalidDocument: ``invalid-project``; the file has a form that cannot be changed, or
         leaves the list to a build backend.
-    :raises InvalidRequirement: the text is no requirement.
+    :raises InvalidRequirement: the text is not a requirement.
     :raises UserError: several requirements could be meant.
     """
     new = parse_requirement(text, allow_variant_markers=False)
@@ -357,7 +357,7 @@ def _parts(text: str) -> _Parts:
     start = marker_start(text)
     found = _HEAD.fullmatch(text if start is None else text[:start])
     if found is None:
-        raise InvalidRequirement("it is no requirement", source=text)
+        raise InvalidRequirement("it is not a requirement", source=text)
     extras = tuple(one.strip() for one in (found["extras"] or "").split(",") if one.strip())
     marker = "" if start is None else text[start + 1 :].strip()
     return _Parts(found["name"], extras, found["rest"].strip(), marker)

@@ -50,7 +50,7 @@ def favoured(
     :param name: the project that the family stands for.
     :param installed: what may stay.
     :param prereleases: whether they count.
-    :return: None where that is no question.
+    :return: None where that is not a question.
     :raises NetworkError: a source cannot be read.
     """
     family, listing = candidates.bridge(name), candidates.listing(name)

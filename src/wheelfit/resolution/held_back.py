@@ -1,7 +1,7 @@
 """Which results are older than the newest release that was asked for, and why.
 
 Nobody should find out a week later that an old release was taken. What the user's own requirements
-exclude is no surprise, and is not told.
+exclude is not a surprise, and is not told.
 """
 
 from __future__ import annotations

@@ -288,7 +288,7 @@ class NoMatch:
     def wrong_hashes(self, name: NormalizedName, versions: VersionSet) -> HashMismatch | None:
         """Return the error for releases whose wheels would do but for their hashes (F-94).
 
-        That is no lack of a wheel: either the hashes are those of other files, or the files
+        That is not a lack of a wheel: either the hashes are those of other files, or the files
         are not those that were meant.
         """
         listing = self._candidates.listing(name)

@@ -38,7 +38,7 @@ def read_conflicts(
     """Return what conflicts: of each of these at most one may be asked for.
 
     :param table: the ``pyproject.toml``.
-    :param name: the name of the project; None: it is no package.
+    :param name: the name of the project; None: it is not a package.
     :param known: its extras and groups.
     :param fault: takes the place of what cannot be understood, and why.
     """
@@ -95,4 +95,4 @@ def _member(row: object, project: NormalizedName | None) -> Member | str:
     try:
         return Member(kind, canonicalize_name(row[kind], validate=True))
     except InvalidName:
-        return f"{row[kind][:80]!r} is no name"
+        return f"{row[kind][:80]!r} is not a name"

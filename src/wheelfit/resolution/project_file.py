@@ -79,7 +79,7 @@ def read_project_file(data: bytes, where: str) -> ProjectFile:
 
     :param data: the bytes of its ``pyproject.toml``.
     :param where: the file.
-    :raises FileProblem: it is no TOML.
+    :raises FileProblem: it is not TOML.
     :raises InvalidDocument: ``invalid-project``; something cannot be understood; says everything at
         once.
     """
@@ -234,7 +234,7 @@ class _Reading:
             try:
                 name = canonicalize_name(key, validate=True)
             except InvalidName:
-                self._fault(at, "is no name")
+                self._fault(at, "is not a name")
                 continue
             if name in found:
                 self._fault(at, f"{name} is there already, spelled otherwise")
@@ -274,7 +274,7 @@ class _Reading:
     def _include(self, steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[_Item]:
         name = table.get("include-group")
         if table.keys() != {"include-group"} or not isinstance(name, str):
-            self._fault(steps, "is no include-group, and nothing else is known")
+            self._fault(steps, "is not an include-group, and nothing else is known")
             return
         try:
             group = canonicalize_name(name, validate=True)

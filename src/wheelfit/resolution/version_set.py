@@ -260,7 +260,7 @@ _FULL = VersionSet(_ALL)
 def is_pin(specifiers: SpecifierSet) -> bool:
     """Tell whether a specifier set names one version with ``==`` or ``===`` (PEP 592).
 
-    :param specifiers: ``==1.*`` is no pin.
+    :param specifiers: ``==1.*`` is not a pin.
     """
     return any(
         specifier.operator == "==="

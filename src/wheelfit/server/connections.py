@@ -129,7 +129,7 @@ class BoundedConnection(_Protocol):
         self.bounds.gone(self)
 
     def data_received(self, data: bytes) -> None:
-        """Count what is no body."""
+        """Count what is not a body."""
         if self.since is None and self.is_idle():
             self.since = time.monotonic()  # the first bytes of the next request
         if self.since is not None:
@@ -168,7 +168,7 @@ class BoundedConnection(_Protocol):
             self.refuse(431, "the head of the request is too large")
             return
         if self.parser.get_http_version() not in ("1.0", "1.1"):
-            self.refuse(400, "this is no HTTP request")
+            self.refuse(400, "this is not an HTTP request")
             return
         super().on_headers_complete()
         if self.scope["method"] == "POST":
@@ -219,13 +219,13 @@ class BoundedConnection(_Protocol):
         self.transport.close()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - of the interface
-        """Say that this is no request, or one of a kind that nobody knows."""
+        """Say that this is not a request, or one of a kind that nobody knows."""
         from httptools import HttpParserInvalidMethodError  # noqa: PLC0415 - it is of an extra
 
         if isinstance(sys.exception(), HttpParserInvalidMethodError) and _KIND.match(self.latest):
             self.refuse(501, "no such method is known")
         else:
-            self.refuse(400, "this is no HTTP request")
+            self.refuse(400, "this is not an HTTP request")
 
     def shutdown(self) -> None:
         """Let a request come that is on its way, and close behind it."""

@@ -58,14 +58,14 @@ def listen_at(host: str, port: int) -> socket.socket:
 def listen_on(number: int) -> socket.socket:
     """Return a socket that another process has made, and that stays open when this one ends.
 
-    :raises InvalidConfiguration: it is no socket that listens.
+    :raises InvalidConfiguration: it is not a listening socket.
     """
     with suppress(OSError, OverflowError):
         listener = socket.socket(fileno=number)
         if listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             return listener
         listener.close()
-    raise InvalidConfiguration("this is no socket that listens", where=f"descriptor {number}")
+    raise InvalidConfiguration("this is not a listening socket", where=f"descriptor {number}")
 
 
 def origin_of(listener: socket.socket) -> str:

@@ -27,7 +27,7 @@ _HOST = pattern(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:,/@\s]+))(?::\d{0,5})?")
 _NAME = pattern(r"\[?(?:[0-9a-f.]*:){2,}[0-9a-f.]*\]?|[^\[\]:,/@\s]+")
 _MISDIRECTED = Answer.text(
     421,
-    "this is no host name of the server; --answer-to HOST adds it",
+    "this is not a host name of the server; --answer-to HOST adds it",
     {"connection": "close"},
 )
 
@@ -39,7 +39,7 @@ def host_name(text: str) -> str:
     :raises ValueError: it is something else, which no request could ever have.
     """
     if _NAME.fullmatch(text.lower()) is None:
-        raise ValueError(f"{text[:80]!r} is no host; name it without scheme and port")
+        raise ValueError(f"{text[:80]!r} is not a host; name it without scheme and port")
     return text
 
 

@@ -51,7 +51,7 @@ def open_storage(url: str, *, within: float | None = None, stalled: float | None
     if urlsplit(url).scheme in ("http", "https"):
         # The library would try to speak WebDAV there.
         raise InvalidConfiguration(
-            "a server of pages is no storage that can be written to",
+            "a server of pages is not storage that can be written to",
             where=redact(where_of(url)),
             hint="name a folder, or s3://bucket/prefix; ?endpoint=https://storage.example.org "
             "may follow",

@@ -34,7 +34,7 @@ def identity_parts(text: str) -> tuple[str, str]:
         kind, name = "github", text
     kind, name = kind.strip().lower(), name.strip().strip("/").lower()
     if kind not in _KINDS or not name or any(letter.isspace() for letter in name):
-        raise ValueError(f"{text[:80]!r} is no publisher; write github:OWNER/REPOSITORY")
+        raise ValueError(f"{text[:80]!r} is not a publisher; write github:OWNER/REPOSITORY")
     return kind, name
 
 

@@ -98,7 +98,7 @@ def _no_netrc(path: Path) -> str | None:
     """Return why a path cannot hold logins: what never ends must not be read."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
-        return "it is no file"
+        return "it is not a file"
     return f"it has {found.st_size} bytes" if found.st_size > _LARGEST_NETRC else None
 
 

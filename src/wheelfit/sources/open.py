@@ -76,7 +76,7 @@ def open_sources(
     :param named: URLs of wheels that the user named, without credentials and hashes.
     :param named_whole: whether those are wanted in any case, so that no parts of them are read.
     :raises InvalidConfiguration: a certificate cannot be read, or an index is
-        named by something that is no URL.
+        named by something that is not a URL.
     """
     note = _Once(note)
     web = open_web(
@@ -319,7 +319,7 @@ def _proxy_rules(settings: SourceSettings, environ: Mapping[str, str]) -> ProxyR
         for url in rules.by_scheme.values():
             if not is_proxy(url):
                 raise InvalidConfiguration(
-                    "the proxy is no http, https or SOCKS URL with a host", where=redact(url)
+                    "the proxy is not an http, https or SOCKS URL with a host", where=redact(url)
                 )
         return rules
     if settings.no_proxy_env:

@@ -42,7 +42,7 @@ def check_page_url(url: str, *, where: str) -> None:
     parts = urlsplit(url)
     if parts.scheme not in ("https", "http") or not parts.hostname or "@" in parts.netloc:
         raise InvalidConfiguration(
-            f"{url[:200]!r} is no page of a project",
+            f"{url[:200]!r} is not a page of a project",
             where=where,
             hint="as https://index.example.org/simple/torch/",
         )

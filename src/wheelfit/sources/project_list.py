@@ -26,7 +26,7 @@ def fetch_project_list(pages: CachedPages, url: str) -> tuple[NormalizedName, ..
 
     :param pages: fetches.
     :param url: of the index.
-    :raises InvalidPage: the answer is no list of projects.
+    :raises InvalidPage: the answer is not a list of projects.
     :raises NetworkError: there is none.
     """
     answer = pages.get(f"{split_userinfo(url)[0].rstrip('/')}/", accept=ACCEPT)
@@ -47,14 +47,14 @@ def parse_project_list(body: bytes, content_type: str, *, where: str) -> tuple[N
     :param content_type: of the answer.
     :param where: the index, for errors.
     :return: normalised names, sorted, each once; what cannot be a name is left out.
-    :raises InvalidPage: it is no list of projects.
+    :raises InvalidPage: it is not a list of projects.
     """
     names: list[str] = []
     if "json" in content_type:
         try:
             names = [str(one["name"]) for one in json.loads(body)["projects"]]
         except (ValueError, LookupError, TypeError, RecursionError):
-            raise InvalidPage("the answer is no list of projects", where=where) from None
+            raise InvalidPage("the answer is not a list of projects", where=where) from None
     else:
         for link in read_links(body.decode("utf-8", "replace")).links:
             path = link.href.partition("#")[0].partition("?")[0]

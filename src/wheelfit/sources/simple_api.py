@@ -150,7 +150,7 @@ class _Entries:
         """Take one entry.
 
         :param choose: from the last segment of the URL to the name of the
-            file; None for a link that is no file.
+            file; None for a link that is not a file.
         """
         try:
             url, _, fragment = self._join(href).partition("#")
@@ -350,7 +350,7 @@ def _from_json(body: bytes, url: str, source: str) -> _Read:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(constant)  # as NaN, which is no JSON
+    raise ValueError(constant)  # as NaN, which is not JSON
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -469,7 +469,7 @@ _MOST_PLACES = 50
 
 
 def _other_pages(tracks: object, alternates: object, url: str) -> OtherPages:
-    """Read where a project is besides (PEP 708); what is no URL of a page is left out."""
+    """Read where a project is besides (PEP 708); what is not a URL of a page is left out."""
     return OtherPages(_places(tracks, url), _places(alternates, url))
 
 

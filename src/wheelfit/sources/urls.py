@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # The second form is malformed: a password with a slash, question mark or hash that
-# nobody encoded. What follows the colon is no port then.
+# nobody encoded. What follows the colon is not a port then.
 _USERINFO = pattern(r"(?<=//)(?:[^/?#\s]*|[^/?#\s:@]+:(?!\d*(?:[/?#]|\s|$))\S*)@")
 _UNSAFE = pattern(r"[^!-~]+")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -46,7 +46,7 @@ class Origin(NamedTuple):
 def origin(url: str) -> Origin:
     """Return whom a URL addresses.
 
-    :raises ValueError: the URL has no scheme or no host, or a port that is no number.
+    :raises ValueError: the URL has no scheme or no host, or a port that is not a number.
     """
     parts = urlsplit(url)
     if not (parts.scheme and parts.hostname):

@@ -54,7 +54,7 @@ def carry_out(errand: BatchItem) -> Mapping[str, object]:
     if fault == "disk":
         raise OSError(EIO, "the disk failed", str(counter))
     if fault == "input":
-        raise UserError("it is no label", code="invalid-label", where=str(errand))
+        raise UserError("it is not a label", code="invalid-label", where=str(errand))
     if fault == "bug":
         raise ZeroDivisionError("the code is wrong")
     if fault == "memory":

@@ -47,7 +47,7 @@ def is_interpreter_name(name: str) -> bool:
 def parse_commands(text: str, *, where: str) -> tuple[Command, ...]:
     """Read the two groups of scripts; the last of several equal names counts.
 
-    :raises InvalidWheel: a name is no plain file name or shadows the interpreter, or a value
+    :raises InvalidWheel: a name is not a plain file name or shadows the interpreter, or a value
         does not name a function of a module.
     """
     commands: dict[tuple[str, str], Command] = {}

@@ -126,7 +126,7 @@ class RootedFolder:
         """
         folder, _, last = name.rpartition("/")
         if last in _DETOURS or (os.sep != "/" and _is_no_name(last)):
-            raise ValueError(f"{name!r} is no name below a folder")
+            raise ValueError(f"{name!r} is not a name below a folder")
         if self._resolving is Resolving.BY_PATH:
             return None, os.path.join(self._looked_at(folder), last)  # noqa: PTH118
         return self._number_of(folder), last
@@ -173,7 +173,7 @@ class RootedFolder:
     def _open(self, folder: str) -> int:
         names = folder.split("/")
         if not _DETOURS.isdisjoint(names):
-            raise ValueError(f"{folder!r} is no name below a folder")
+            raise ValueError(f"{folder!r} is not a name below a folder")
         if self._resolving is Resolving.AT_ONCE:
             try:
                 number = _calls().open_below(self._root, folder, _FOLDER)
@@ -215,7 +215,7 @@ class RootedFolder:
         path = self.path
         for name in folder.split("/") if folder else ():
             if _is_no_name(name):
-                raise ValueError(f"{folder!r} is no name below a folder")
+                raise ValueError(f"{folder!r} is not a name below a folder")
             path = os.path.join(path, name)  # noqa: PTH118
             found = os.lstat(path)
             if _is_link(found):
@@ -382,7 +382,7 @@ def read_regular(number: int, at_most: int) -> bytes:
     """Return the content of an open file, or its begin, and close it.
 
     :param at_most: bytes.
-    :raises OSError: it is no regular file, or cannot be read.
+    :raises OSError: it is not a regular file, or cannot be read.
     """
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)

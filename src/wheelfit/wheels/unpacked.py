@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 TREE = "tree"
 """Name of the folder with the files."""
 MANIFEST = "manifest"
-"""Name of the file that describes them; a folder without it is no unpacked wheel."""
+"""Name of the file that describes them; a folder without it is not an unpacked wheel."""
 
 _MAGIC = b"wheelfit unpacked 1"
 _LEADING_OUT = ("\t/", "\t../", "/../", "/..\t", "\t..\t")

@@ -119,7 +119,7 @@ class TestCompiled:
             found(consumer, libraries, tmp_path / "scratch")
 
     def test_no_library(self, tmp_path: Path) -> None:
-        """B-61: what is no library is an error."""
+        """B-61: what is not a library is an error."""
         path = tmp_path / "text.so"
         path.write_text("text")
         with pytest.raises(FileProblem, match="neither a wheel nor an ELF file"):

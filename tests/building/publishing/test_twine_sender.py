@@ -184,7 +184,7 @@ def test_certificates_do_not_become_better_by_asking_again(
 
 
 def test_attestations_have_to_be_objects(tmp_path: Path) -> None:
-    """What is no JSON object is named before anything is sent."""
+    """What is not a JSON object is named before anything is sent."""
     wheel = build_wheel(tmp_path, "fast", "1.0")
     for content in ("[]", "{", "\udcff"):
         beside = tmp_path / f"{wheel.name}.publish.attestation"

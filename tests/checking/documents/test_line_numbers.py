@@ -44,7 +44,7 @@ def test_every_place() -> None:
 
 @pytest.mark.parametrize("data", [b"{", b"\xff", b"]", b""])
 def test_no_document(data: bytes) -> None:
-    """What is no JSON has no lines but the first."""
+    """What is not JSON has no lines but the first."""
     assert line_numbers(data) == {"": 1}
 
 

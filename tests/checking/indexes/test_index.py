@@ -56,7 +56,7 @@ class TestReach:
     """Who could take a variant."""
 
     def test_no_machine_has_it_all(self, run: Runner, tmp_path: Path) -> None:
-        """F-28: a GPU that no driver for such a CUDA knows is no machine."""
+        """F-28: a GPU that no driver for such a CUDA knows is not a machine."""
         release(
             tmp_path,
             {

@@ -181,7 +181,7 @@ class TestPages:
         assert report.count.wheels == report.count.index_files == 0
 
     def test_a_page_about_something_else(self, tmp_path: Path) -> None:
-        """Documentation is no index."""
+        """Documentation is not an index."""
         sound_release(tmp_path)
         write(tmp_path / "docs" / "index.html", b'<a href="guide.html">Guide</a>')
         assert not check(tmp_path).findings

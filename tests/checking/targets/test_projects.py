@@ -120,7 +120,7 @@ def test_wrong_promises(folder: Path) -> None:
 
 @pytest.mark.parametrize("junk", [b"junk", b"", b"PK\x05\x06" + bytes(18)])
 def test_damaged_wheels(folder: Path, junk: bytes) -> None:
-    """One wheel that is no archive costs the findings of no other one."""
+    """One wheel that is not an archive costs the findings of no other one."""
     build_wheel(folder, "fast", "1.0", requires=['a; "nvidia" in variant_namespaces'])
     with RecordingIndex(folder) as index:
         index.faults.metadata = False

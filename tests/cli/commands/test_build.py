@@ -260,7 +260,7 @@ class TestWhich:
         ],
     )
     def test_not_both(self, yard: Yard, words: list[str], message: str) -> None:
-        """What excludes each other is no command, and nothing is run."""
+        """What excludes each other is not a command, and nothing is run."""
         yard.project()
         assert message in yard.build(*words, code=2).err
         assert yard.count() == 0

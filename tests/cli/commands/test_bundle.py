@@ -453,7 +453,7 @@ class TestVerify:
         assert self.problems(run, bundle) == {("bundle.json", "unreadable")}
 
     def test_no_bundle(self, bundle: Path, run: Runner, tmp_path: Path) -> None:
-        """A folder without a manifest, one that is no JSON, and no folder at all."""
+        """A folder without a manifest, one that is not JSON, and no folder at all."""
         (bundle / "bundle.json").write_text("{")
         assert self.problems(run, bundle) == {("bundle.json", "unreadable")}
         (bundle / "bundle.json").unlink()
@@ -515,11 +515,11 @@ class TestUpdate:
     def test_other_folders_stay(
         self, bundle: Path, shop: Shop, run: Runner, tmp_path: Path
     ) -> None:
-        """A folder that is no bundle, or has more than one, is never replaced."""
+        """A folder that is not a bundle, or has more than one, is never replaced."""
         words: list[str | Path] = ["bundle", shop.lock, *shop.options("new"), "--update", "-o"]
         (bundle / "my notes").touch()
         assert "my notes" in run(*words, bundle, code=1).err
-        assert "no bundle" in run(*words, shop.hosts, code=1).err
+        assert "not a bundle" in run(*words, shop.hosts, code=1).err
         (bundle / "bundle.json").write_text("{")
         assert "its manifest cannot be used" in run(*words, bundle, code=1).err
         assert (shop.hosts / "new.toml").exists()

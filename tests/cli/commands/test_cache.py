@@ -237,7 +237,7 @@ class TestRemoving:
         assert left == {cache / "mine.txt", cache / "CACHEDIR.TAG"}
 
     def test_the_library_store(self, ask: Cache, cache: Path) -> None:
-        """What programs load from is no stranger here, and stays: it has commands of its own."""
+        """What programs load from is not a stranger here, and stays: it has commands of its own."""
         kept = cache / "libraries" / "store" / "wheel.txt"
         kept.parent.mkdir(parents=True)
         kept.write_text("kept")

@@ -98,7 +98,7 @@ def values(said: Said) -> dict[str, Any]:
 
 
 def test_all_fits(place: Place) -> None:
-    """A variant that fits is no finding, and --verbose names it."""
+    """A variant that fits is not a finding, and --verbose names it."""
     place.install(CUDA_12, "torch")
     said = place.check(CUDA_12, "-v")
     assert said.out.splitlines() == ["  fits    torch 2.8 (cu128)", "nothing is wrong"]

@@ -120,9 +120,9 @@ def test_a_variable_that_is_none(run: Runner, user: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("WHEELFIT_XYZZY", "1")
     monkeypatch.setenv("WHEELFIT_DEFAULT_GROUPS", "dev")
     said = run("config", "show")
-    assert "WHEELFIT_STRIKT is no setting; WHEELFIT_STRICT is one" in said.err
-    assert "WHEELFIT_XYZZY is no setting\n" in said.err
-    assert "WHEELFIT_DEFAULT_GROUPS is no setting; default-groups belongs to a project" in said.err
+    assert "WHEELFIT_STRIKT is not a setting; WHEELFIT_STRICT is one" in said.err
+    assert "WHEELFIT_XYZZY is not a setting\n" in said.err
+    assert "WHEELFIT_DEFAULT_GROUPS is not a setting; default-groups belongs to a" in said.err
 
 
 def test_a_setting_that_is_none(run: Runner, user: Path) -> None:

@@ -90,7 +90,7 @@ def test_where_projects_are_besides(run: Runner, dist: Path) -> None:
 def test_an_address_that_is_none(run: Runner, dist: Path) -> None:
     """What would stand in commands to copy is looked at before anything is written."""
     said = run("index", "generate", dist, "--site", "--public-url", "wheels.example.org", code=2)
-    assert "no address of a server" in said.err
+    assert "not an address of a server" in said.err
     assert not (dist / "simple").exists()
 
 
@@ -111,7 +111,7 @@ def test_one_release(run: Runner, dist: Path) -> None:
     run("index", "generate", dist, "--release", "fast==1.0")
     assert (dist / "simple" / "fast").exists()
     assert not (dist / "simple" / "other").exists()
-    assert "no release" in run("index", "generate", dist, "--release", "fast", code=2).err
+    assert "is not a release" in run("index", "generate", dist, "--release", "fast", code=2).err
     assert "no file of" in run("index", "generate", dist, "--release", "fast==7", code=1).err
 
 
@@ -149,7 +149,7 @@ def test_wrong_places(run: Runner, dist: Path, tmp_path: Path) -> None:
     said = run("index", "generate", dist, "--to", "nothing://bucket", code=1)
     assert "names no storage" in said.err
     said = run("index", "generate", dist, "--to", "https://wheels.example.org/", code=1)
-    assert "no storage that can be written to" in said.err
+    assert "not storage that can be written to" in said.err
 
 
 def test_pages_do_not_go_into_simple_twice(run: Runner, dist: Path, tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_bad_wishes_change_nothing(
     [b"[project", b"\xff\xfe", b"[variant]\nproviders = 1\n", b"a = 1\na = 2\n"],
 )  # fmt: skip
 def test_broken_files_stay(run: Runner, project: Path, content: bytes) -> None:
-    """A file that is no TOML, or whose table has faults, is refused and not touched."""
+    """A file that is not TOML, or whose table has faults, is refused and not touched."""
     project.write_bytes(content)
     said = run("init", "--provider", "x86_64", code=1)
     assert "pyproject.toml" in said.err

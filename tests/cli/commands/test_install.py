@@ -343,7 +343,7 @@ def test_habits_of_pip(shop: Shop) -> None:
 
 
 def test_a_file_without_requirements(shop: Shop) -> None:
-    """A requirements file that asks for nothing is no mistake."""
+    """A requirements file that asks for nothing is not a mistake."""
     empty = shop.folder / "empty.txt"
     empty.write_text("# nothing yet\n")
     assert shop.install("-r", empty).out == "nothing to do: the files ask for nothing\n"

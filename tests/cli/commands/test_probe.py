@@ -162,7 +162,7 @@ def test_overrides(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WHEELFIT_OVERRIDE_X86_64_LEVEL", "fast")
     said = run("probe", "--json", "x86_64")
     assert said.object["namespaces"]["x86_64"]["status"] == "disabled"
-    assert "'fast' is no value of level" in said.err
+    assert "'fast' is not a value of level" in said.err
 
 
 def test_a_gpu(

@@ -229,7 +229,7 @@ def test_an_index_that_takes_no_index_files_is_named(
 def test_an_index_that_keeps_nothing_is_found_out(
     run: Runner, dist: Path, legacy: LegacyIndex
 ) -> None:
-    """B-52: a file that was taken and is not listed is no published one; others are."""
+    """B-52: a file that was taken and is not listed is not a published one; others are."""
     lost = "fast-1.0-py3-none-any-open.whl"
     legacy.swallows = frozenset({lost})
     words = ("publish", dist, "--to", legacy.url, "--patience", "0")

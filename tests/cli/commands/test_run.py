@@ -188,10 +188,10 @@ class TestRun:
         assert {one.headers.get("authorization") for one in index.requests} != {None}
 
     def test_an_index_that_is_no_url(self, run: Runner, bare_environment: None) -> None:
-        """What is no URL is called so."""
+        """What is not a URL is called so."""
         del bare_environment
         said = run("run", "--index-url", "notaurl", "--", "true", code=1)
-        assert "notaurl is no URL" in said.err
+        assert "notaurl is not a URL" in said.err
 
     def test_a_default_index_of_uv_stays(self, index: RecordingIndex) -> None:
         """Whoever set one in uv's own variables has it, and pip the one of its configuration."""

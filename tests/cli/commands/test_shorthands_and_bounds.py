@@ -197,14 +197,14 @@ class TestVariant:
         ("text", "said"),
         [
             ("shorthand = 1", "no table of tables"),
-            ("[shorthand]\nlab = 1", "shorthand.lab is no table"),
+            ("[shorthand]\nlab = 1", "shorthand.lab is not a table"),
             ("[shorthand.lab]\n", "wishes nothing"),
-            ("[shorthand.lab]\nmeaning = 1\nforbid=['x']", "is no text"),
+            ("[shorthand.lab]\nmeaning = 1\nforbid=['x']", "must be a string"),
             ("[shorthand.lab]\nforbit = []", "did you mean 'shorthand.lab.forbid'?"),
             ("[shorthand.lab]\nforbid = ['a :: b :: c :: d']", "a :: b"),
             ("[shorthand.cu128]\nforbid = ['x']", "is built in"),
-            ("[shorthand.'a b']\nforbid = ['x']", "is no name"),
-            ("variant = 'cpu'", "variant is no list of texts"),
+            ("[shorthand.'a b']\nforbid = ['x']", "is not a name"),
+            ("variant = 'cpu'", "variant must be a list of strings"),
         ],
     )
     def test_configured_badly(
@@ -265,7 +265,7 @@ class TestRequireAccelerator:
         assert shop("explain", "engine", "--require-accelerator").code == 0
 
     def test_builds_for_another_platform_count(self, shop: Shop) -> None:
-        """That no wheel with an accelerator has fitting tags is no excuse."""
+        """That no wheel with an accelerator has fitting tags is not an excuse."""
         shop.add("elsewhere", "cu128", tag="py3-none-win_amd64")
         error = shop("install", "elsewhere", "--require-accelerator", "--json", code=3).error
         assert error["note"].startswith("elsewhere 1.0 (plain): nvidia: cu128: ")
@@ -367,7 +367,7 @@ class TestMaxDownload:
     def test_no_size(self, shop: Shop) -> None:
         """A text that says no size is a mistake of the command line."""
         said = shop("install", "tool", "--max-download", "much", code=2)
-        assert "'much' is no size" in said.err
+        assert "'much' is not a size" in said.err
 
     def test_configured(self, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A site can set both bounds."""

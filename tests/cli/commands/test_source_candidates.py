@@ -117,7 +117,7 @@ class TestVersions:
         workshop.install("reader", "--prefer-binary", "--allow-source", "reader")
 
     def test_requires_python(self, workshop: Workshop) -> None:
-        """A source distribution for another Python is no candidate."""
+        """A source distribution for another Python is not a candidate."""
         build_wheel(workshop.wheels, "reader", "0.9")
         sdist(workshop, "reader")
         path = workshop.folder / "projects" / "reader-1.0" / "pyproject.toml"

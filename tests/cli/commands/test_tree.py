@@ -80,7 +80,7 @@ def test_where_a_lock_can_be_used(run: Runner, tmp_path: Path) -> None:
 
 
 def test_what_is_asked_for_more_than_once(run: Runner, tmp_path: Path) -> None:
-    """Several requirements of one package are one line; elsewhere it is no condition."""
+    """Several requirements of one package are one line; elsewhere it is not a condition."""
     place = tmp_path / "pylock.toml"
     roots = ["a>=1", "a<9", "a!=3; sys_platform == 'win32'", "b; sys_platform == 'win32'"]
     roots.append("b>=1; sys_platform == 'win32'")

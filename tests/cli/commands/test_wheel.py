@@ -468,7 +468,7 @@ class TestOdd:
         assert "a-1.0.dist-info" in said.error["message"]
 
     def test_no_archive(self, tmp_path: Path, out: Path, run: Runner) -> None:
-        """What is no archive stops it."""
+        """What is not an archive stops it."""
         wheel = tmp_path / "a-1.0-py3-none-any.whl"
         wheel.write_bytes(b"PK")
         assert run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=4).error

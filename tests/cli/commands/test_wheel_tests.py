@@ -95,7 +95,7 @@ def test_each_wheel(run: Runner) -> None:
 
 
 def test_none_can_run(run: Runner) -> None:
-    """Where the tests of no wheel can run, that is no success."""
+    """Where the tests of no wheel can run, that is not a success."""
     add_wheel(None, tag="py2-none-any")
     assert run("test", *UNITTEST, "--json", code=10).object["results"][0]["state"] == "not-run"
 

@@ -229,7 +229,7 @@ class TestFolder:
         """P-38: a link may lead anywhere tomorrow."""
         (tmp_path / "real").mkdir(mode=0o700)
         (tmp_path / "link").symlink_to(tmp_path / "real")
-        assert fault_of_folder(tmp_path / "link") == "it is no folder"
+        assert fault_of_folder(tmp_path / "link") == "it is not a folder"
 
     def test_no_folder(self, interpreter: Interpreter, wheel: Wheel) -> None:
         """P-38: where nothing is kept, what was built goes with the object."""

@@ -134,7 +134,7 @@ class TestBill:
     """Bills of materials."""
 
     def test_what_the_lock_does_not_have(self) -> None:
-        """A need that was left out on purpose leads nowhere, and is no component."""
+        """A need that was left out on purpose leads nowhere, and is not a component."""
         own = {"wheelfit": {"variant-dependencies": {"": ["gone"]}}}
         lock = Lock.of(lock_table(plain_entry("a", tool=own)))
         repository = FakeRepository()

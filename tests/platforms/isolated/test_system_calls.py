@@ -125,7 +125,7 @@ def test_signals_by_files(machine: str, fcntl: int) -> None:
 
 @pytest.mark.parametrize(("machine", "mmap", "memfd"), [("x86_64", 9, 319), ("aarch64", 222, 279)])
 def test_memory_to_share(machine: str, mmap: int, memfd: int) -> None:
-    """P-35: what is no process's memory is asked about, with its size; all other is free."""
+    """P-35: what is not a process's memory is asked about, with its size; all other is free."""
     private, shared, validated, anonymous, reserved = 2, 1, 3, 0x20, 0x4000
     for flags in (private, shared, validated, private | anonymous, private | anonymous | reserved):
         assert run(machine, mmap, 0, 5000, 3, flags) == ALLOWED

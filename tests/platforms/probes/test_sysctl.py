@@ -77,7 +77,7 @@ def test_every_switch_means_an_ability_of_the_vocabulary() -> None:
 
 
 def test_silence_is_not_knowing() -> None:
-    """P-74, P-104: no answer is no list of nothing."""
+    """P-74, P-104: no answer is not a list of nothing."""
     assert x86_macos.parse({}).flags is None
     assert arm_macos.parse({}).flags is None
 

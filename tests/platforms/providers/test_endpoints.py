@@ -170,7 +170,7 @@ def test_an_independent_tool_can_query_them(installed: Path, variantlib_python: 
 
 
 def test_no_plugin_is_registered() -> None:
-    """P-32: an installer is no plugin; tools that list plugins would write it into projects."""
+    """P-32: an installer is not a plugin; tools that list plugins would write it into projects."""
     found = set()
     for file in (REPOSITORY / "pyproject.toml", REPOSITORY / "runtime" / "pyproject.toml"):
         found |= set(tomllib.loads(file.read_text("utf-8"))["project"].get("entry-points", ()))

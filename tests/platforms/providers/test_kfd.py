@@ -38,7 +38,7 @@ def _topology(nodes: Mapping[int, str | None], *devices: str) -> KfdTopology:
     ],
 )  # fmt: skip
 def test_the_number_of_a_target_is_its_name(version: int, name: str | None) -> None:
-    """P-124: major in decimal, minor and stepping in hexadecimal; what cannot be is no name."""
+    """P-124: major in decimal, minor and stepping in hexadecimal; what cannot be is not a name."""
     assert kfd.target_name(version) == name
 
 
@@ -104,7 +104,7 @@ def test_integrated_gpus_are_known_by_their_code(text: str, integrated: bool) ->
 
 
 def test_reading_looks_for_the_devices_of_each_gpu(tmp_path: Path) -> None:
-    """P-70, P-124: everything below the root; what is no number of a node is no node."""
+    """P-70, P-124: everything below the root; what is not a number of a node is not a node."""
     nodes = tmp_path / "sys/class/kfd/kfd/topology/nodes"
     for name, text in (("0", CPU), ("1", _gpu(90402)), ("2", _gpu(90402, 136)), ("x", "")):
         (nodes / name).mkdir(parents=True)

@@ -119,7 +119,7 @@ def test_a_lost_device_is_left_out_with_a_warning(
 def test_a_driver_that_tells_no_version_is_too_old(
     root: Path, fake_level_zero: FakeLevelZero
 ) -> None:
-    """P-133: the extension stays untouched, and 0.0.0 is no version."""
+    """P-133: the extension stays untouched, and 0.0.0 is not a version."""
     environ = fake_level_zero.environ([A770], ze_no_version=1)
     detection = _detect(root, fake_level_zero, environ)
     assert (detection.status, detection.features) == (Status.NOTHING, ())
@@ -185,7 +185,7 @@ def test_a_loader_without_the_functions_is_told_about(
 
 
 def test_a_loader_that_cannot_be_loaded_is_told_about(root: Path, tmp_path: Path) -> None:
-    """P-71: a file that is no library is an outcome."""
+    """P-71: a file that is not a library is an outcome."""
     folder = tmp_path / "libraries"
     folder.mkdir()
     (folder / "libze_loader.so.1").write_text("no library")

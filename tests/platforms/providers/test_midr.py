@@ -10,7 +10,7 @@ from wheelfit_runtime.platforms.system_view import SystemView
 
 
 def test_implementer_and_part_are_taken_out() -> None:
-    """P-113, P-115: variant and revision do not matter; what is no number is left out."""
+    """P-113, P-115: variant and revision do not matter; what is not a number is left out."""
     texts = ["0x00000000413fd0c1", "0x410fd0c0", "0x00000000610f0320", "", "nonsense"]
     assert midr.parse(texts) == (Core(0x41, 0xD0C), Core(0x61, 0x032))
 

@@ -187,7 +187,7 @@ def test_a_driver_that_prints_does_not_disturb_the_answer(
 
 
 def test_libraries_that_cannot_be_loaded_are_told_about(root: Path, tmp_path: Path) -> None:
-    """P-71: a file that is no library is an outcome."""
+    """P-71: a file that is not a library is an outcome."""
     folder = tmp_path / "libraries"
     folder.mkdir()
     (folder / "libcuda.so.1").write_text("no library")

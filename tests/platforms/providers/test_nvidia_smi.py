@@ -38,7 +38,7 @@ def test_version_and_gpus_are_read(words: str) -> None:
 
 
 def test_a_tool_too_old_for_the_query_gives_the_version_only() -> None:
-    """P-98: an error text in place of the table is no device."""
+    """P-98: an error text in place of the table is not a device."""
     driver = nvidia_smi.parse(LISTING, 'Field "compute_cap" is not a valid field to query.\n')
     assert driver is not None
     assert driver.gpus == ()

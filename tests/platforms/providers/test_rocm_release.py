@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     ],
 )  # fmt: skip
 def test_major_and_minor_count(text: str, version: tuple[int, int] | None) -> None:
-    """P-124: what follows them does not matter; what is no version is none."""
+    """P-124: what follows them does not matter; what is not a version is none."""
     assert rocm_release.parse(text) == version
 
 

@@ -110,7 +110,7 @@ def test_our_own_variable_counts_more(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", ["yes", "TRUE", "true,1"])
 def test_our_own_variable_is_read_strictly(tmp_path: Path, value: str) -> None:
-    """P-73: what is no value of the feature switches the provider off."""
+    """P-73: what is not a value of the feature switches the provider off."""
     detection = _detect(tmp_path, {"WHEELFIT_OVERRIDE_TPU_PRESENT": value})
     assert detection.status is Status.DISABLED
 

@@ -22,7 +22,7 @@ def _look(root: Path) -> TpuFiles:
 
 
 def test_an_empty_machine_has_none(tmp_path: Path) -> None:
-    """P-74, P-151: no bus is no error."""
+    """P-74, P-151: no bus is not an error."""
     assert _look(tmp_path) == TpuFiles()
 
 

@@ -122,7 +122,7 @@ def test_html_promises_metadata_in_capitals_too() -> None:
 
 @pytest.mark.parametrize("text", ["1" * 5000, "1." * 30 + "x", "12.9.79+corp", "1!2", "²"])
 def test_versions_that_are_none_of_ours(text: str) -> None:
-    """What is no plain version is passed over."""
+    """What is not a plain version is passed over."""
     assert parse_version(text) is None
 
 

@@ -120,7 +120,7 @@ def test_scope(program: Program) -> None:
             ["has headers alone", "hint: ask for it with others: cudart nvrtc cccl"],
         ),
         ("'12', scope='banana'", ["the scope is local or global, not 'banana'"]),
-        ("'banana'", ["'banana' is no version of CUDA", "hint: ask for 12, 12.8 or 12.8.1"]),
+        ("'banana'", ["'banana' is not a version of CUDA", "hint: ask for 12, 12.8 or 12.8.1"]),
         ("'12', offline=True", ["hint: with a network", "store prefetch cuda 12 cudart nvrtc"]),
     ],
 )

@@ -204,7 +204,7 @@ def test_http_takes_an_older_table(tmp_path: Path) -> None:
     ],
 )
 def test_pages_that_are_none(body: bytes, kind: str) -> None:
-    """What is no page is refused with its address."""
+    """What is not a page is refused with its address."""
     with pytest.raises(InvalidPage) as caught:
         read_page(body, kind, "https://index.example/simple/x/")
     assert caught.value.where == "https://index.example/simple/x/"
@@ -249,7 +249,7 @@ def test_pip_finds_and_fetches(index: RecordingIndex, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("bare_environment")
 @pytest.mark.parametrize("name", ["pip", "uv"])
 def test_an_installer_that_reaches_nobody(index: RecordingIndex, uv: Path, name: str) -> None:
-    """An index that refuses, or is not there, is no index without these libraries."""
+    """An index that refuses, or is not there, is not an index without these libraries."""
     environ = {**os.environ, "PIP_RETRIES": "0", "UV_HTTP_RETRIES": "0"}
     index.faults.login = ("me", "secret")
     refusing, missing = index.url_with_login("me", "wr0ng"), "http://me:wr0ng@127.0.0.1:9/simple/"
@@ -368,7 +368,7 @@ def test_what_only_variants_need(tmp_path: Path) -> None:
     ],
 )
 def test_locks_that_are_none(tmp_path: Path, text: str) -> None:
-    """What is no lock, or one of a later version, is refused."""
+    """What is not a lock, or one of a later version, is refused."""
     path = tmp_path / "pylock.toml"
     path.write_text(text)
     with pytest.raises(InvalidLock):

@@ -69,7 +69,7 @@ def test_paths_that_lead_out(tmp_path: Path, member: str) -> None:
 
 
 def test_links_and_rubbish(tmp_path: Path) -> None:
-    """A link in a wheel is refused, and so is what is no archive."""
+    """A link in a wheel is refused, and so is what is not an archive."""
     wheel = tmp_path / "evil-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         link = zipfile.ZipInfo("lib/liba.so")
@@ -112,7 +112,7 @@ def test_members_that_want_one_place(tmp_path: Path, names: tuple[str, str]) -> 
 
 
 def test_wheels_of_odd_kinds(tmp_path: Path) -> None:
-    """Other compressions are refused; a member that is only a dot is no file."""
+    """Other compressions are refused; a member that is only a dot is not a file."""
     wheel = tmp_path / "x-1-py3-none-any.whl"
     listed = packed(wheel, [("a.so", b"x")], zipfile.ZIP_LZMA)
     with pytest.raises(InvalidWheel):

@@ -169,7 +169,7 @@ def test_zeros_of_spans(asked: str, version: str, *, held: bool) -> None:
 
 @pytest.mark.parametrize("asked", ["", "x", "12.", "1.2.3.4", ">=12", "²"])
 def test_versions_that_are_none(asked: str) -> None:
-    """What is no version is told so."""
+    """What is not a version is told so."""
     with pytest.raises(UserError):
         span_of(CUDA, asked, None, cap=True)
 

@@ -149,7 +149,7 @@ class TestProvenance:
 
     @pytest.mark.parametrize("data", [b"", b"{}", b"[1]", attestation("other", "00")])
     def test_one_about_another_file_is_refused(self, site: Site, data: bytes) -> None:
-        """What is no provenance of the file keeps the file out."""
+        """What is not a provenance of the file keeps the file out."""
         (site.folder / "fast-1.0-py3-none-any.whl.provenance").write_bytes(data)
         assert codes(site) == {"foreign-provenance"}
 
@@ -452,6 +452,6 @@ def test_equal_files_give_equal_bytes(
     for name in (".facts.json", "wheelfit.json", ".lock"):
         trees[0].pop(name, None)
         trees[1].pop(name, None)
-    # What an earlier run left behind is no page.
+    # What an earlier run left behind is not a page.
     pages = [{k: v for k, v in one.items() if k.endswith(("html", "index.json"))} for one in trees]
     assert pages[0] == pages[1]

@@ -110,7 +110,7 @@ class Behind:
 
     def _profile(self, name: str) -> Profile:
         if name not in self._profiles:
-            raise UnknownHost(f"{name!r} is no preset", hint="there are others")
+            raise UnknownHost(f"{name!r} is not a preset", hint="there are others")
         return self._profiles[name]
 
     def ask(

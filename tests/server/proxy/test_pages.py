@@ -136,7 +136,7 @@ class TestVariants:
         """A slip in the name of a machine is a 404 that says what is wrong."""
         answer = behind.ask("/for/cuda-99/simple/some/")
         assert answer.status == 404
-        assert "'cuda-99' is no preset" in body(answer).decode()
+        assert "'cuda-99' is not a preset" in body(answer).decode()
         assert behind.ask("/for//simple/some/").status == 404
 
     @pytest.mark.parametrize(

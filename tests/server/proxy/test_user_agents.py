@@ -79,7 +79,7 @@ def test_another_system_is_not_the_machine() -> None:
     ],
 )
 def test_whatever_is_odd_says_nothing(text: str) -> None:
-    """Strangers write this: what is no version, no processor or no JSON is as if not said."""
+    """Strangers write this: what is not a version, no processor or no JSON is as if not said."""
     asker = read_user_agent(text)
     assert asker.python in ("", "3.13.1")
     if asker.python:

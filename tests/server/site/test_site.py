@@ -268,7 +268,7 @@ class TestWhich:
         ],
     )
     def test_bad_host_files(self, site: Site, content: bytes, says: str) -> None:
-        """What is no host file is told so, and nothing of it becomes markup."""
+        """What is not a host file is told so, and nothing of it becomes markup."""
         answer = site(form(content))
         page = Document(body(answer))
         assert (answer.status, page.faults) == (400, [])
@@ -318,16 +318,16 @@ class TestWhich:
         ("query", "says"),
         [
             ("preset=", "no preset was typed"),
-            ("preset=cuda-99", "'cuda-99' is no preset"),
-            ("preset=%3Cscript%3E", "'<script>' is no preset"),
-            ("preset=cuda-12.8-sm90&python=2.7", "'2.7' is no Python"),
+            ("preset=cuda-99", "'cuda-99' is not a preset"),
+            ("preset=%3Cscript%3E", "'<script>' is not a preset"),
+            ("preset=cuda-12.8-sm90&python=2.7", "'2.7' is not a Python"),
             ("preset=" + "x" * 300, "a preset has at most 200 characters"),
             ("preset=cuda-12.8-sm90%2Bmacos-arm64", "there is no cuda-12.8-sm90 on macos-arm64"),
-            ("preset=/etc/passwd", "is no preset"),
+            ("preset=/etc/passwd", "is not a preset"),
         ],
     )
     def test_bad_presets(self, site: Site, query: str, says: str) -> None:
-        """What is no preset is told so; no file of the server is ever looked at."""
+        """What is not a preset is told so; no file of the server is ever looked at."""
         page = read(site, f"{WHICH}?{query}", 400)
         assert says in page.text
         assert page.text.count("<script>") == page.text.count("'<script>'")
@@ -554,7 +554,7 @@ class TestBroken:
         assert "linux-x86_64 gets the plain wheel" in answer.text
 
     def test_wheels_that_are_none(self, tmp_path: Path) -> None:
-        """A file that is no archive costs its own facts."""
+        """A file that is not an archive costs its own facts."""
         (tmp_path / "some-1.0-py3-none-any-v3.whl").write_bytes(b"no archive")
         site = Site(FolderIndex(tmp_path))
         assert "Something is wrong" in read(site, "/project/some/1.0/").text

@@ -109,7 +109,7 @@ def test_deleting_what_is_not_there(blobs: Blobs) -> None:
 
 @pytest.mark.parametrize("digest", ["../../../etc/passwd", "", "A" * 64, f"{'0' * 64}\n", "é" * 64])
 def test_only_digests_become_paths(blobs: Blobs, digest: str) -> None:
-    """What is no SHA-256 names no file."""
+    """What is not a SHA-256 names no file."""
     with pytest.raises(ValueError, match="no SHA-256"):
         blobs.size(digest)
 

@@ -99,7 +99,7 @@ def test_a_file_is_known_as_it_was_added(records: Records) -> None:
 
 
 def test_what_is_not_known(records: Records) -> None:
-    """Of what there is not, there is nothing; and that is no error."""
+    """Of what there is not, there is nothing; and that is not an error."""
     assert records.listing(SOME) is None
     assert records.file("some-1.0.tar.gz") is None
     assert records.metadata("x") is records.provenance("x") is None

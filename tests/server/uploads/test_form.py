@@ -92,7 +92,7 @@ def altered(old: bytes, new: bytes, fields: Mapping[str, str] = {"name": "some"}
     ],
 )
 def test_forms_that_cannot_be_read(store: Store, body: bytes, tmp_path: Path) -> None:
-    """Whatever is no form, or half of one, is refused as such, and leaves nothing."""
+    """Whatever is not a form, or half of one, is refused as such, and leaves nothing."""
     assert refusal(store, body) == "bad-form"
     assert not list(tmp_path.rglob("*.part"))
 

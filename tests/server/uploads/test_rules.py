@@ -223,7 +223,7 @@ def test_control_characters_in_metadata(
 
 
 def test_ends_of_lines_as_windows_writes_them(tmp_path: Path) -> None:
-    """What ends a line is no control character of it."""
+    """What ends a line is not a control character of it."""
     text = "Metadata-Version: 2.1\r\nName: some\r\nVersion: 1.0\r\n\r\nsome\r\n"
     assert references(verdict(source(tmp_path, information=text))) == set()
 

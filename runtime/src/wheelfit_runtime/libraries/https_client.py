@@ -276,7 +276,7 @@ def _refuse_plain(url: str, *, only_https: bool = False) -> None:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError:
-        raise UserError("this is no address of a server", where=shown(url)) from None
+        raise UserError("this is not an address of a server", where=shown(url)) from None
     is_here = parts.scheme == "http" and parts.hostname in _LOOPBACK and not only_https
     if parts.hostname and (parts.scheme == "https" or is_here):
         return

@@ -22,12 +22,12 @@ def numbers_of(family: LibraryFamily, asked: str) -> Version:
     """Return the numbers of a version that is asked for.
 
     :param asked: as ``12``, ``12.8`` or ``12.8.1``.
-    :raises UserError: it is no version.
+    :raises UserError: it is not a version.
     """
     parts = asked.split(".")
     if not all(part.isascii() and part.isdigit() for part in parts) or len(parts) > MOST_NUMBERS:
         raise UserError(
-            f"{asked!r} is no version of {family.title}", hint="ask for 12, 12.8 or 12.8.1"
+            f"{asked!r} is not a version of {family.title}", hint="ask for 12, 12.8 or 12.8.1"
         )
     return tuple(int(part) for part in parts)
 
@@ -39,7 +39,7 @@ def span_of(family: LibraryFamily, asked: str, driver: Driver | None, *, cap: bo
     PTX of no newer toolkit than its own (P-91, P-92): a major version is capped by the driver.
 
     :param asked: as ``12``, ``12.8`` or ``12.8.1``.
-    :raises UserError: it is no version.
+    :raises UserError: it is not a version.
     :raises DriverTooOld: the driver is of an older major version.
     """
     low = numbers_of(family, asked)

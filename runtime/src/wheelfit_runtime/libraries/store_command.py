@@ -60,7 +60,7 @@ def run(arguments: list[str], environ: Mapping[str, str], out: TextIO, err: Text
             err.write(f"error: {error} [{error.reference}]{rest}\n")
         return error.exit_code
     text = json.dumps(told, indent=2) if asked.json else "\n".join(lines)
-    # A folder may have a name that is no text.
+    # A folder may have a name that is not text.
     out.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
     return status
 
@@ -180,7 +180,7 @@ def _driver(text: str | None) -> Driver | None:
         return None
     major, dot, minor = text.partition(".")
     if not (dot and major.isdigit() and minor.isdigit()):
-        raise UserError(f"{text!r} is no CUDA version of a driver", hint="give it as 12.6")
+        raise UserError(f"{text!r} is not a CUDA version of a driver", hint="give it as 12.6")
     return Driver((int(major), int(minor)))
 
 
@@ -207,7 +207,7 @@ def _verify(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], li
 
 def _gc(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
     if asked.days is not None and not asked.days >= 0:
-        raise UserError(f"{asked.days:g} is no number of days", hint="--days 0 is everything")
+        raise UserError(f"{asked.days:g} is not a number of days", hint="--days 0 is everything")
     if not asked.dry_run:
         store.refuse_unsafe()  # others could exchange folders while some are removed
     used: set[str] = set()

@@ -82,7 +82,7 @@ class PipTransport:
     def __init__(
         self, python: str, environ: Mapping[str, str], index_url: str | None = None
     ) -> None:
-        # -P: whatever lies in the current folder is no module of pip.
+        # -P: whatever lies in the current folder is not a module of pip.
         self._pip = (python, "-P", "-m", "pip")
         # What is meant for environments of their owner says nothing about a store.
         own = {"PIP_REQUIRE_VIRTUALENV": "0", "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}

@@ -76,7 +76,7 @@ def unpack(wheel: Path, listed: ListedWheel, folder: Path) -> None:
                     continue
                 is_link = member.external_attr >> 16 & 0o170000 == _SYMLINK
                 if is_link or member.file_size > _LARGEST or member.compress_type not in _KINDS:
-                    raise InvalidWheel(f"{path} is no plain file", where=listed.filename)
+                    raise InvalidWheel(f"{path} is not a plain file", where=listed.filename)
                 if path in files or path in folders or not files.isdisjoint(path.parents):
                     raise InvalidWheel(
                         f"two files of the wheel want the same place: {path}",

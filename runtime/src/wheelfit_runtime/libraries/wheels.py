@@ -41,7 +41,7 @@ def split_filename(filename: str) -> tuple[str, str] | None:
     if not filename.endswith(".whl") or len(parts) not in _PARTS:
         return None
     if len(parts) == max(_PARTS) and not parts[2][:1].isdigit():
-        return None  # a variant wheel: six parts, and the third is no build number
+        return None  # a variant wheel: six parts, and the third is not a build number
     return normalized(parts[0]), parts[1]
 
 

@@ -108,7 +108,7 @@ def _listed(place: str, problems: list[str]) -> list[str]:
 def content(where: str) -> bytes:
     """Return what a file holds; of a larger file than `LARGEST` one byte more.
 
-    :raises Unfit: it is no regular file, or cannot be read.
+    :raises Unfit: it is not a regular file, or cannot be read.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
@@ -116,7 +116,7 @@ def content(where: str) -> bytes:
         handle = os.open(where, flags | getattr(os, "O_BINARY", 0))
         try:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise Unfit("is no regular file")
+                raise Unfit("is not a regular file")
             data = b""
             while len(data) <= LARGEST and (piece := os.read(handle, LARGEST + 1)):
                 data += piece

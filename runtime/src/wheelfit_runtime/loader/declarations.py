@@ -181,7 +181,7 @@ def _told(data: bytes) -> object:
     try:
         return json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise Unfit(f"is no JSON document ({str(error)[:200]})") from None
+        raise Unfit(f"is not JSON ({str(error)[:200]})") from None
 
 
 def _parsed(
@@ -220,14 +220,14 @@ def _known(told: dict[str, Any]) -> tuple[KnownImplementation, ...]:
 def _objects(told: dict[str, Any], key: str) -> list[dict[str, Any]]:
     items = _items(told, key)
     if not all(isinstance(one, dict) for one in items):
-        raise Unfit(f"{key} holds something that is no object")
+        raise Unfit(f"{key} holds something that is not an object")
     return items
 
 
 def _items(told: dict[str, Any], key: str) -> list[Any]:
     items = told.get(key, [])
     if not isinstance(items, list):
-        raise Unfit(f"{key} is no list")
+        raise Unfit(f"{key} is not a list")
     if len(items) > _MOST_ITEMS:
         raise Unfit(f"{key} has more than {_MOST_ITEMS} entries")
     return items
@@ -238,7 +238,7 @@ def _properties(told: dict[str, Any]) -> tuple[Property, ...]:
     for text in _items(told, "properties"):
         match = _PROPERTY.fullmatch(text) if isinstance(text, str) else None
         if match is None:
-            raise Unfit(f"properties: {_shown(text)} is no property, as x86_64 :: level :: v3")
+            raise Unfit(f"properties: {_shown(text)} is not a property, as x86_64 :: level :: v3")
         found.setdefault(Feature(match[1], match[2]), []).append(match[3])
     return tuple(Property(one, tuple(dict.fromkeys(found[one]))) for one in sorted(found))
 
@@ -247,12 +247,12 @@ def _dimensions(told: dict[str, Any]) -> tuple[tuple[Feature, ...], tuple[Proper
     """Return what is said of features that nobody else knows."""
     said = told.get("dimensions", {})
     if not isinstance(said, dict) or len(said) > _MOST_ITEMS:
-        raise Unfit("dimensions is no object, or too large")
+        raise Unfit("dimensions is not an object, or too large")
     requirements, ranks = [], []
     for text, kind in said.items():
         match = _FEATURE.fullmatch(text)
         if match is None:
-            raise Unfit(f"dimensions: {_shown(text)} is no feature, as acme :: protocol")
+            raise Unfit(f"dimensions: {_shown(text)} is not a feature, as acme :: protocol")
         feature = Feature(match[1], match[2])
         if kind == REQUIREMENT:
             requirements.append(feature)

@@ -265,7 +265,7 @@ def _condition(told: object) -> tuple[Property, ...]:
         match = _PROPERTY.fullmatch(text) if isinstance(text, str) else None
         if match is None:
             raise UserError(
-                f"{text!r} is no property",
+                f"{text!r} is not a property",
                 code="invalid-property",
                 hint="write namespace :: feature :: value",
             ).in_full()

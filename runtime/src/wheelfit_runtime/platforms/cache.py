@@ -7,7 +7,7 @@ is known of processors is never remembered: it is read in less time than a file,
 folder shared by two machines must not mix them up.
 
 Nothing here fails. An entry that cannot be read, is damaged, or belongs to someone else
-is no entry; a folder that cannot be written keeps nothing.
+is not an entry; a folder that cannot be written keeps nothing.
 """
 # Names are the machine's, as in `wheelfit_runtime.platforms.system_view`.
 # ruff: noqa: PTH105, PTH106, PTH108, PTH115, PTH118, PTH120, PTH208

@@ -72,7 +72,7 @@ def read(
                 why = f"{namespace} has no feature of this name"
                 raise unreadable(variable, text, why)
             if not fits or not _VALUE.fullmatch(value):
-                raise unreadable(variable, text, f"{value!r} is no value of {feature}")
+                raise unreadable(variable, text, f"{value!r} is not a value of {feature}")
         found.append(Override(variable, feature, tuple(dict.fromkeys(values))))
     return tuple(found)
 

@@ -51,7 +51,7 @@ class PluginReport:
 
     configs: tuple[Mapping[str, object], ...] | None = None
     """``name``, ``values`` and ``multi_value`` of each feature as they came, as far as they were
-    there; what is no JSON is ``{"kind": "a bytes"}``. None: there is no answer."""
+    there; what is not JSON is ``{"kind": "a bytes"}``. None: there is no answer."""
     flags: Mapping[str, object] = field(default_factory=dict, hash=False)
     """``all_properties_compatible`` and its older names, as far as they were there (P-29)."""
     notes: tuple[str, ...] = ()

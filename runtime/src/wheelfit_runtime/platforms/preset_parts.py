@@ -62,7 +62,7 @@ VERSION = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})")
 
 def unknown(part: str, note: str | None = None) -> UnknownHost:
     """Return the error for a part that is none; who has all presets adds what there is."""
-    return UnknownHost(f"{part[:80]!r} is no preset, and no part of one", note=note)
+    return UnknownHost(f"{part[:80]!r} is not a preset, and no part of one", note=note)
 
 
 def newer(what: str, date: str) -> str:

@@ -146,7 +146,7 @@ def compose(texts: Iterable[str]) -> Preset:
     processor = processors[0].removeprefix("cpu-") if processors else row.processor
     if processor_rows()[processor].architecture != row.architecture:
         raise _contradiction(
-            f"{processors[0]} is no processor of {platform}, which is {row.architecture}", name
+            f"{processors[0]} is not a processor of {platform}, which is {row.architecture}", name
         )
     if processors and not _may_choose(row):
         raise _contradiction(

@@ -158,7 +158,7 @@ def _understood(what: str, read: Callable[[], _Told]) -> _Told:
     try:
         return read()
     except UnicodeDecodeError:
-        raise ValueError(f"{what} is no UTF-8 text") from None
+        raise ValueError(f"{what} is not UTF-8 text") from None
     except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"{what} cannot be read: {error}") from None
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):

@@ -120,7 +120,7 @@ class Scrubber:
         return _NAMED.sub(_zero, text)
 
     def data(self, data: bytes) -> bytes:
-        """Return bytes without what identifies; what is no text keeps its bytes."""
+        """Return bytes without what identifies; what is not text keeps its bytes."""
         return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 

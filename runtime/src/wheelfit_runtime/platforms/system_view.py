@@ -64,7 +64,7 @@ def architecture_of_this_process() -> str:
 
 
 def interpreter_of_this_process() -> str | None:
-    """Return the running Python; None in a frozen application, whose program is no Python."""
+    """Return the running Python; None in a frozen application, whose program is not a Python."""
     # Nuitka sets no sys.frozen, and names a program that does not exist.
     is_frozen = getattr(sys, "frozen", False) or "__compiled__" in globals()
     return None if is_frozen or not os.path.isfile(sys.executable or "") else sys.executable
@@ -159,7 +159,7 @@ class SystemView:
 
     def exists(self, name: str) -> bool:
         """Say whether the machine has a file, folder or device of this name."""
-        return os.path.exists(self.path(name))  # follows links: a dangling one is no library
+        return os.path.exists(self.path(name))  # follows links: a dangling one is not a library
 
     def may_open(self, name: str) -> bool:
         """Return whether this user may read and write a device; below another root always true."""

@@ -78,7 +78,7 @@ class Bounds:
     unknown: tuple[str, ...] = ()
     """Symbols that nothing that was looked at offers, and that no version binds to a library."""
     interface: str = ""
-    """What the consumer uses, where that is no library, as ``the C API of NumPy``."""
+    """What the consumer uses, where that is not a library, as ``the C API of NumPy``."""
 
     @property
     def first(self) -> Version | None:

@@ -59,7 +59,7 @@ class RawWheel:
 def look_into(path: Path, name: str) -> RawWheel:
     """Read what a backend built.
 
-    :raises BuildFailed: it is no sound wheel.
+    :raises BuildFailed: it is not a sound wheel.
     """
     try:
         filename = parse_wheel_filename(path.name)
@@ -76,7 +76,7 @@ def look_into(path: Path, name: str) -> RawWheel:
                 document = read_wheel_document(data, filename.label, where=path.name)
     except (InvalidFilename, IntegrityError) as error:
         raise BuildFailed(
-            f"{name} was built into something that is no sound wheel: {error.message}",
+            f"{name} was built into something that is not a sound wheel: {error.message}",
             where=path.name,
             note=error.note,
             hint="tell whoever maintains its build backend",

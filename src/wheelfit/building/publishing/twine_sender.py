@@ -210,7 +210,7 @@ class _Counted:
 def read_attestations(file: OutgoingFile) -> list[object]:
     """Return what was attested about a file.
 
-    :raises AttestationProblem: one of them is no JSON object.
+    :raises AttestationProblem: one of them is not a JSON object.
     """
     found: list[object] = []
     for path in file.attestations:
@@ -219,7 +219,7 @@ def read_attestations(file: OutgoingFile) -> list[object]:
         except (OSError, ValueError, RecursionError):
             one = None
         if not isinstance(one, dict):
-            raise AttestationProblem("it is no attestation", where=str(path))
+            raise AttestationProblem("it is not an attestation", where=str(path))
         found.append(one)
     return found
 

@@ -193,7 +193,7 @@ def _variant(name: str, table: Table) -> NamedVariant:
 
 
 def _their_variant(name: str, table: Table) -> NamedVariant:
-    del name  # theirs is no label
+    del name  # theirs is not a label
     table.only("variant_label", "properties")
     given = table.string("variant_label")
     label = None if given is None else table.parsed(parse_label, given, "variant_label")

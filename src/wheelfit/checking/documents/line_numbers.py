@@ -24,7 +24,7 @@ _SIMPLE = re.compile(r'"[A-Za-z0-9_$.-]*+"')
 def line_numbers(data: bytes, wanted: Collection[str] = ()) -> dict[str, int]:
     r"""Return the line of every key and element, by path.
 
-    What is no JSON is read as far as it looks like some.
+    What is not JSON is read as far as it looks like some.
 
     >>> line_numbers(b'{"variants":\n {"null": {}}}')["variants.null"]
     2

@@ -122,7 +122,7 @@ class _NamedFiles:
     def _add_file(self, path: Path) -> bool:
         kinds = (".whl", VARIANTS_SUFFIX, _DOCUMENT, _PAGE)
         if path.name.endswith(kinds) and path.exists() and not path.is_file():
-            self._skip(path, "it is no ordinary file")  # a pipe may never end
+            self._skip(path, "it is not an ordinary file")  # a pipe may never end
         elif path.suffix == ".whl":
             self.wheels[path] = None
         elif path.name.endswith(VARIANTS_SUFFIX):

@@ -180,9 +180,9 @@ def _hopeless(comparison: Comparison) -> str | None:
             return f"{literal!r} has {len(parts)} parts, {variable} has items of {count}"
         *names, last = parts
         valid = all(map(is_name, names)) and (is_value(last) if count == 3 else is_name(last))
-        return None if valid else f"{literal!r} is no item of {variable}"
+        return None if valid else f"{literal!r} is not an item of {variable}"
     if variable == VARIANT_LABEL and literal and not is_label(literal):
-        return f"{literal!r} is no label"
+        return f"{literal!r} is not a label"
     return None
 
 

@@ -61,7 +61,7 @@ def _show(arguments: Namespace, output: Output, context: Context) -> int:
         for line in source_lines(sources):
             output.result(f"# {line}")
     for name in strays(context.environ):
-        output.warn(f"{name} is no setting{_meant(name)}")
+        output.warn(f"{name} is not a setting{_meant(name)}")
     return 0
 
 

@@ -99,19 +99,23 @@ Remove the wheels of packages, or with --all everything.
 A wheel that another process is installing is left alone.
 """,
                 (REMOVED, CACHE),
-                Operation("cache.remove_from_cache", "cache.RemoveRequest", "cache.show_removal"),
+                Operation(
+                    "cache.remove_from_cache", "cache.CacheRemoveRequest", "cache.show_removal"
+                ),
                 summary="remove the wheels of packages, or everything",
             ),
             "prune": Command(
                 "Remove what was used least recently, and leftovers.",
                 (PRUNED, CACHE),
-                Operation("cache.prune_cache", "cache.PruneRequest", "cache.show_removal"),
+                Operation("cache.prune_cache", "cache.CachePruneRequest", "cache.show_removal"),
                 summary="remove what was used least recently, and leftovers",
             ),
             "verify": Command(
                 "Read everything again, and remove what is damaged; 4 if anything is.",
                 (VERIFIED, CACHE),
-                Operation("cache.verify_cache", "cache.VerifyRequest", "cache.show_verification"),
+                Operation(
+                    "cache.verify_cache", "cache.CacheVerifyRequest", "cache.show_verification"
+                ),
                 summary="read everything again, and remove what is damaged",
             ),
         },

@@ -44,12 +44,12 @@ class _Rows(ValueType):
 
     def read(self, key: str, value: object, place: ValuePlace) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            place.refuse(key, f"is no list of tables; write [[{key}]]")
+            place.refuse(key, f"is not a list of tables; write [[{key}]]")
         rows = []
         for index, row in enumerate(value):
             path, at = f"{key}[{index}]", ValuePlace(place.of(key, index))
             if not isinstance(row, dict):
-                at.refuse(path, "is no table")
+                at.refuse(path, "is not a table")
             rows.append(self._row(path, row, at))
         return tuple(rows)
 
@@ -70,12 +70,12 @@ class _Named(_Rows):
 
     def read(self, key: str, value: object, place: ValuePlace) -> tuple[Any, ...]:
         if not isinstance(value, dict):
-            place.refuse(key, f"is no table of tables; write [{key}.NAME]")
+            place.refuse(key, f"is not a table of tables; write [{key}.NAME]")
         rows = []
         for name, row in value.items():
             at = ValuePlace(place.of(key, name))
             if not isinstance(row, dict):
-                at.refuse(f"{key}.{name}", "is no table")
+                at.refuse(f"{key}.{name}", "is not a table")
             rows.append(self._row(f"{key}.{name}", {**row, "name": name}, at))
         return tuple(rows)
 
@@ -89,14 +89,14 @@ class _Named(_Rows):
 
 
 class _Elsewhere(ValueType):
-    """A table that one command reads by itself, strictly; here it only is no unknown key."""
+    """A table that one command reads by itself, strictly; here it is only not an unknown key."""
 
     is_text = False
     title = "a table"
 
     def read(self, key: str, value: object, place: ValuePlace) -> object:
         if not isinstance(value, dict):
-            place.refuse(key, "is no table")
+            place.refuse(key, "is not a table")
         return value
 
 
@@ -119,7 +119,7 @@ def _provider(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
         place.refuse(f"{path}.{key}", "is missing")
     namespace, package = row["namespace"], row["package"]
     if not isinstance(namespace, str) or not is_name(namespace):
-        place.refuse(f"{path}.namespace", "is no namespace")
+        place.refuse(f"{path}.namespace", "is not a namespace")
     if not isinstance(package, str) or not package:
         place.refuse(f"{path}.package", "is no name of a package")
     versions = ANY_TEXTS.read(f"{path}.versions", row["versions"], place)
@@ -127,7 +127,7 @@ def _provider(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
         for text in versions:
             Version(text)
     except InvalidVersion:
-        place.refuse(f"{path}.versions", "has something that is no version")
+        place.refuse(f"{path}.versions", "has something that is not a version")
     endpoints = [
         parse_endpoint(one)
         for one in ANY_TEXTS.read(f"{path}.plugin-api", row["plugin-api"], place)
@@ -159,14 +159,14 @@ def _shorthand(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
     if is_built_in(name):
         place.refuse(path, "is built in; take another name")
     if re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name) is None:
-        place.refuse(path, "is no name: lower-case letters, digits, '.', '_' and '-'")
+        place.refuse(path, "is not a name: lower-case letters, digits, '.', '_' and '-'")
     for key in row:
         if key not in (*_LISTS, "meaning", "name"):
             known = [f"{path}.{one}" for one in (*_LISTS, "meaning")]
             raise unknown_setting(f"{path}.{key}", known, place)
     meaning = row.get("meaning", "")
     if not isinstance(meaning, str):
-        place.refuse(f"{path}.meaning", "is no text")
+        place.refuse(f"{path}.meaning", "must be a string")
     wishes = {key: WISHES.read(f"{path}.{key}", row.get(key, []), place) for key in _LISTS}
     if not any(wishes.values()):
         place.refuse(path, "wishes nothing; it needs prefer, require or forbid")
@@ -194,9 +194,9 @@ def _agreement(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
     name, part, bound = row.get("name"), row.get("part", "whole"), row.get("bound", False)
     title = row.get("title", name)
     if not isinstance(name, str) or not is_name(name):
-        place.refuse(f"{path}.name", "is no name: lower-case letters, digits and '_'")
+        place.refuse(f"{path}.name", "is not a name: lower-case letters, digits and '_'")
     if not isinstance(title, str) or not title:
-        place.refuse(f"{path}.title", "is no text")
+        place.refuse(f"{path}.title", "must be a string")
     if part not in ("major", "whole"):
         place.refuse(f"{path}.part", "is none of major, whole")
     if not isinstance(bound, bool):
@@ -231,7 +231,7 @@ def _index(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
             raise unknown_setting(f"{path}.{key}", [f"{path}.{one}" for one in _INDEX], place)
     for key in ("name", "url"):
         if not isinstance(row.get(key), str) or not row[key]:
-            place.refuse(f"{path}.{key}", "is no text")
+            place.refuse(f"{path}.{key}", "must be a string")
     for key in ("default", "explicit"):
         if not isinstance(row.get(key, False), bool):
             place.refuse(f"{path}.{key}", "is neither true nor false")
@@ -301,7 +301,7 @@ class _Pins(ValueType):
 
     def read(self, key: str, value: object, place: ValuePlace) -> tuple[Any, ...]:
         if not isinstance(value, dict):
-            place.refuse(key, f"is no table; write [{key}] with NAME = {{ index = INDEX }}")
+            place.refuse(key, f"is not a table; write [{key}] with NAME = {{ index = INDEX }}")
         return tuple(
             read_pin(f"{key}.{name}", name, row, ValuePlace(place.of(key, name)))
             for name, rows in value.items()

@@ -256,7 +256,7 @@ class Several(ValueType):
     def read(self, key: str, value: object, place: ValuePlace) -> list[Any]:
         """Return the value in a file."""
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-            place.refuse(key, "is no list of texts")
+            place.refuse(key, "must be a list of strings")
         return [
             self._one(text, ValuePlace(place.of(key, index))) for index, text in enumerate(value)
         ]
@@ -344,7 +344,7 @@ class _Limits(ValueType):
 
     def read(self, key: str, value: object, place: ValuePlace) -> list[tuple[str, int]]:
         if not isinstance(value, dict):
-            place.refuse(key, "is no table of limits")
+            place.refuse(key, "is not a table of limits")
         for name, number in value.items():
             at = ValuePlace(place.of(key, name))
             if name not in LIMIT_RANGES:
@@ -391,7 +391,7 @@ def unknown_setting(key: str, known: Iterable[str], place: ValuePlace) -> Invali
 
     close = get_close_matches(key, list(known), n=1)
     hint = f"did you mean {close[0]!r}?" if close else "`wheelfit config show` lists what there is"
-    return InvalidConfiguration(f"{key[:80]} is no setting", where=place.where, hint=hint)
+    return InvalidConfiguration(f"{key[:80]} is not a setting", where=place.where, hint=hint)
 
 
 # --- how some values are read; each imports what it needs when there is something to read -------

@@ -39,7 +39,7 @@ class SchemaName(NamedTuple):
 def parse_schema(text: str) -> SchemaName | None:
     """Read a ``$schema`` (F-40).
 
-    :return: its parts; None when it is no URL with a version.
+    :return: its parts; None when it is not a URL with a version.
     """
     url = _URL.fullmatch(text)
     version = url and _VERSION.search(url["path"])

@@ -632,7 +632,7 @@ class Building:
                 return archive.metadata()
         except (InvalidFilename, InvalidWheel) as error:
             raise BuildFailed(
-                f"{project.name} was built into something that is no sound wheel: {error.message}",
+                f"{project.name} was built into a wheel that is not sound: {error.message}",
                 where=wheel.filename,
                 note=error.note,
                 hint="tell whoever maintains its build backend",

@@ -269,7 +269,7 @@ def fault_of_folder(folder: Path) -> str | None:
     except OSError as error:
         return f"it cannot be looked at: {error.strerror}"
     if not stat.S_ISDIR(found.st_mode):
-        return "it is no folder"
+        return "it is not a folder"
     unsafe = unsafe_folder(str(folder))
     return None if unsafe is None else unsafe.reason
 

@@ -115,7 +115,7 @@ def _file_problem(path: Path, promised: BundledFile, *, is_found: bool) -> tuple
         if not is_found:
             return "missing", ""
         if not stat.S_ISREG(status.st_mode):
-            return "changed", "it is a link" if path.is_symlink() else "it is no file"
+            return "changed", "it is a link" if path.is_symlink() else "it is not a file"
         if status.st_size != promised.size:
             return "changed", f"it has {status.st_size} bytes, not {promised.size}"
         with path.open("rb") as file:

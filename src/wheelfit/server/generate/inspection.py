@@ -159,7 +159,7 @@ def _source(found: CollectedFile, digest: str) -> FileFacts:
     try:
         metadata = _package_info(found)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
-        fault = place.found(checks.UNSOUND_ARCHIVE, f"it is no archive: {error}")
+        fault = place.found(checks.UNSOUND_ARCHIVE, f"it is not an archive: {error}")
         return FileFacts(digest, findings=(fault,))
     if metadata is None:
         return FileFacts(digest)  # old ones have none; their name has to do
@@ -213,14 +213,14 @@ def provenance_fault(data: bytes, filename: str, sha256: str) -> str | None:
             one for bundle in document["attestation_bundles"] for one in bundle["attestations"]
         ]
         if document["version"] != 1 or not attestations:
-            return "it is no provenance object with attestations (PEP 740)"
+            return "it is not a provenance object with attestations (PEP 740)"
         for one in attestations:
             statement = json.loads(base64.b64decode(one["envelope"]["statement"]))
             subjects = {(each["name"], each["digest"]["sha256"]) for each in statement["subject"]}
             if (filename, sha256) not in subjects:
                 return "an attestation in it is about another file"
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return "it is no provenance object (PEP 740)"
+        return "it is not a provenance object (PEP 740)"
     return None
 
 

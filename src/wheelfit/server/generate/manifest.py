@@ -63,7 +63,7 @@ def read_manifest(data: bytes | None, *, where: str) -> Manifest:
     """Read it.
 
     :param data: its bytes; None: nothing was published yet.
-    :raises FileProblem: it is no manifest; then nothing may be published over it.
+    :raises FileProblem: it is not a manifest; then nothing may be published over it.
     """
     if data is None:
         return Manifest()

@@ -63,7 +63,7 @@ FOREIGN_PROVENANCE = Check(
     "foreign-provenance",
     "F-131",
     Severity.ERROR,
-    "what was attested is no provenance object, or about another file",
+    "what was attested is not a provenance object, or about another file",
     "put the provenance of this very file beside it, or remove it",
 )
 

@@ -86,7 +86,7 @@ def read_body(request: Request) -> JsonBody:
     except (ValueError, RecursionError):
         raise InvalidConfiguration("the body is not JSON") from None
     if not isinstance(values, dict):
-        raise InvalidConfiguration("the body is no JSON object")
+        raise InvalidConfiguration("the body is not a JSON object")
     return JsonBody(values)
 
 

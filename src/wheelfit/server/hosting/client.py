@@ -68,7 +68,9 @@ class ServerAdministration:
     def __init__(self, url: str, token: str, *, context: SSLContext | None = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-            raise InvalidConfiguration("this is no address of a server", where=parts.hostname or "")
+            raise InvalidConfiguration(
+                "this is not the URL of a server", where=parts.hostname or ""
+            )
         if not token:
             raise InvalidConfiguration(
                 "a server changes its index for somebody with a token only",
@@ -164,7 +166,7 @@ class ServerAdministration:
             found = None
         if not _fits(found, shape):
             raise InvalidPage(
-                "this is no server of an index", where=self._url, hint="check the URL of --at"
+                "this is not a server of an index", where=self._url, hint="check the URL of --at"
             )
         return found  # type: ignore[no-any-return]  # which is a mapping
 

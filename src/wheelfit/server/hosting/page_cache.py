@@ -256,7 +256,7 @@ class HotPages:
 
 
 def _place(request: Request) -> tuple[str, str] | None:
-    """Return the project and the media type of a page that is asked for; None: it is no page."""
+    """Return the project and the media type of a page that is asked for; None: it is not a page."""
     if request.method not in ("GET", "HEAD"):
         return None
     match = _PAGE.fullmatch(request.path)

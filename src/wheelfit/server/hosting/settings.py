@@ -185,7 +185,7 @@ def _read(file: str | None) -> dict[str, object]:
         reason = error.strerror or type(error).__name__
         raise FileProblem(f"it cannot be read: {reason}", where=file) from None
     except ValueError as error:
-        raise InvalidConfiguration(f"it is no TOML: {error}", where=file) from None
+        raise InvalidConfiguration(f"it is not TOML: {error}", where=file) from None
     for key, value in said.items():
         if key in _TABLES and not isinstance(value, str):
             continue
@@ -212,7 +212,7 @@ def _one_of(*words: str) -> Callable[[str], str]:
 def _number(least: int, most: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not (text.isascii() and text.isdigit() and least <= int(text[:20]) <= most):
-            raise ValueError(f"{text[:40]!r} is no number from {least} to {most}")
+            raise ValueError(f"{text[:40]!r} is not a number from {least} to {most}")
         return int(text)
 
     return parse
@@ -231,7 +231,7 @@ def _public_url(text: str) -> str:
     parts = urlsplit(text)
     _ = parts.port  # which raises if it is none
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
-        raise ValueError("it is no address of a server, as https://wheels.example.org/")
+        raise ValueError("it is not an address of a server, as https://wheels.example.org/")
     return text.rstrip("/")
 
 

@@ -153,7 +153,7 @@ class Upstream(ReadsFiles):
     def parsed(self, name: NormalizedName, page: RawPage) -> ProjectPage:
         """Return what a page says.
 
-        :raises InvalidPage: it is no page of the Simple API.
+        :raises InvalidPage: it is not a page of the Simple API.
         """
 
         def parse() -> ProjectPage:
@@ -212,7 +212,7 @@ def with_lasting_links(body: bytes, content_type: str, url: str) -> bytes:
 
     :param body: the page, decompressed.
     :param url: where it was found, after redirects, without credentials.
-    :raises ValueError: it is no JSON of the Simple API although its type says so.
+    :raises ValueError: it is not JSON of the Simple API although its type says so.
     """
     if "json" in content_type:
         return _json(body, url) if _RELATIVE_URL.search(body) else body

@@ -111,7 +111,7 @@ def check_pages(target: Target) -> dict[str, str] | None:
     for path in pages:
         if not _OURS.fullmatch(path):
             raise FileProblem(
-                f"{_LIST} names {path[:100]!r}, which is no page",
+                f"{_LIST} names {path[:100]!r}, which is not a page",
                 where=target.name,
                 hint="remove that file to write all pages anew",
             )

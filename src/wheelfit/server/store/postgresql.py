@@ -78,7 +78,7 @@ class PostgresqlDatabase:
             psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.Error:
             raise InvalidConfiguration(
-                "this is no URL of a PostgreSQL database",
+                "this is not a URL of a PostgreSQL database",
                 where=self._where,
                 hint="as postgresql://host/database, with user:password@ before the host",
             ) from None

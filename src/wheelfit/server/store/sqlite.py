@@ -41,7 +41,7 @@ class SqliteDatabase:
 
     :param path: of the file; its folder is made if it is not there.
     :param patience: seconds that a writer waits for its turn.
-    :raises StorageUnavailable: it cannot be opened, or is no database.
+    :raises StorageUnavailable: it cannot be opened, or is not a database.
     """
 
     words: Mapping[str, str] = _WORDS

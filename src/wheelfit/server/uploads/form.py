@@ -86,7 +86,7 @@ class _Reader:
         kind, options = parse_options_header(content_type.encode("latin-1", "replace"))
         boundary = options.get(b"boundary", b"")
         if kind != b"multipart/form-data" or not boundary:
-            raise _bad("it is no multipart/form-data")
+            raise _bad("it is not multipart/form-data")
         self._draft = draft
         self._limits = limits
         self._fields: dict[str, list[str]] = {}

@@ -221,13 +221,13 @@ def _entry_point_violations(text: bytes, where: str) -> Iterator[Violation]:
         parser.read_string(text.decode("utf-8"))
     except (configparser.Error, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
-        yield Violation("bad-entry-points", f"it is no INI file: {reason[:300]}", where)
+        yield Violation("bad-entry-points", f"it is not an INI file: {reason[:300]}", where)
         return
     for group in parser.sections():
         for name in parser[group]:
             # Names of scripts have been looked at already.
             if group not in _GROUPS and _POINT.fullmatch(name) is None and not name.isprintable():
-                yield Violation("bad-entry-points", f"{name!r} is no name in {group}", where)
+                yield Violation("bad-entry-points", f"{name!r} is not a name in {group}", where)
 
 
 # --- metadata -----------------------------------------------------------------------------

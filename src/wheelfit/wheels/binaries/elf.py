@@ -110,7 +110,7 @@ def _taken_at_its_word() -> Iterator[None]:
             if isinstance(cause, Unreadable):
                 raise cause from None
             cause = cause.__context__
-        raise Unreadable(f"it is no sound ELF file ({type(error).__name__})") from error
+        raise Unreadable(f"it is not a sound ELF file ({type(error).__name__})") from error
 
 
 def _machine(file: ELFFile) -> str:

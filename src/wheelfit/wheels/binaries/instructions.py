@@ -40,7 +40,7 @@ _PIECE = 4 << 20
 _LONGEST = 15
 """Bytes of an instruction at most."""
 _VARIABLE_SIZES = (1, 2, 4, 8)
-"""Bytes of a variable that is no vector; an address that is only computed has none."""
+"""Bytes of a variable that is not a vector; an address that is only computed has none."""
 _CODE = Allowance(100_000, 4 << 30, _PIECE)
 
 # What each level adds; that of v1 every such processor has. LAHF has no feature of its own.

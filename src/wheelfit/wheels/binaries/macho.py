@@ -96,7 +96,7 @@ def _slices(window: Window, count: int, *, wide: bool) -> Iterator[int]:
 def _slice(window: Window, start: int, found: _Found) -> None:
     order, header = _THIN.get(window.read(start, 4), ("", 0))
     if not order:
-        raise Unreadable(f"its part at {start} is no program for a machine")
+        raise Unreadable(f"its part at {start} is not a program for a machine")
     cpu, _, _, count, size = window.unpack(f"{order}5I", start + 4)
     machine = _MACHINES.get(cpu, f"0x{cpu:x}")
     found.machines.append(machine)

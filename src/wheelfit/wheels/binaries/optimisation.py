@@ -95,7 +95,7 @@ def require_readers() -> None:
 
 
 def read_optimisation(file: BinaryIO, name: str) -> Optimisation | None:
-    """Return how a library was compiled, as far as it tells; None if it is no ELF file.
+    """Return how a library was compiled, as far as it tells; None if it is not an ELF file.
 
     :raises NeedsExtra: a library to read it is not installed.
     """

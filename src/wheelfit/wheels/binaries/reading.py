@@ -116,7 +116,7 @@ def _kind(first: bytes, name: str) -> Format | None:
 
 
 def read_binary(file: BinaryIO, name: str) -> Binary | None:
-    """Return what a file is; None if it is no binary.
+    """Return what a file is; None if it is not a binary.
 
     :raises NeedsExtra: it is an ELF file, and the library for them is not installed.
     """

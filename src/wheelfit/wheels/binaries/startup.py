@@ -85,7 +85,7 @@ class _Image:
     def __init__(self, window: Window) -> None:
         self._window = window
         if window.read(0, 6) != b"\x7fELF\x02\x01":
-            raise Unreadable("it is no ELF file for 64 bits")
+            raise Unreadable("it is not an ELF file for 64 bits")
         segments, sections = window.unpack("<QQ", 32)
         size, count, row, rows = window.unpack("<HHHH", 54)
         if count > _SEGMENTS:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _TURN = 0.02
 """Seconds between two looks at what a plugin uses."""
 _COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:")
-"""Memory of a process that is no file, swapped out or not, and the tables that map it."""
+"""Memory of a process that is not a file, swapped out or not, and the tables that map it."""
 _STARTED = "."
 _PERSISTENCE = 60.0
 """Seconds in which what was killed must disappear; whoever asked waits for it less long."""

@@ -28,7 +28,7 @@ def read(surroundings: SystemView) -> tuple[str, ...]:
 
 
 def parse(texts: Iterable[str]) -> tuple[Core, ...]:
-    """Return the kinds of core, in ascending order; what is no number is left out.
+    """Return the kinds of core, in ascending order; what is not a number is left out.
 
     :param texts: hexadecimal numbers, as ``0x00000000413fd0c1``.
     """

@@ -119,7 +119,7 @@ def parse(files: KfdFiles) -> KfdTopology:
 
 
 def target_name(version: int) -> str | None:
-    """Return the name of a target, or None when the number is no version of one.
+    """Return the name of a target, or None when the number is not a version of one.
 
     :param version: as 90402 for 9.4.2; stepping 10 is written ``a``.
 

@@ -260,7 +260,7 @@ def _forced_names(variable: str, text: str, separators: str) -> Sequence[str]:
     names = [tables.PACKAGE_OWNERS.get(name, name) for name in re.split(separators, text) if name]
     for name in names:
         if not re.fullmatch(_GFX_VALUE, name):
-            raise overrides.unreadable(variable, text, f"{name!r} is no name as gfx942")
+            raise overrides.unreadable(variable, text, f"{name!r} is not a name as gfx942")
     if not names:
         raise overrides.unreadable(variable, text, "names as gfx942 are wanted")
     return list(dict.fromkeys(names))

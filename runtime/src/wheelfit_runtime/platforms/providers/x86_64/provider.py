@@ -81,7 +81,7 @@ def read(surroundings: SystemView) -> Cpu:
         return from_cpuid(table)
     info = proc_cpuinfo.parse(text, "flags")
     if info.flags is None:
-        # An emulator shows the file of a host that is no x86 at all.
+        # An emulator shows the file of a host that is not x86 at all.
         return from_cpuid(table)
     return _compared(info, table)
 
