@@ -42,6 +42,9 @@ class PublishRequest(DestinationRequest):
     paths: tuple[str, ...] = ()
     """None: the folder ``dist`` of the project."""
     dry_run: bool = False
+    attest: bool = False
+    sigstore: str | None = None
+    """The trust configuration of another sigstore than the public one."""
     patience: float = 15.0
     project: str = "."
 
@@ -148,6 +151,9 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
     )
     if found.unchecked or found.has_faults(strict=request.strict) or request.dry_run:
         return report
+    if request.attest:
+        outgoing = _attested(request, context, outgoing, compared)
+        report = replace(report, outgoing=outgoing)
     act: PublishResult | None
     if isinstance(destination, UploadIndex):
         destination = with_identity(request, destination, context)
@@ -216,6 +222,31 @@ def _judged(
         found += closed_findings(compared.new, there, datetime.now(UTC))
     report += Report.of(found, (), Count())
     return report.without(request.ignore), compared, forecasts
+
+
+def _attested(
+    request: PublishRequest, context: Context, outgoing: ReleaseSet, compared: IndexComparison
+) -> ReleaseSet:
+    """Sign the new files that nothing is attested of yet."""
+    from dataclasses import replace
+    from pathlib import Path
+
+    from wheelfit.building.publishing.signing import attest
+
+    missing = [one for one in compared.new if not one.attestations]
+    if not missing:
+        return outgoing
+    instance = None if request.sigstore is None else Path(request.sigstore)
+    with context.reporter.work("signing"):
+        written = attest(missing, context.environ, instance)
+    signed = {one.path: path for one, path in zip(missing, written, strict=True)}
+    return replace(
+        outgoing,
+        files=tuple(
+            replace(one, attestations=(signed[one.path],)) if one.path in signed else one
+            for one in outgoing.files
+        ),
+    )
 
 
 # --- sending -----------------------------------------------------------------------------

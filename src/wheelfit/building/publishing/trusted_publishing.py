@@ -60,23 +60,31 @@ def trusted_login(
     audience = exchange.audience()
     if audience is None:
         return None
-    token = _identity(audience, environ, redact(url))
+    token = identity(audience, environ, redact(url))
     return Login(_USER, exchange.mint(token))
 
 
-def _identity(audience: str, environ: Mapping[str, str], where: str) -> str:
-    """Return the token of this job's identity for an audience."""
+def identity(
+    audience: str, environ: Mapping[str, str], where: str, *, variable: str = GENERIC_TOKEN
+) -> str:
+    """Return the token of this job's identity for an audience.
+
+    :param environ: the environment of the process, from which `id` reads as well.
+    :param where: for whom it is, in messages.
+    :param variable: has the token in jobs of which `id` knows nothing.
+    :raises InvalidConfiguration: the job has no identity.
+    """
     from id import (  # noqa: PLC0415 - comes with twine, of an extra
         AmbientCredentialError,
         GitHubOidcPermissionCredentialError,
         detect_credential,
     )
 
-    given = environ.get(GENERIC_TOKEN)
+    given = environ.get(variable)
     if given:
         if audience not in _audiences(given):
             raise InvalidConfiguration(
-                f"the token in {GENERIC_TOKEN} is not for the audience {audience!r}",
+                f"the token in {variable} is not for the audience {audience!r}",
                 where=where,
                 hint="let the CI service make one for that audience",
             )
@@ -99,7 +107,7 @@ def _identity(audience: str, environ: Mapping[str, str], where: str) -> str:
         raise InvalidConfiguration(
             "this is no job of a CI service that gives an identity",
             where=where,
-            hint=f"put a token for the audience {audience!r} in {GENERIC_TOKEN}",
+            hint=f"put a token for the audience {audience!r} in {variable}",
         )
     return found
 

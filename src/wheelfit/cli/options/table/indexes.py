@@ -392,6 +392,17 @@ PUBLISH = OptionGroup(
             "let every file be seen as soon as it is sent, also where the index could wait",
         ),
         Option(
+            "--attest",
+            FLAG,
+            "sign the files with the identity of this CI job (PEP 740), and send the attestations",
+        ),
+        Option(
+            "--sigstore",
+            FILE,
+            "sign with another sigstore than the public one: its client trust configuration",
+            metavar="FILE",
+        ),
+        Option(
             "--patience",
             PATIENCE,
             "how long the index is asked whether it lists what it was sent (default: 15)",

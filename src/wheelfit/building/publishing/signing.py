@@ -1,0 +1,110 @@
+"""Attest files that are published: sign them with the identity of a CI job (PEP 740).
+
+Sigstore gives a certificate for the identity, and a public log keeps what was signed; no key is
+stored anywhere. Others verify it (`sources.attestations`).
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from wheelfit.building.publishing.trusted_publishing import identity
+from wheelfit.errors import AttestationProblem, NeedsExtra
+from wheelfit.wheels.atomic_write import new_file, write_all
+from wheelfit_runtime.errors import FileProblem, Unreachable, WheelfitError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from wheelfit.building.publishing.release_files import OutgoingFile
+
+_AUDIENCE = "sigstore"
+_TOKEN = "SIGSTORE_ID_TOKEN"  # noqa: S105 - the name of a variable
+"""A variable with a token of the identity, as GitLab has it; from whatever CI service."""
+_ENDING = ".publish.attestation"
+
+
+def attest(
+    files: Iterable[OutgoingFile], environ: Mapping[str, str], instance: Path | None = None
+) -> tuple[Path, ...]:
+    """Sign files, and write ``FILE.publish.attestation`` beside each of them.
+
+    :param files: what has no attestation yet.
+    :param environ: the environment of the process, which has the identity.
+    :param instance: the client trust configuration of another sigstore than the public one.
+    :return: what was written, in the order of the files.
+    :raises NeedsExtra: the library is not installed.
+    :raises InvalidConfiguration: this process has no identity.
+    :raises AttestationProblem: a file cannot be signed.
+    :raises FileProblem: the configuration cannot be read, or nothing can be written.
+    :raises Unreachable: sigstore cannot be asked.
+    """
+    try:
+        from pypi_attestations import Attestation, AttestationError, Distribution  # noqa: PLC0415
+        from sigstore.sign import SigningContext  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise NeedsExtra("attestations", "pypi-attestations") from None
+    # It warns of what is meant here: an instance that is not the public one.
+    logging.getLogger("sigstore").setLevel(logging.ERROR)
+    configuration = _configuration(instance)
+    written = []
+    with _failures(), SigningContext.from_trust_config(configuration).signer(_token(environ)) as by:
+        for file in files:
+            what = Distribution(name=file.filename, digest=file.sha256)
+            try:
+                attestation = Attestation.sign(by, what)
+            except AttestationError as error:
+                raise AttestationProblem(
+                    f"it cannot be signed: {error}", where=str(file.path)
+                ) from None
+            path = file.path.with_name(f"{file.filename}{_ENDING}")
+            with new_file(path, overwrite=False) as content:
+                write_all(content, attestation.model_dump_json().encode())
+            written.append(path)
+    return tuple(written)
+
+
+def _configuration(instance: Path | None) -> Any:
+    from sigstore.models import ClientTrustConfig  # noqa: PLC0415 - an extra
+
+    if instance is None:
+        with _failures():
+            return ClientTrustConfig.production()
+    try:
+        return ClientTrustConfig.from_json(instance.read_text("utf-8"))
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise FileProblem(
+            f"it is no trust configuration of sigstore: {str(error).splitlines()[0][:200]}",
+            where=str(instance),
+        ) from None
+
+
+def _token(environ: Mapping[str, str]) -> Any:
+    from sigstore.oidc import IdentityError, IdentityToken  # noqa: PLC0415 - an extra
+
+    try:
+        return IdentityToken(identity(_AUDIENCE, environ, "sigstore", variable=_TOKEN))
+    except IdentityError as error:
+        raise AttestationProblem(f"nothing can be signed: {error}", where=_TOKEN) from None
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """Turn errors of the library, of the network and of the root of trust into ours."""
+    try:
+        yield
+    except WheelfitError:
+        raise
+    except Exception as error:
+        # Errors of its clients have no class in common; those of requests are of the system.
+        if not isinstance(error, OSError) and not type(error).__module__.startswith("sigstore."):
+            raise
+        reason = str(error.__cause__ or error).strip() or type(error).__name__
+        raise Unreachable(
+            f"files cannot be signed: {reason.splitlines()[0][:300]}",
+            where="sigstore",
+            hint="without --attest they are published unsigned",
+        ) from None
