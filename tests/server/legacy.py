@@ -152,6 +152,9 @@ def _handler_of(index: LegacyIndex) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             self.do_GET()
 
+        def do_DELETE(self) -> None:
+            self.do_GET()
+
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 

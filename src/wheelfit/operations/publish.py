@@ -56,7 +56,7 @@ class PublishReport:
     to: str
     """The name of the destination."""
     way: str
-    """``stage``, ``static`` or ``one-by-one``."""
+    """``stage``, ``session``, ``static`` or ``one-by-one``."""
     dry_run: bool
     is_public: bool
     """Whether the destination is the public registry."""
@@ -183,6 +183,8 @@ def _choices(
 def _way_of(destination: Destination, *, one_by_one: bool) -> str:
     if isinstance(destination, StaticIndex):
         return "static"
+    if destination.session_url is not None and not one_by_one:
+        return "session"
     return "stage" if destination.base is not None and not one_by_one else "one-by-one"
 
 
@@ -268,6 +270,7 @@ def _send(
         publish_in_order,
     )
     from wheelfit.building.publishing.release_files import new_index_files
+    from wheelfit.building.publishing.sessions import SessionIndex, publish_in_sessions
     from wheelfit.building.publishing.twine_sender import TwineSender
 
     def sender(url: str) -> TwineSender:
@@ -289,14 +292,24 @@ def _send(
                 lambda: _by_name(index.there(list(there), context)),
                 progress,
             )
+    new_files = new_index_files(index_files, there)
     with context.reporter.work("sending") as progress:
-        act = publish_in_order(
-            outgoing.files,
-            {} if index.base else new_index_files(index_files, there),  # ours makes them itself
-            sender(index.upload_url),
-            lambda: _by_name(index.there(list(there), context)),
-            progress,
-        )
+        if index.session_url is not None and not request.one_by_one:
+            act = publish_in_sessions(
+                outgoing.files,
+                new_files,
+                SessionIndex(index.session_url, index.login, index.tls),
+                lambda: _by_name(index.there(list(there), context)),
+                progress,
+            )
+        else:
+            act = publish_in_order(
+                outgoing.files,
+                {} if index.base else new_files,  # one of ours makes them itself
+                sender(index.upload_url),
+                lambda: _by_name(index.there(list(there), context)),
+                progress,
+            )
     for message in act.refused_index_files:
         context.reporter.warn(f"{message}; without it installers may not find the variants")
     return act

@@ -138,6 +138,7 @@ class DestinationRequest(FindingOptions):
 
     to: str
     check_url: str | None = None
+    session_url: str | None = None
     one_by_one: bool = False
     file_limit: int | None = None
     project_limit: int | None = None
@@ -160,6 +161,8 @@ class UploadIndex:
     settings: SourceSettings
     tls: SSLContext | None = field(compare=False)
     """The certificates to trust; None over plain HTTP."""
+    session_url: str | None = None
+    """The root endpoint of its publishing sessions (PEP 694); None: there are none."""
 
     @property
     def name(self) -> str:
@@ -279,8 +282,10 @@ def open_destination(request: DestinationRequest, context: Context) -> UploadInd
             hint=f"name the URL of an index, ./{text} for a new folder, or one of "
             f"{', '.join(sorted(known))} (.pypirc names more)",
         )
-    if request.check_url or request.one_by_one:
-        raise UsageError("--check-url and --one-by-one are for indexes that take uploads")
+    if request.check_url or request.one_by_one or request.session_url:
+        raise UsageError(
+            "--check-url, --session-url and --one-by-one are for indexes that take uploads"
+        )
     return _static(text)
 
 
@@ -352,7 +357,23 @@ def _index(
     check_url = request.check_url or _PUBLIC.get(host) or f"{_without_ending(clean)}/simple/"
     if not request.check_url and host not in _PUBLIC:
         reporter.detail(f"what is there already is looked for at {redact(check_url)}")
-    return UploadIndex(clean, split_userinfo(check_url)[0], None, login, settings, tls)
+    sessions = _sessions_of(request.session_url, clean)
+    return UploadIndex(clean, split_userinfo(check_url)[0], None, login, settings, tls, sessions)
+
+
+def _sessions_of(url: str | None, upload_url: str) -> str | None:
+    """Return the root endpoint of publishing sessions; the login is for its server.
+
+    :raises InvalidConfiguration: it is no address, or one of another server.
+    """
+    if url is None:
+        return None
+    clean, _ = _checked(url)
+    if origin(clean) != origin(upload_url):
+        raise InvalidConfiguration(
+            "the sessions are those of another server than --to names", where=redact(clean)
+        )
+    return clean
 
 
 def _checked(url: str) -> tuple[str, str]:

@@ -21,6 +21,7 @@ from wheelfit_runtime.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from wheelfit.building.publishing.completeness import IndexComparison
     from wheelfit.building.publishing.release_files import OutgoingFile, Release
     from wheelfit.building.publishing.twine_sender import Sender
     from wheelfit.checking.findings import Finding
@@ -88,8 +89,7 @@ def publish_as_one(
     """
     for last in (False,) * (_ROUNDS - 1) + (True,):
         compared = compare(files, listed())
-        if compared.findings:
-            raise _taken(compared.findings[0].where, compared.findings[0].message)
+        refuse_conflicts(compared)
         there = tuple(one.filename for one in compared.there)
         if not compared.new:
             return PublishResult(there=there)
@@ -146,8 +146,7 @@ def publish_in_order(
     :raises NetworkError: the index cannot be reached.
     """
     compared = compare(files, listed())
-    if compared.findings:
-        raise _taken(compared.findings[0].where, compared.findings[0].message)
+    refuse_conflicts(compared)
     sent: list[str] = []
     there = [one.filename for one in compared.there]
     refused = []
@@ -275,6 +274,15 @@ def _forget_empty(stages: Stages, stage: str) -> bool:
         _forget(stages, stage)
         return False
     return bool(found)
+
+
+def refuse_conflicts(compared: IndexComparison) -> None:
+    """Refuse files whose names are taken by other content.
+
+    :raises UploadRefused: ``name-taken``.
+    """
+    if compared.findings:
+        raise _taken(compared.findings[0].where, compared.findings[0].message)
 
 
 def _taken(where: str, message: str) -> UploadRefused:

@@ -95,6 +95,14 @@ class ReleaseSet:
         return tuple(one for one in self.files if one.release == release)
 
 
+def release_groups(files: Iterable[OutgoingFile]) -> dict[Release, list[OutgoingFile]]:
+    """Return files by their release, in the order in which they come."""
+    groups: dict[Release, list[OutgoingFile]] = {}
+    for one in files:
+        groups.setdefault(one.release, []).append(one)
+    return groups
+
+
 def collect(named: Sequence[Path], progress: Progress = NO_PROGRESS) -> ReleaseSet:
     """Find the files that are named, and hash them.
 

@@ -387,6 +387,12 @@ PUBLISH = OptionGroup(
             metavar="URL",
         ),
         Option(
+            "--session-url",
+            TEXT,
+            "the root of the index's publishing sessions (PEP 694), which show all files at once",
+            metavar="URL",
+        ),
+        Option(
             "--one-by-one",
             FLAG,
             "let every file be seen as soon as it is sent, also where the index could wait",

@@ -1,0 +1,327 @@
+"""Publish releases by the publishing sessions of an index (PEP 694, draft of August 2026).
+
+A session holds the files of one release back until it is published. Its mechanism is
+``http-post-bytes``, which every such index has.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from urllib.parse import urljoin
+
+from wheelfit.building.publishing.answers import failure_of
+from wheelfit.building.publishing.completeness import compare
+from wheelfit.building.publishing.publication import PublishResult, refuse_conflicts
+from wheelfit.building.publishing.release_files import release_groups
+from wheelfit.building.publishing.twine_sender import open_session, read_attestations, reason_of
+from wheelfit.errors import UploadRefused
+from wheelfit.sources.server_words import words_of
+from wheelfit.sources.urls import origin, redact
+from wheelfit_runtime.errors import (
+    InvalidPage,
+    NetworkError,
+    PolicyRefusal,
+    Unreachable,
+    UserError,
+    WheelfitError,
+)
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from wheelfit.building.publishing.release_files import OutgoingFile, Release
+    from wheelfit.sources.credentials import Login
+    from wheelfit.sources.page import File
+    from wheelfit.sources.progress import Progress
+
+_META = {"meta": {"api-version": "2.0"}}
+_TYPE = "application/vnd.pypi.upload.v2+json"
+_MECHANISM = "http-post-bytes"
+_PATIENCE = (30.0, 300.0)
+"""Seconds for a connection, and for an answer when all is sent."""
+_LONGEST_WORK = 900.0
+"""Seconds for which an index may work on a file or a release."""
+_MOST = 4 << 20
+_EDITABLE = ("open", "error")
+_AGAIN = "run the same command again: a session that is left is taken up"
+
+
+class _Answer(NamedTuple):
+    """An answer, or the beginning of one that is too long."""
+
+    status: int
+    headers: Mapping[str, str]
+    said: Mapping[str, Any]
+
+
+class SessionIndex:
+    """An index that has publishing sessions.
+
+    :param root: the root endpoint; links to other servers are not followed.
+    :param login: what is shown there; None: nothing.
+    :param context: whom to trust over TLS.
+    :param pause: waits for some seconds.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        login: Login | None,
+        context: ssl.SSLContext | None = None,
+        *,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.root = root
+        self._session = open_session(root, login, context)
+        self._pause = pause
+
+    def open(self, release: Release, names: Sequence[str]) -> dict[str, Any]:
+        """Open the session of a release, or take one up that was left.
+
+        :param names: the files that will be sent; those that are in it already are removed.
+        :raises UploadRefused: somebody else has files in it.
+        """
+        name, version = release
+        what = f"{name} {version}"
+        said = {**_META, "name": name, "version": str(version)}
+        answer = self._ask("POST", self.root, what, said, conflicts=True)
+        if answer.status != 409:
+            return dict(answer.said)
+        found = self._ask("GET", self._link(answer.headers.get("location")), what).said
+        there = found.get("files") or {}
+        strange = sorted(there.keys() - set(names))
+        if strange or found.get("status") not in _EDITABLE:
+            words = f"with {', '.join(strange)}" if strange else f"that is {found.get('status')}"
+            raise UploadRefused(
+                f"the index has an open session for {what} {words[:300]}",
+                where=redact(self.root),
+                hint="publish or cancel that session first",
+                details=[{"reference": "session-open", "message": words[:300], "where": what}],
+            )
+        for one in there.values():
+            self._ask("DELETE", self._link(one.get("link")), what)
+        return dict(found)
+
+    def send(self, session: Mapping[str, Any], file: OutgoingFile, progress: Progress) -> None:
+        """Send a file to a session, with its attestations."""
+        with file.path.open("rb") as content:
+            self._send(session, file.filename, file.size, file.sha256,
+                       _Body(content, file.size, progress), read_attestations(file))  # fmt: skip
+
+    def send_index_file(self, session: Mapping[str, Any], filename: str, data: bytes) -> None:
+        """Send the ``-variants.json`` of a release."""
+        import hashlib  # noqa: PLC0415 - few need it
+
+        digest = hashlib.sha256(data).hexdigest()
+        self._send(session, filename, len(data), digest, data, [])
+
+    def _send(
+        self,
+        session: Mapping[str, Any],
+        filename: str,
+        size: int,
+        sha256: str,
+        content: _Body | bytes,
+        attestations: Sequence[object],
+    ) -> None:
+        said = {**_META, "filename": filename, "size": size, "hashes": {"sha256": sha256},
+                "mechanism": _MECHANISM}  # fmt: skip
+        upload = self._ask("POST", self._link_of(session, "upload"), filename, said).said
+        mechanism = upload.get("mechanism") or {}
+        address = self._link(mechanism.get("file_url"))
+        self._ask("POST", address, filename, content, kind="application/octet-stream")
+        if attestations and mechanism.get("attestations_url"):
+            where = self._link(mechanism["attestations_url"])
+            self._ask("POST", where, filename, attestations, kind="application/json")
+        done = self._ask("POST", self._link_of(upload, "complete"), filename, _META)
+        if done.status == 202:
+            status = self._link_of(upload, "file-upload-session")
+            self._wait(status, filename, done="completed", working=("pending", "processing"))
+
+    def publish(self, session: Mapping[str, Any], what: str) -> None:
+        """Show all files of a session at once."""
+        done = self._ask("POST", self._link_of(session, "publish"), what, _META)
+        if done.status == 202:
+            status = self._link_of(session, "session")
+            self._wait(status, what, done="published", working=("processing",))
+
+    def cancel(self, session: Mapping[str, Any]) -> None:
+        """Forget a session, if it is there and can be forgotten."""
+        with suppress(WheelfitError):
+            self._ask("DELETE", self._link_of(session, "session"), "the session")
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._session.close()
+
+    def _wait(self, url: str, what: str, *, done: str, working: Sequence[str]) -> None:
+        """Wait until an index has worked on something."""
+        left = _LONGEST_WORK
+        while True:
+            answer = self._ask("GET", url, what)
+            status = answer.said.get("status")
+            if status == done:
+                return
+            if status not in working:
+                notices = "; ".join(map(str, answer.said.get("notices") or ()))[:500]
+                words = notices or f"the index says {status!r}"
+                raise failure_of(400, f"it failed: {words}", b"", {}, what, redact(self.root))
+            if left <= 0:
+                raise Unreachable(f"the index still works on {what}", where=redact(self.root))
+            seconds = _seconds(answer.headers.get("retry-after", ""))
+            self._pause(seconds)
+            left -= seconds
+
+    def _link_of(self, said: Mapping[str, Any], name: str) -> str:
+        return self._link((said.get("links") or {}).get(name))
+
+    def _link(self, url: object) -> str:
+        """Return a link, if it leads to the server that was asked: the login is for that one."""
+        link = urljoin(self.root, url) if isinstance(url, str) and url else ""
+        try:
+            is_here = origin(link) == origin(self.root)
+        except ValueError:
+            is_here = False
+        if not is_here:
+            raise InvalidPage(
+                f"a link of the index leads elsewhere: {redact(link)[:200] or 'there is none'}",
+                where=redact(self.root),
+            )
+        return link
+
+    def _ask(
+        self,
+        method: str,
+        url: str,
+        what: str,
+        said: object = None,
+        *,
+        kind: str = _TYPE,
+        conflicts: bool = False,
+    ) -> _Answer:
+        """Send a request; errors are about `what`, a file or a release."""
+        from requests import RequestException  # noqa: PLC0415 - comes with twine
+
+        headers = {"Accept": _TYPE, "Content-Type": kind}
+        is_raw = said is None or isinstance(said, bytes | _Body)
+        data = said if is_raw else json.dumps(said).encode()
+        try:
+            answer = self._session.request(
+                method, url, data=data, headers=headers, allow_redirects=False,
+                timeout=_PATIENCE, stream=True,
+            )  # fmt: skip
+            with answer:
+                content = next(answer.iter_content(_MOST), b"")
+        except (RequestException, OSError) as error:
+            raise Unreachable(
+                f"the index cannot be reached to send {what}: {reason_of(error)}",
+                where=redact(self.root),
+            ) from None
+        status, found = answer.status_code, _object(content)
+        named = {name.lower(): value for name, value in answer.headers.items()}
+        if status < 300 or (conflicts and status == 409 and "location" in named):
+            return _Answer(status, named, found)
+        words = _problem(found) or words_of(answer.reason or "", content)
+        raise failure_of(status, f"it says: {words}", b"", named, what, redact(self.root))
+
+
+def publish_in_sessions(
+    files: Sequence[OutgoingFile],
+    index_files: Mapping[Release, bytes],
+    index: SessionIndex,
+    listed: Callable[[], Mapping[str, File]],
+    progress: Progress,
+) -> PublishResult:
+    """Publish files so that all of a release are seen in one moment, or none (PEP 694).
+
+    :param files: in the order in which they are sent.
+    :param index_files: sent where the index takes them.
+    :param progress: told of bytes.
+    :raises UploadRefused: a file may not come in; nothing of its release is published.
+    :raises NetworkError: the index cannot be reached; its session waits.
+    """
+    from wheelfit.core.filename import index_file_name  # noqa: PLC0415 - start-up
+
+    compared = compare(files, listed())
+    refuse_conflicts(compared)
+    progress.start(sum(one.size for one in compared.new))
+    refused: list[str] = []
+    try:
+        for release, some in release_groups(compared.new).items():
+            name = index_file_name(*release)
+            session = index.open(release, [*(one.filename for one in some), name])
+            try:
+                for one in some:
+                    index.send(session, one, progress)
+                if release in index_files:
+                    refused += _sent_if_taken(index, session, name, index_files[release])
+                index.publish(session, f"{release[0]} {release[1]}")
+            except (UserError, PolicyRefusal, KeyboardInterrupt):
+                index.cancel(session)
+                raise
+    except NetworkError as error:
+        error.note = error.note or "a release whose session was not published is not seen"
+        error.hint = error.hint or _AGAIN
+        raise
+    finally:
+        index.close()
+    progress.done()
+    return PublishResult(
+        tuple(one.filename for one in compared.new),
+        tuple(one.filename for one in compared.there),
+        refused_index_files=tuple(refused),
+    )
+
+
+def _sent_if_taken(
+    index: SessionIndex, session: Mapping[str, Any], name: str, data: bytes
+) -> Iterator[str]:
+    """Send an index file; yield why the index does not take it."""
+    try:
+        index.send_index_file(session, name, data)
+    except UploadRefused as error:
+        yield error.message
+
+
+class _Body:
+    """The content of a file on its way, with its length."""
+
+    def __init__(self, content: BinaryIO, size: int, progress: Progress) -> None:
+        self._content = content
+        self._size = size
+        self._progress = progress
+
+    def __len__(self) -> int:
+        return self._size
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
+        piece = self._content.read(size)
+        self._progress.advance(len(piece))
+        return piece
+
+
+def _object(content: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _problem(said: Mapping[str, Any]) -> str:
+    """Return what is wrong by the words of RFC 9457."""
+    errors = said.get("errors")
+    more = [one.get("message") for one in errors if isinstance(one, dict)] if isinstance(
+        errors, list) else []  # fmt: skip
+    words = [said.get("title"), said.get("detail"), said.get("details"), *more]
+    return " ".join("; ".join(str(one) for one in words if one).split())[:500]
+
+
+def _seconds(text: str) -> float:
+    """Return how long to wait before the next question, within reason."""
+    return min(max(float(text), 0.5), 30.0) if text.isdecimal() else 2.0
