@@ -54,6 +54,7 @@ COMMANDS = [
     "publish",
     "init",
     "wheel-make",
+    "wheel-repack-plan",
     "wheel-show",
     "wheel-inspect",
     "abi-bounds",
@@ -172,6 +173,7 @@ class TestDocumentation:
         """Every example of the reference fits its schema."""
         sections = re.split(r"^## ", (REFERENCE / "json.md").read_text(), flags=re.MULTILINE)[1:]
         command = name.replace("-all", " --all").replace("-outdated", " --outdated")
+        command = command.replace("-plan", " --plan")
         command = re.sub(r"^(index|wheel|abi)-", r"\1 ", command)
         heading = "Errors" if name == "error" else f"`{command} --json`"
         (section,) = [one for one in sections if one.startswith(heading)]
@@ -203,6 +205,8 @@ class TestWheels:
         said = run("wheel", "show", wheel, out / "plain-1.0-py3-none-any-v3.whl", "--json").object
         check("wheel-show", said)
         assert [one["label"] for one in said["wheels"]] == [None, "v3"]
+        third = build_wheel(tmp_path, "plain-v3", "1.0", files={"plain.py": ""})
+        check("wheel-repack-plan", run("wheel", "repack", "--plan", wheel, third, "--json").object)
 
 
 class TestExplainAll:

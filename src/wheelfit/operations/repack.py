@@ -38,6 +38,7 @@ class RepackRequest(RewriteRequest, VariantRequestOptions, SourceOptions):
     edits: str | None = None
     variant: str | None = None
     skip_unmatched: bool = False
+    plan: bool = False
     index_file: bool = False
     resolve_markers: bool = False
 

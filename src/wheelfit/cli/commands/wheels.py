@@ -49,6 +49,21 @@ def _show(arguments: Namespace, output: Output, context: Context) -> int:
     return 0
 
 
+def _repack(arguments: Namespace, output: Output, context: Context) -> int:
+    """Repack wheels, or show how projects would be joined."""
+    from wheelfit.operations.repack import RepackRequest, repack
+
+    request = request_of(RepackRequest, arguments)
+    if request.plan:
+        from wheelfit.cli.render.repack_plan import show_plan
+        from wheelfit.operations.repack_plan import plan_repack
+
+        return show_plan(plan_repack(request, context), output)
+    from wheelfit.cli.render.wheels import show_rewrite
+
+    return show_rewrite(repack(request, context), output)
+
+
 def _inspect(arguments: Namespace, output: Output, context: Context) -> int:
     """Show the binaries of each wheel as soon as they are read."""
     from wheelfit.cli.render.wheels import show_inspected
@@ -145,10 +160,12 @@ A SOURCE is a wheel, a folder of wheels, or a release of an index: `torch==2.10.
 wheels, which are fetched. What is edited say options, or a file (--config) of our own shape or of
 variant-repack's, whose parts have names. Everything else stays as it is, byte by byte: METADATA is
 edited line by line, dependencies are found by their exact names, and top-level packages are never
-renamed.
+renamed. --plan writes nothing: it shows which releases of several projects, `project:onnxruntime
+project:onnxruntime-gpu`, can be joined as variants of one, which cannot and why, and the file and
+command that do it. Exit code 9 says that none can.
 """,
                 (REPACK, EDITS, VARIANT, DOCUMENT, RESOLVING, RESULTS, WORKERS, SOURCES),
-                Operation("repack.repack", "repack.RepackRequest", "wheels.show_rewrite"),
+                _repack,
                 summary="edit name, version and dependencies of wheels",
             ),
             "show": Command(

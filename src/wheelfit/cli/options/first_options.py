@@ -26,7 +26,7 @@ _TABLE = {
     "test": "--project --tests --command --extra --group --emulate --time-limit --python --json",
     "wheel make": "--property --label --null --from-binary --project --output --dry-run --json",
     "wheel repack": "--name --rename --set-version --remove-dependency --add-dependency --config "
-    "--property --label --output --dry-run",
+    "--plan --property --label --output --dry-run",
     "wheel show": "--metadata --dependencies --index-url --find-links --offline --json",
     "wheel check": _CHECK,
     "check": _CHECK,

@@ -231,6 +231,11 @@ EDITS = OptionGroup(
         Option("--config", FILE, "read edits and variants from a file in TOML", metavar="FILE"),
         Option("--edits", TEXT, "which edits of the file (default: its rules)", metavar="NAME"),
         Option("--variant", TEXT, "which variant of the file (default: its rules)", metavar="NAME"),
+        Option(
+            "--plan",
+            FLAG,
+            "write nothing: show which releases of several projects can be joined as one, and how",
+        ),
         Option("--skip-unmatched", FLAG, "leave wheels out that no rule of the file is for"),
         Option(
             "--index-file", FLAG, "write the *-variants.json of the folder of the results as well"

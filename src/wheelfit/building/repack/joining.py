@@ -1,0 +1,313 @@
+"""Plan how projects that tell their builds apart by names become variants of one (B-43).
+
+Nothing here reads a file or asks an index: listings and contents come in as values.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from wheelfit.core.labels import parse_label
+from wheelfit.core.sizes import size_in_words
+from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.wording import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from packaging.tags import Tag
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import PropertySet
+
+_PLAIN = frozenset({"", "cpu"})
+"""Endings of names that stand for no hardware."""
+_LINUX = pattern(r"(many|musl)linux(?:1|2010|2014|_\d+_\d+)_")
+_PYTHON = pattern(r"(?:cp|py)3(\d*)t?")
+_MACOS = pattern(r"macosx_\d+_\d+_")
+PUBLIC_LIMIT = 100_000_000
+"""Bytes of the largest file that the public registry takes without being asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedWheel:
+    """A wheel as an index or a folder lists it."""
+
+    filename: WheelFilename
+    size: int | None = None
+    """Bytes; None if unknown."""
+
+    def targets(self, pythons: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Yield the Pythons and platforms it is for, whatever the version of the C library.
+
+        :param pythons: those that count, as ``cp312`` or ``cp313t``: a wheel for the stable ABI, or
+            for any Python, is for several of them.
+        """
+        for tag in self.filename.tags:
+            own = _PYTHON.fullmatch(tag.interpreter)
+            for python in pythons:
+                other = _PYTHON.fullmatch(python)
+                is_later = own and other and int(own[1] or 0) <= int(other[1] or 0)
+                if (
+                    python == python_of(tag)
+                    or (tag.abi == "abi3" and is_later and not python.endswith("t"))
+                    or (tag.abi == "none" and is_later)
+                ):
+                    yield python, _system(tag.platform)
+
+
+def python_of(tag: Tag) -> str:
+    """Return the Python of a tag, with a ``t`` for a free-threaded one."""
+    is_free = tag.abi == f"{tag.interpreter}t"
+    return f"{tag.interpreter}t" if is_free else tag.interpreter
+
+
+def _system(platform: str) -> str:
+    """Return a platform without the version of its system.
+
+    >>> _system("manylinux_2_28_x86_64"), _system("macosx_11_0_arm64")
+    ('linux_x86_64', 'macos_arm64')
+    """
+    text = _LINUX.sub(lambda match: "musllinux_" if match[1] == "musl" else "linux_", platform)
+    return _MACOS.sub("macos_", text)
+
+
+@dataclass(frozen=True, slots=True)
+class WheelSummary:
+    """What one wheel says and brings, as far as wheels of one release are compared."""
+
+    requires: frozenset[str] = frozenset()
+    requires_python: str = ""
+    extras: frozenset[str] = frozenset()
+    commands: frozenset[str] = frozenset()
+    """Entry points, as ``console_scripts:fast``."""
+    modules: frozenset[str] = frozenset()
+    """Top-level modules and packages."""
+    promises: str = ""
+    """What its libraries promise to those who link with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyProject:
+    """A project whose wheels become one kind of wheel of the joined one."""
+
+    name: NormalizedName
+    label: Label | None
+    """Of its wheels in the joined release; None: they are the plain ones."""
+    properties: PropertySet | None
+    """What the label needs; None if that is not known."""
+    releases: Mapping[Version, tuple[ListedWheel, ...]]
+    """Its releases with wheels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A difference between wheels that would be of one release."""
+
+    what: str
+    """As ``dependencies``."""
+    message: str
+    rule: str = ""
+    """The rule that says what follows, as ``F-95``; empty for none."""
+    is_obstacle: bool = False
+    """Whether such wheels are no builds of one package."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedRelease:
+    """One release of the joined project."""
+
+    version: Version
+    """Its version; a local one where the projects have different ones."""
+    parts: tuple[tuple[FamilyProject, Version], ...]
+    """The projects that have it, and as which version."""
+    absent: tuple[NormalizedName, ...]
+    """The projects that have it not."""
+    differences: tuple[Difference, ...] = ()
+    """What its wheels differ in; of releases that were looked into."""
+
+    @property
+    def obstacles(self) -> tuple[str, ...]:
+        """Why it cannot be joined; empty if it can."""
+        reasons = [one.message for one in self.differences if one.is_obstacle]
+        if len(self.parts) == 1:
+            reasons.append(f"only {self.parts[0][0].name} has it")
+        by_label: dict[str, list[str]] = defaultdict(list)
+        for project, _ in self.parts:
+            by_label[project.label or "plain"].append(project.name)
+        reasons += [
+            f"{listed(names)} would be {label} alike"
+            for label, names in by_label.items()
+            if len(names) > 1
+        ]
+        return tuple(reasons)
+
+    def targets(self) -> dict[tuple[str, str], tuple[NormalizedName, ...]]:
+        """Return which projects have wheels for each Python and platform."""
+        found: dict[tuple[str, str], list[NormalizedName]] = defaultdict(list)
+        wheels = {project.name: project.releases[version] for project, version in self.parts}
+        tags = [tag for listing in wheels.values() for one in listing for tag in one.filename.tags]
+        pythons = {python_of(tag) for tag in tags}
+        for name, listing in wheels.items():
+            for target in {target for one in listing for target in one.targets(pythons)}:
+                found[target].append(name)
+        return {target: tuple(found[target]) for target in sorted(found)}
+
+    def notes(self) -> Iterator[str]:
+        """Yield what follows for users, though it can be joined."""
+        if any(version != self.version for _, version in self.parts):
+            parts = listed([f"{project.name} {version}" for project, version in self.parts])
+            yield f"it is joined of {parts}, so it gets a local version"
+        plain = {one.name for one, _ in self.parts if one.label is None}
+        if not plain:
+            yield "it has no plain wheel, so installers without variants get nothing"
+        else:
+            bare = [t for t, names in self.targets().items() if plain.isdisjoint(names)]
+            if bare:
+                words = listed([" ".join(one) for one in bare])
+                yield f"for {words} there is no plain wheel"
+        if self.absent:
+            yield f"machines for {listed(self.absent)} get another wheel of it, or none"
+        for project, version in self.parts:
+            large = [w for w in project.releases[version] if (w.size or 0) > PUBLIC_LIMIT]
+            if large:
+                most = max(one.size or 0 for one in large)
+                yield (
+                    f"wheels of {project.name} have up to {size_in_words(most)}: the public "
+                    f"registry takes {size_in_words(PUBLIC_LIMIT)} unless it is asked for more"
+                )
+
+
+def joined_name(names: Sequence[str]) -> str:
+    """Return what names of projects have in common; empty for nothing.
+
+    >>> joined_name(["cupy-cuda12x", "cupy-cuda13x"])
+    'cupy'
+    """
+    common: list[str] = []
+    for words in zip(*(name.split("-") for name in names), strict=False):
+        if len(set(words)) > 1:
+            break
+        common.append(words[0])
+    return "-".join(common)
+
+
+def label_of(name: str, joined: str) -> Label | None:
+    """Return the label that a name of a project ends with; None for what stands for no hardware.
+
+    >>> label_of("faiss-gpu-cu12", "faiss"), label_of("faiss-cpu", "faiss")
+    ('gpu_cu12', None)
+    """
+    ending = name.removeprefix(joined).strip("-").replace("-", "_")
+    return None if ending in _PLAIN else parse_label(ending)
+
+
+def join_releases(projects: Sequence[FamilyProject]) -> list[JoinedRelease]:
+    """Return the releases of the joined project, the newest first.
+
+    Versions that differ in their post-release or local version only are one release, and so are
+    those of projects that have one each. Pre-releases count where a project has nothing else of
+    that release.
+    """
+    groups: dict[Version, dict[str, Version]] = defaultdict(dict)
+    if all(len(one.releases) == 1 for one in projects):  # whoever names them means these
+        return [_joined({one.name: next(iter(one.releases)) for one in projects}, projects)]
+    for project in projects:
+        for version in sorted(project.releases, key=lambda one: (not one.is_prerelease, one)):
+            groups[Version(version.base_version)][project.name] = version
+    return [_joined(groups[base], projects) for base in sorted(groups, reverse=True)]
+
+
+def _joined(versions: Mapping[str, Version], projects: Sequence[FamilyProject]) -> JoinedRelease:
+    parts = tuple((one, versions[one.name]) for one in projects if one.name in versions)
+    newest = max(versions.values())
+    if len({str(one) for one in versions.values()}) > 1:
+        public = {one.public for one in versions.values()}
+        newest = Version(newest.public if len(public) == 1 else f"{newest.public}+joined")
+    absent = tuple(one.name for one in projects if one.name not in versions)
+    return JoinedRelease(newest, parts, absent)
+
+
+def differences(summaries: Mapping[NormalizedName, WheelSummary]) -> Iterator[Difference]:
+    """Yield what wheels of one joined release differ in.
+
+    :param summaries: one wheel of each project, the first to compare the others with.
+    """
+    if len(summaries) < 2:
+        return
+    (first, base), *others = summaries.items()
+    for name, one in others:
+        both = f"{first} and {name}"
+        if base.modules and one.modules and base.modules.isdisjoint(one.modules):
+            yield Difference(
+                "modules",
+                f"{both} have no module in common ({_few(base.modules)}; {_few(one.modules)}): "
+                "a small package can choose between them",
+                is_obstacle=True,
+            )
+            continue
+        for what, before, after in (
+            ("modules", base.modules, one.modules),
+            ("dependencies", base.requires, one.requires),
+            ("extras", base.extras, one.extras),
+            ("entry points", base.commands, one.commands),
+        ):
+            if before != after:
+                rule = "F-95" if what in ("dependencies", "extras") else ""
+                yield Difference(what, f"{what} differ: {_only(first, before, name, after)}", rule)
+        if base.requires_python != one.requires_python:
+            own, other = base.requires_python or "any", one.requires_python or "any"
+            message = f"Requires-Python differs: {first} {own}, {name} {other}"
+            yield Difference("Requires-Python", message, "F-94")
+        if base.promises != one.promises:
+            own, other = base.promises or "nothing", one.promises or "nothing"
+            message = f"promises to those who link with it differ: {first} {own}, {name} {other}"
+            yield Difference("ABI promises", message, "B-61")
+
+
+def _only(first: str, before: frozenset[str], second: str, after: frozenset[str]) -> str:
+    parts = [
+        f"only {name} has {_few(own)}"
+        for name, own in ((first, before - after), (second, after - before))
+        if own
+    ]
+    return "; ".join(parts)
+
+
+_SHOWN = 6
+
+
+def _few(items: Iterable[str]) -> str:
+    names = sorted(items)
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def repack_file(name: str, release: JoinedRelease) -> str:
+    """Return the file by which ``wheel repack --config`` joins a release (B-44)."""
+    lines = ["[metadata.joined]", f"name = {json.dumps(name)}"]
+    if any(str(version) != str(release.version) for _, version in release.parts):
+        lines.append(f"version = {json.dumps(str(release.version))}")
+    rules = []
+    for project, version in release.parts:
+        match = f"{project.name.replace('-', '_')}-{version}-*"
+        rules += ["", "[[wheels]]", f"match = {json.dumps(match)}"]
+        if project.label is None:
+            rules.append('metadata = "joined"')
+            continue
+        rules.append(f"variant = {json.dumps(str(project.label))}")
+        lines += ["", f"[variants.{json.dumps(str(project.label))}]"]
+        if project.properties is None:
+            lines.append('# properties = ["…"]  # `wheelfit wheel inspect` proposes them')
+        else:
+            items = ", ".join(json.dumps(str(one)) for one in project.properties)
+            lines.append(f"properties = [{items}]")
+        lines.append('metadata = "joined"')
+    return "\n".join((*lines, *rules)) + "\n"

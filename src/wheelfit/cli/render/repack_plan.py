@@ -1,0 +1,72 @@
+"""Which releases can be joined as variants of one, as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.wording import count_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wheelfit.building.repack.joining import FamilyProject, JoinedRelease
+    from wheelfit.cli.output import Output
+    from wheelfit.operations.repack_plan import RepackPlan
+
+
+NOTHING_TO_JOIN = 9
+"""The exit code when no release can be joined."""
+
+
+def show_plan(report: RepackPlan, output: Output) -> int:
+    """Print which versions there are, what a joined release has, and what joins it."""
+    output.result_json(report.to_json())
+    head = ("Release", *(one.name for one in report.projects), f"As {report.name}")
+    output.table(head, [tuple(_row(one, report)) for one in report.releases])
+    newest = report.newest
+    if newest is None:
+        output.result(f"no release of these can be joined as {report.name}", "bad")
+        for note in report.notes():
+            output.say(note)
+        return NOTHING_TO_JOIN
+    output.result("")
+    output.result(f"{report.name} {newest.version}:", "good")
+    for project, version in newest.parts:
+        label = "plain" if project.label is None else f"label {project.label}"
+        output.result(f"  {project.name} {version}: {label}, {_needs(project)}")
+    targets = newest.targets().items()
+    names = [project.name for project, _ in newest.parts]
+    rows = [(*target, *("yes" if one in has else "no" for one in names)) for target, has in targets]
+    output.result("")
+    output.table(("Python", "Platform", *names), rows)
+    output.result("")
+    for one in newest.differences:
+        output.result(f"{one.message}{f' ({one.rule})' if one.rule else ''}")
+    for note in report.notes():
+        output.result(note)
+    output.result("repack.toml:")
+    for line in report.config.splitlines():
+        output.result(f"  {line}".rstrip())
+    output.result(report.command)
+    return 0
+
+
+def _needs(project: FamilyProject) -> str:
+    if project.label is None:
+        return "for all machines"
+    if project.properties is None:
+        return "and what it needs is not known: `wheelfit wheel inspect` proposes properties"
+    return f"needs {project.properties}"
+
+
+def _row(release: JoinedRelease, report: RepackPlan) -> Iterator[str]:
+    yield str(release.version)
+    there = {project.name: version for project, version in release.parts}
+    for project in report.projects:
+        version = there.get(project.name)
+        if version is None:
+            yield "-"
+            continue
+        count = count_of(len(project.releases[version]), "wheel")
+        yield count if version == release.version else f"{version}: {count}"
+    yield f"no: {'; '.join(release.obstacles)}" if release.obstacles else "yes"

@@ -1,0 +1,331 @@
+"""Which releases of several projects can be joined as variants of one, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import ExitStack
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.building.repack.joining import (
+        FamilyProject,
+        JoinedRelease,
+        ListedWheel,
+        WheelSummary,
+    )
+    from wheelfit.core.bridges import BridgeFamily
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.labels import Label
+    from wheelfit.core.properties import PropertySet
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.repack import RepackRequest
+    from wheelfit.wheels.archive import WheelArchive
+    from wheelfit.wheels.bytes_source import ByteSource
+
+SHOWN = 10
+"""Releases of the answer, the newest; older ones only if they can be joined and are looked into."""
+_EXAMINED = 3
+"""Releases whose wheels are looked into."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepackPlan:
+    """How the releases of several projects become releases of one."""
+
+    name: str
+    projects: tuple[FamilyProject, ...]
+    releases: tuple[JoinedRelease, ...]
+    """The newest first."""
+    sources: tuple[str, ...] = ()
+    """Files that were named, for the command; empty for projects of an index."""
+
+    @property
+    def newest(self) -> JoinedRelease | None:
+        """The newest release that can be joined."""
+        return next((one for one in self.releases if not one.obstacles), None)
+
+    def notes(self) -> Iterator[str]:
+        """Yield what follows for whoever serves the joined project."""
+        newest = self.newest
+        if newest is None:
+            yield (
+                "releases of different versions are joined only where one of each project is named "
+                "(NAME==VERSION), if they are builds of the same; otherwise each becomes a release "
+                f"of {self.name} by --name, and variants of its users name the one they need"
+            )
+            return
+        newer = [one for one in self.releases if one.version > newest.version]
+        if newer:
+            have = sorted({project.name for one in newer for project, _ in one.parts})
+            yield (
+                f"{newer[0].version} is of {', '.join(have)} only: leave releases after "
+                f"{newest.version} out of the index, or every machine gets these as the newest"
+            )
+        yield from newest.notes()
+
+    @property
+    def config(self) -> str:
+        """The file that joins that release; empty if there is none."""
+        from wheelfit.building.repack.joining import repack_file
+
+        return "" if self.newest is None else repack_file(self.name, self.newest)
+
+    @property
+    def command(self) -> str:
+        """The command that joins it; empty if there is none."""
+        if self.newest is None:
+            return ""
+        sources = self.sources or tuple(
+            f"{project.name}=={version}" for project, version in self.newest.parts
+        )
+        namespaces = dict.fromkeys(
+            namespace
+            for project, _ in self.newest.parts
+            for namespace in (project.properties.namespaces if project.properties else ())
+        )
+        words = [word for one in namespaces for word in ("--provider", one)]
+        return " ".join(
+            ["wheelfit wheel repack --config repack.toml -o dist", *words, *sources, "--index-file"]
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {
+            "version": 1,
+            "name": self.name,
+            "projects": [
+                {
+                    "name": one.name,
+                    "label": one.label,
+                    "properties": None
+                    if one.properties is None
+                    else list(map(str, one.properties)),
+                }
+                for one in self.projects
+            ],
+            "releases": [_release(one) for one in self.releases],
+            "notes": list(self.notes()),
+            "config": self.config or None,
+            "command": self.command or None,
+        }
+
+
+def _release(one: JoinedRelease) -> dict[str, object]:
+    return {
+        "version": str(one.version),
+        "parts": {project.name: str(version) for project, version in one.parts},
+        "absent": list(one.absent),
+        "obstacles": list(one.obstacles),
+        "targets": [
+            {"python": python, "platform": platform, "projects": list(names)}
+            for (python, platform), names in one.targets().items()
+        ],
+        "differences": [
+            {"what": d.what, "message": d.message, "rule": d.rule or None} for d in one.differences
+        ],
+        "notes": list(one.notes()),
+    }
+
+
+def plan_repack(request: RepackRequest, context: Context) -> RepackPlan:
+    """Return how projects that tell their builds apart by names become variants of one.
+
+    :param request: its wheels name projects of an index, or files; its name that of the result.
+    :raises UsageError: fewer than two projects, or names that have nothing in common.
+    :raises WheelfitError: a listing or a wheel cannot be had.
+    """
+    from contextlib import ExitStack
+
+    from wheelfit.building.repack.joining import differences, join_releases
+    from wheelfit.operations.targets import named_project
+
+    with ExitStack() as stack:
+        requirements = [
+            named_project(one, request, versions_suffice=True) for one in request.wheels
+        ]
+        files = tuple(
+            text for text, one in zip(request.wheels, requirements, strict=True) if one is None
+        )
+        finder = _Wheels(request, context, stack)
+        for requirement in requirements:
+            if requirement is not None:
+                finder.find_published(requirement.name, requirement.specifier.contains)
+        finder.find_files(files)
+        name, projects = _projects(finder.listed, request.name)
+        releases, examined = [], 0
+        for number, one in enumerate(join_releases(projects)):
+            joined = one
+            is_examined = not one.obstacles and examined < _EXAMINED
+            if number >= SHOWN and not is_examined:
+                continue
+            if is_examined:
+                examined += 1
+                found = {p.name: finder.summary(p.releases[v]) for p, v in one.parts}
+                joined = replace(one, differences=tuple(differences(found)))
+            releases.append(joined)
+    return RepackPlan(name, projects, tuple(releases), files)
+
+
+def _projects(
+    found: Mapping[NormalizedName, Mapping[Version, Sequence[ListedWheel]]], wanted: str | None
+) -> tuple[str, tuple[FamilyProject, ...]]:
+    """Return the name of the joined project, and the projects with their labels."""
+    from packaging.utils import canonicalize_name
+
+    from wheelfit.building.repack.joining import FamilyProject, joined_name, label_of
+    from wheelfit.errors import UsageError
+    from wheelfit.sources.bridges.catalogue import shipped
+
+    if len(found) < 2:
+        raise UsageError("there is one project only", hint="name the projects to join")
+    name = canonicalize_name(wanted) if wanted else joined_name(list(found))
+    if not name:
+        raise UsageError(f"{', '.join(found)} have no name in common", hint="give one by --name")
+    family = shipped(name)
+    projects = []
+    for project, releases in found.items():
+        label, properties = _known(family, project, max(releases)) or (
+            label_of(project, name),
+            None,
+        )
+        wheels = {version: tuple(listed) for version, listed in releases.items()}
+        projects.append(FamilyProject(project, label, properties, wheels))
+    return name, tuple(projects)
+
+
+def _known(
+    family: BridgeFamily | None, project: str, version: Version
+) -> tuple[Label | None, PropertySet] | None:
+    """Return label and properties of a project by its shipped bridge; None if there is none.
+
+    What a bridge lists as null is a plain wheel where wheels are made.
+    """
+    from wheelfit.core.labels import NULL
+
+    for member in () if family is None else family.members_of(version):
+        if member.distribution == project:
+            return (None if member.label == NULL else member.label), member.when
+    return None
+
+
+class _Wheels:
+    """The wheels that a request names, by project and version."""
+
+    def __init__(self, request: RepackRequest, context: Context, stack: ExitStack) -> None:
+        self._request = replace(request, no_bridges=True)  # wheels as they are published
+        self._context = context
+        self._stack = stack
+        self._open: dict[str, Callable[[], ByteSource]] = {}
+        self.listed: dict[NormalizedName, dict[Version, list[ListedWheel]]] = {}
+
+    def find_published(self, name: NormalizedName, is_asked: Callable[[Version], bool]) -> None:
+        """Add the wheels of a project of an index."""
+        from functools import partial
+
+        from wheelfit.operations.indexes import open_indexes, read_settings
+        from wheelfit_runtime.errors import ProjectNotFound
+
+        settings = read_settings(self._request, self._context.environ)
+        repository = self._stack.enter_context(open_indexes(self._request, settings, self._context))
+        page = repository.project(name)
+        if page is None:
+            raise ProjectNotFound(f"there is no project {name}", where=repository.name)
+        for file in page.files:
+            if file.yanked is None:
+                self._add(file.filename, file.size, partial(repository.open, file), is_asked)
+
+    def find_files(self, names: Sequence[str]) -> None:
+        """Add wheels, and those of folders."""
+        from functools import partial
+
+        from wheelfit.operations.rewriting import find_wheels
+        from wheelfit.wheels.bytes_source import open_local
+
+        for path in find_wheels(names) if names else ():
+            self._add(path.name, path.stat().st_size, partial(open_local, path), lambda _: True)
+
+    def _add(
+        self,
+        filename: str,
+        size: int | None,
+        opened: Callable[[], ByteSource],
+        is_asked: Callable[[Version], bool],
+    ) -> None:
+        from wheelfit.building.repack.joining import ListedWheel
+        from wheelfit.core.filename import parse_wheel_filename
+        from wheelfit.errors import InvalidFilename
+
+        try:
+            name = parse_wheel_filename(filename)
+        except InvalidFilename:
+            return
+        if is_asked(name.version):
+            releases = self.listed.setdefault(name.name, {})
+            releases.setdefault(name.version, []).append(ListedWheel(name, size))
+            self._open[filename] = opened
+
+    def summary(self, wheels: Sequence[ListedWheel]) -> WheelSummary:
+        """Return what one of some wheels says and brings, preferably one for Linux."""
+        from contextlib import closing
+
+        from wheelfit.wheels.archive import WheelArchive
+
+        ranked = sorted(
+            wheels, key=lambda one: ("linux" not in one.filename.text, one.filename.text)
+        )
+        chosen = ranked[0].filename
+        self._context.reporter.detail(f"reading {chosen.text}")
+        with closing(self._open[chosen.text]()) as source, WheelArchive(source, chosen) as archive:
+            return _summary(archive)
+
+
+def _summary(archive: WheelArchive) -> WheelSummary:
+    from wheelfit.building.repack.joining import WheelSummary
+    from wheelfit.core.abi_exports import FILE, parse_abi_exports
+    from wheelfit.core.core_metadata import read_metadata
+
+    core: CoreMetadata = read_metadata(archive.metadata(), archive.where)
+    carrier = f"{archive.dist_info}/{FILE}"
+    promises = ""
+    if carrier in archive:
+        promises = str(parse_abi_exports(archive.read(carrier), where=archive.where).level)
+    return WheelSummary(
+        frozenset(core.requires_texts),
+        str(core.requires_python or ""),
+        frozenset(core.provides_extra),
+        frozenset(_commands(archive)),
+        frozenset(_modules(archive)),
+        promises,
+    )
+
+
+def _commands(archive: WheelArchive) -> Iterator[str]:
+    from configparser import ConfigParser, Error
+
+    name = f"{archive.dist_info}/entry_points.txt"
+    if name not in archive:
+        return
+    parser = ConfigParser(delimiters=("=",), interpolation=None, strict=False)
+    try:
+        parser.read_string(archive.read(name).decode("utf-8", "replace"))
+    except Error:
+        return  # `wheelfit check` says what is wrong with it
+    for group in parser.sections():
+        yield from (f"{group}:{one}" for one in parser[group])
+
+
+def _modules(archive: WheelArchive) -> Iterator[str]:
+    """Yield the top-level names that a wheel installs for imports."""
+    for name in archive.names():
+        top, slash, _ = name.partition("/")
+        if top.endswith((".dist-info", ".data", ".libs")):
+            continue
+        if slash:
+            yield top
+        elif top.endswith((".py", ".so", ".pyd")):
+            yield top.partition(".")[0]
