@@ -110,6 +110,43 @@ PROJECTS = (
         "pywt.dwt(data, 'db8')",
         ("numpy",),
     ),
+    Project(
+        "spglib==2.8.0", "scikit-build-core",
+        "import numpy, spglib; places = [[0, 0, 0], [0, .5, .5], [.5, 0, .5], [.5, .5, 0]]; "
+        "cell = (numpy.eye(3) * 4, places, [1] * 4)",
+        "spglib.get_symmetry_dataset(cell)",
+        ("numpy", "typing-extensions"),
+    ),
+    Project(
+        "ulid-transform==2.2.9", "poetry-core",
+        "import ulid_transform as u; text = u.ulid_at_time(1_700_000_000.0)",
+        "for _ in range(1000): u.ulid_to_bytes(text)",
+    ),
+    Project(
+        "fnv-hash-fast==2.0.3", "poetry-core",
+        "from fnv_hash_fast import fnv1a_32; data = b'x' * 100_000",
+        "fnv1a_32(data)",
+        ("fnvhash",),
+    ),
+    Project(
+        "editdistance==0.8.1", "pdm-backend",
+        "import editdistance as e; a, b = 'kitten sitting' * 60, 'sitting kitten' * 60",
+        "e.eval(a, b)",
+    ),
+    Project(
+        "frozenlist==1.8.0", "its own",
+        "from frozenlist._frozenlist import FrozenList; names = FrozenList(map(str, range(1000)))",
+        "for name in names: names.index(name)",
+    ),
+    Project(
+        "crcmod==1.7", "setuptools, setup.py alone",
+        "import crcmod; check = crcmod.mkCrcFun(0x104C11DB7); data = bytes(range(256)) * 4000",
+        "check(data)",
+    ),
+    Project(
+        "orjson==3.13.0", "maturin", f"import orjson; text = orjson.dumps({_JSON})",
+        "orjson.loads(text)",
+    ),
 )  # fmt: skip
 _TIMER = """
 import sys, time
@@ -138,12 +175,15 @@ print(best)
 
 def sdist_of(project: Project, folder: Path) -> Path:
     """Return the source distribution of a project, fetched where it is not there."""
-    pattern = f"{project.name}-{project.requirement.partition('==')[2]}.tar.gz"
-    if not list(folder.glob(pattern)):
+    stem = project.requirement.replace("==", "-")
+    patterns = (
+        f"{stem}.tar.gz",
+        f"{project.name.replace('-', '_')}{stem[len(project.name) :]}.tar.gz",
+    )
+    if not any((folder / name).exists() for name in patterns):
         words = ["download", "-q", "--no-deps", "--no-binary", project.name, "-d", str(folder)]
         subprocess.run([sys.executable, "-m", "pip", *words, project.requirement], check=True)
-    (found,) = folder.glob(pattern)
-    return found
+    return next(folder / name for name in patterns if (folder / name).exists())
 
 
 def built(project: Project, sdist: Path, folder: Path) -> tuple[Path, Path]:

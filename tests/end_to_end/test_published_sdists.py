@@ -1,0 +1,143 @@
+"""Published projects that nobody tuned for wheelfit: built, checked, served, and chosen by all.
+
+The projects are those that ``benchmarks/build_flags.py`` times. One of them is enough in between:
+``pytest -m backends_long tests/end_to_end/test_published_sdists.py -k ulid``.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wheelfit_runtime
+from wheelfit_runtime.platforms.providers.x86_64 import quick_look
+
+RUNTIME = Path(wheelfit_runtime.__file__).parents[1]
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "build_flags.py"
+PLUGIN = "wheelfit_runtime.platforms.providers.x86_64.provider"
+"""A plugin for variantlib: the one that documents name is not on the registry."""
+VARIANTS = ("--preview-features", "wheel-variants")
+ORDER = """
+import json, os, sys
+os.environ["PYTHONPATH"] = sys.argv[3]  # of the process that loads plugins
+from variantlib.api import get_variants_by_priority
+document = json.load(open(sys.argv[1]))
+document["providers"]["x86_64"]["plugin-api"] = sys.argv[2]
+print([each.label for each in get_variants_by_priority(variants_json=document)])
+"""
+
+
+def load_benchmark() -> Any:
+    """Return the module of the benchmark, which has the projects and knows how to build them."""
+    spec = importlib.util.spec_from_file_location("build_flags", BENCHMARK)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules["build_flags"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+benchmark = load_benchmark()
+pytestmark = [
+    pytest.mark.network,
+    pytest.mark.backends_long,
+    pytest.mark.usefixtures("registry"),
+    pytest.mark.skipif(
+        "v3" not in (quick_look.supported() or ()), reason="needs Linux on x86-64-v3"
+    ),
+]
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serve files as any plain server does, and say nothing."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Path], str]]:
+    """Give a function that serves a folder with the standard library, and returns its address."""
+    servers = []
+
+    def start(folder: Path) -> str:
+        handler = functools.partial(Quiet, directory=str(folder))
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{server.server_port}/simple/"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def run(*words: str | Path) -> str:
+    """Run a client, which has to end well, and return what it prints."""
+    environ = {name: text for name, text in os.environ.items() if not name.startswith("UV_")}
+    done = subprocess.run(
+        list(map(str, words)), capture_output=True, text=True, check=False, env=environ
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def label_in(target: Path) -> str | None:
+    """Return the label of what is installed in a folder; None: it is no variant."""
+    (described,) = target.glob("*.dist-info/WHEEL")
+    found = described.with_name("variant.json")
+    return next(iter(json.loads(found.read_text())["variants"])) if found.exists() else None
+
+
+@pytest.mark.parametrize("project", benchmark.PROJECTS, ids=lambda project: project.name)
+def test_a_published_project(
+    project: Any,
+    tmp_path: Path,
+    wheelfit: Callable[..., str],
+    pip: Path,
+    uv: Path,
+    variantlib_python: Path,
+    serve: Callable[[Path], str],
+) -> None:
+    """What is built of it has no errors, and five installers take of it what they should."""
+    kept = Path(os.environ.get("WHEELFIT_TEST_SDISTS", tmp_path))
+    (kept / "sdists").mkdir(parents=True, exist_ok=True)
+    sdist = benchmark.sdist_of(project, kept / "sdists")
+    dist = kept / project.name
+    benchmark.built(project, sdist, dist)
+    wheels = sorted(dist.glob("*.whl"))
+    assert len(wheels) == 2
+    wheelfit("check", *wheels, "--binaries")
+
+    public = tmp_path / "public"
+    (tmp_path / "wheels").mkdir()
+    for wheel in wheels:
+        (tmp_path / "wheels" / wheel.name).symlink_to(wheel)
+    wheelfit("index", "generate", tmp_path / "wheels", "--to", public)
+    url = serve(public)
+    name = project.requirement
+
+    places = {each: tmp_path / each for each in ("pip", "uv", "uv preview", "wheelfit")}
+    install = ("install", "--no-deps", "--target")
+    run(pip, *install, places["pip"], "--no-cache-dir", "--index-url", url, name)
+    common = ("--no-config", "--no-cache", "--python", sys.executable, "--index", url, name)
+    run(uv, "pip", *install, places["uv"], *common)
+    run(uv, "pip", *install, places["uv preview"], *common, *VARIANTS)
+    wheelfit(*install, places["wheelfit"], "-i", url, name)
+    found = {each: label_in(place) for each, place in places.items()}
+    assert found == {"pip": None, "uv": None, "uv preview": "v3", "wheelfit": "v3"}
+
+    (document,) = public.rglob("*-variants.json")
+    assert run(variantlib_python, "-c", ORDER, document, PLUGIN, RUNTIME).startswith("['v3'")
