@@ -136,7 +136,6 @@ def test_hip(folder: Path, cache: Path) -> None:
         pytest.param("nanobind", ["g++"], marks=LONG),
         pytest.param("cffi", ["gcc"], marks=LONG),
         pytest.param("Go", ["gcc", "go"], marks=LONG),
-        pytest.param("Zig", [], marks=LONG),
     ],
 )
 def test_languages(section: str, programs: list[str], folder: Path, cache: Path) -> None:
@@ -145,6 +144,29 @@ def test_languages(section: str, programs: list[str], folder: Path, cache: Path)
     if "BLAS" in section:
         needs_libraries("openblas", "blis")
     follow(LANGUAGES[section], folder, cache)
+
+
+@LONG
+def test_zig(folder: Path, cache: Path) -> None:
+    """The variant has the instructions of its level, and the plain wheel those of any processor."""
+    needs("objdump")
+    follow(LANGUAGES["Zig"], folder, cache)
+    registers = {}
+    for wheel in (folder / "dist").glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            (name,) = (name for name in archive.namelist() if name.endswith(".so"))
+            library = archive.extract(name, folder / wheel.stem)
+        code = disassembled(library)
+        registers[wheel.stem.rpartition("-")[2]] = {
+            register for register in ("xmm", "ymm", "zmm") if f"%{register}" in code
+        }
+    assert registers == {"linux_x86_64": {"xmm"}, "v3": {"xmm", "ymm"}}
+
+
+def disassembled(library: str | Path) -> str:
+    """Return the machine code of a library as text."""
+    words = ["objdump", "-d", str(library)]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
 TARGET_FLAGS = """args = ["--config", "target.'cfg(unix)'.rustflags=['--cfg', 'mine']"]"""
@@ -194,8 +216,7 @@ def test_one_library_of_c_and_rust(
     (library,) = wheel["tuned"]["changed"]
     with zipfile.ZipFile(wheel["path"]) as archive:
         path = archive.extract(library, folder)
-    code = subprocess.run(["objdump", "-d", path], capture_output=True, text=True, check=True)
-    functions = re.split(r"^\w+ <(.*)>:$", code.stdout, flags=re.MULTILINE)
+    functions = re.split(r"^\w+ <(.*)>:$", disassembled(path), flags=re.MULTILINE)
     with_ymm = {
         name for name, text in zip(functions[1::2], functions[2::2], strict=True) if "ymm" in text
     }
