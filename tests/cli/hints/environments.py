@@ -49,9 +49,9 @@ def no_implementation(scene: Scene) -> None:
 def needs_extra(scene: Scene) -> None:
     """Try where the extra is installed, as here."""
     wheel = build_wheel(scene.folder, "native", "1.0", files={"native/x.so": elf_file()})
-    words = ["wheel", "inspect", str(wheel)]
+    words = ["wheel", "inspect", "--instructions", str(wheel)]
     program = (
-        "import sys; sys.modules['elftools'] = None\n"
+        "import sys; sys.modules['iced_x86'] = None\n"
         f"from wheelfit.cli.main import main; sys.exit(main({words!r}))"
     )
     done = subprocess.run(
@@ -60,7 +60,7 @@ def needs_extra(scene: Scene) -> None:
     assert done.returncode == CODES["needs-extra"].exit_code
     assert "pip install ./runtime '.[build]'" in done.stderr
     needs = [Requirement(text) for text in requires("wheelfit") or ()]
-    (library,) = (one for one in needs if one.name == "pyelftools")
+    (library,) = (one for one in needs if one.name == "iced-x86")
     assert library.marker is not None
     assert library.marker.evaluate({"extra": "build"})
     scene.run(*words)

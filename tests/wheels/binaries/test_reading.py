@@ -281,17 +281,24 @@ class TestHostile:
 
 
 def test_a_list_that_never_ends() -> None:
-    """B-60: a list of versions that follows itself four billion times ends in a fault."""
+    """B-60: neither a count of four billion nor a list of tiny steps is followed to its end."""
     data = bytearray(elf_file(versions={"libc.so.6": ["GLIBC_2.17"]}))
     rows = struct.unpack_from("<Q", data, 40)[0]
-    for row in range(rows, len(data), 64):
-        if struct.unpack_from("<I", data, row + 4)[0] == 0x6FFFFFFE:
-            struct.pack_into("<I", data, row + 44, 0xFFFFFFFF)  # so many libraries
-            (start,) = struct.unpack_from("<Q", data, row + 24)
-            struct.pack_into("<I", data, start + 12, 0)  # the next is this one
-    found = read(bytes(data))
-    assert found is not None
-    assert found.faults == ("following it takes more than any sound file does",)
+    (row,) = (
+        row
+        for row in range(rows, len(data), 64)
+        if struct.unpack_from("<I", data, row + 4)[0] == 0x6FFFFFFE
+    )
+    struct.pack_into("<I", data, row + 44, 0xFFFFFFFF)  # so many libraries
+    counted = read(bytes(data))
+    assert counted is not None
+    assert counted.faults == ()
+    assert [str(one.name) for one in counted.versions] == ["GLIBC_2.17"]
+    steps = struct.pack("<HHIII", 1, 1, 0, 16, 0) + struct.pack("<IHHII", 0, 0, 0, 0, 16) * 20_000
+    struct.pack_into("<QQ", data, row + 24, len(data), len(steps))
+    followed = read(bytes(data) + steps)
+    assert followed is not None
+    assert followed.faults == ("its list of symbol versions has no end",)
 
 
 def test_window() -> None:

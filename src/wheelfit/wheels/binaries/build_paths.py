@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-_PLACES = (b"/home/", b"/Users/", b"/root/", b"/tmp/", b"/build/", b"/project/", b"/__w/", b":\\")
-"""What paths on build machines begin with; searched for one by one, which is fast."""
+_PLACES = pattern(rb"/(?:home|Users|root|tmp|build|project|__w)/")
+"""What paths on build machines begin with; the one letter at the front is searched for fast."""
+_DRIVE = b":\\"
+"""What paths on Windows begin with, behind a letter."""
 _SOURCE = pattern(
     rb"(?:[A-Za-z]:)?[^\x00-\x20\x7f-\xff\"'<>|*?%:;,()]{1,400}?"
     rb"\.(?:asm|c|cc|cpp|cu|cuh|cxx|f|f90|go|h|hh|hpp|inl|m|mm|pyx|rs|s|zig)(?![\w.+/\\-])"
@@ -42,15 +44,20 @@ def build_paths(file: BinaryIO) -> tuple[str, ...]:
 
 
 def _in_piece(data: bytes) -> Iterator[bytes]:
-    for place in _PLACES:
-        start = data.find(place)
-        while start >= 0:
-            first = start - 1 if place == b":\\" else start  # the letter of a drive
-            if not _goes_on(data[max(0, first - 1) : first]) and data[first : first + 1] != b":":
-                match = _SOURCE.match(data, first)
-                if match is not None:
-                    yield match[0]
-            start = data.find(place, start + len(place))
+    for place in _PLACES.finditer(data):
+        yield from _path_at(data, place.start())
+    start = data.find(_DRIVE)
+    while start >= 0:
+        if data[max(0, start - 1) : start].isalpha():
+            yield from _path_at(data, start - 1)
+        start = data.find(_DRIVE, start + 1)
+
+
+def _path_at(data: bytes, first: int) -> Iterator[bytes]:
+    if not _goes_on(data[max(0, first - 1) : first]):
+        match = _SOURCE.match(data, first)
+        if match is not None:
+            yield match[0]
 
 
 def _goes_on(before: bytes) -> bool:

@@ -1,19 +1,24 @@
 """Read ELF files: what they are for, what they need, and which symbols they offer and want.
 
-The one importer of pyelftools, which reads only what it is asked for. It takes a file at its word,
-so it sees it through a `wheelfit.wheels.binaries.bounded_reader.Window`, which counts; and
-whatever it raises means that the file is not sound.
+The one importer of pyelftools, for symbols and debug information: it makes objects of all that it
+reads, which costs most of the time where there are hundreds of libraries, so what is asked of every
+library is read by `wheelfit.wheels.binaries.elf_layout`. pyelftools takes a file at its word, so it
+sees it through a `wheelfit.wheels.binaries.bounded_reader.Window`, which counts; and whatever it
+raises means that the file is not sound.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from itertools import starmap
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wheelfit.errors import NeedsExtra
 from wheelfit.wheels.binaries import fatbin, offload
 from wheelfit.wheels.binaries.bounded_reader import Stream, Unreadable, Window, printable
+from wheelfit.wheels.binaries.elf_layout import LISTED, ElfLayout
 from wheelfit.wheels.binaries.facts import (
     ANY_SUFFIX,
     Binary,
@@ -27,51 +32,39 @@ from wheelfit.wheels.binaries.facts import (
 from wheelfit.wheels.binaries.x86_64_levels import level_of_bits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from elftools.elf.elffile import ELFFile
 
+    from wheelfit.wheels.binaries.elf_layout import Section
+
 MAGIC = b"\x7fELF"
+_Item = TypeVar("_Item")
 
 _MACHINES = {
-    "EM_X86_64": "x86_64",
-    "EM_386": "i686",
-    "EM_AARCH64": "aarch64",
-    "EM_ARM": "armv7l",
-    "EM_PPC64": "ppc64",
-    "EM_S390": "s390x",
-    "EM_RISCV": "riscv64",
-    "EM_LOONGARCH": "loongarch64",
+    62: "x86_64",
+    3: "i686",
+    183: "aarch64",
+    40: "armv7l",
+    21: "ppc64",
+    22: "s390x",
+    243: "riscv64",
+    258: "loongarch64",
 }
 _CUDA = 190
 _NEEDED_LEVELS, _USED_LEVELS = 0xC0008002, 0xC0010002
 _DEBUG = (".debug_", ".zdebug_")
-_LISTED = 10_000
-"""Entries of one table that are looked at: libraries, versions, notes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part of a file."""
-
-    name: str
-    start: int
-    size: int
 
 
 def read_elf(window: Window, member: str) -> Binary:
     """Return what an ELF file is.
 
     :raises Unreadable: nothing can be said of it.
-    :raises NeedsExtra: the library is not installed.
     """
-    with _taken_at_its_word():
-        file = _open(window)
-        if file["e_machine"] in ("EM_CUDA", _CUDA):
-            return Binary(member, Format.CUBIN, window.size, code=(_cubin(window),))
-        machine = _machine(file)
-    reader = _Reader(window, file)
-    return reader.binary(member, machine)
+    layout = ElfLayout(window)
+    if layout.machine == _CUDA:
+        return Binary(member, Format.CUBIN, window.size, code=(_cubin(window),))
+    return _Reader(window, layout).binary(member)
 
 
 def _open(window: Window) -> ELFFile:
@@ -113,14 +106,13 @@ def _taken_at_its_word() -> Iterator[None]:
         raise Unreadable(f"it is not a sound ELF file ({type(error).__name__})") from error
 
 
-def _machine(file: ELFFile) -> str:
-    found = file["e_machine"]
-    name = _MACHINES.get(found, str(found))
-    if name == "ppc64" and file.little_endian:
+def _machine(layout: ElfLayout) -> str:
+    name = _MACHINES.get(layout.machine, str(layout.machine))
+    if name == "ppc64" and layout.is_little:
         return "ppc64le"
-    if name == "x86_64" and file.elfclass == 32:
+    if name == "x86_64" and not layout.is_wide:
         return "x32"
-    if name == "riscv64" and file.elfclass == 32:
+    if name == "riscv64" and not layout.is_wide:
         return "riscv32"
     return name
 
@@ -148,28 +140,23 @@ def _tables(file: ELFFile, kind: str) -> Iterator[Any]:
 class _Reader:
     """A reader of one file, part by part; a fault in one part leaves the others."""
 
-    def __init__(self, window: Window, file: ELFFile) -> None:
+    def __init__(self, window: Window, layout: ElfLayout) -> None:
         self._window = window
-        self._file = file
+        self._layout = layout
         self._faults: list[str] = []
 
-    def binary(self, member: str, machine: str) -> Binary:
-        sections: list[Section] = []
-        needed: list[str] = []
-        rpath: list[str] = []
-        names: list[str] = []
-        versions: list[SymbolVersion] = []
-        bits: dict[int, int] = {}
+    def binary(self, member: str) -> Binary:
+        layout, machine = self._layout, _machine(self._layout)
+        numbered = self._tried(layout.sections)
+        needed, rpath, names = self._tried(layout.dynamic) or ([], [], [])
+        versions = list(
+            starmap(SymbolVersion, self._tried(lambda: layout.needed_versions(numbered)))
+        )
+        bits = dict(self._tried(layout.gnu_properties)) if machine == "x86_64" else {}
         code: list[DeviceCode] = []
         unlinked: list[DeviceCode] = []
         targets: list[str] = []
-        for part in (
-            lambda: sections.extend(self._sections()),
-            lambda: self._dynamic(needed, rpath, names),
-            lambda: versions.extend(self._versions()),
-            lambda: bits.update(self._isa()) if machine == "x86_64" else None,
-        ):
-            self._try(part)
+        sections = [one for one in numbered if one.is_in_file]
         for section in sections:
             wanted = (
                 code
@@ -179,9 +166,9 @@ class _Reader:
                 else None
             )
             if wanted is not None:
-                self._try(lambda wanted=wanted, section=section: self._images(section, wanted))
+                wanted += self._tried(partial(self._images, section))
             if section.name in offload.SECTIONS:
-                self._try(lambda section=section: targets.extend(self._targets(section)))
+                targets += self._tried(partial(self._targets, section))
         return Binary(
             member,
             Format.ELF,
@@ -201,68 +188,20 @@ class _Reader:
             faults=tuple(dict.fromkeys(self._faults)),
         )
 
-    def _try(self, part: Any) -> None:
+    def _tried(self, part: Callable[[], Iterable[_Item]]) -> list[_Item]:
+        """Return what a part has, up to a fault, which is kept."""
+        found: list[_Item] = []
         try:
-            with _taken_at_its_word():
-                part()
+            found.extend(part())
         except Unreadable as error:
             self._faults.append(str(error))
+        return found
 
-    def _sections(self) -> Iterator[Section]:
-        for section in self._file.iter_sections():
-            if section["sh_type"] != "SHT_NOBITS":
-                yield Section(section.name, section["sh_offset"], section["sh_size"])
-
-    def _images(self, section: Section, found: list[DeviceCode]) -> None:
-        found.extend(fatbin.read_images(self._window, section.start, section.size))
+    def _images(self, section: Section) -> Iterator[DeviceCode]:
+        yield from fatbin.read_images(self._window, section.start, section.size)
 
     def _targets(self, section: Section) -> Iterator[str]:
         yield from offload.read_targets(self._window, section.start, section.size)
-
-    def _dynamic(self, needed: list[str], rpath: list[str], names: list[str]) -> None:
-        for segment in self._parts("PT_DYNAMIC"):
-            for number, tag in enumerate(segment.iter_tags()):
-                if number == _LISTED:
-                    raise Unreadable("its dynamic section has no end")
-                match tag.entry.d_tag:
-                    case "DT_NEEDED":
-                        needed.append(printable(tag.needed))
-                    case "DT_SONAME":
-                        names.append(printable(tag.soname))
-                    case "DT_RPATH":
-                        rpath += printable(tag.rpath).split(":")
-                    case "DT_RUNPATH":
-                        rpath += printable(tag.runpath).split(":")
-
-    def _parts(self, kind: str) -> Iterator[Any]:
-        """Yield segments of a kind; the library gives each kind a class, and says so of none."""
-        yield from self._file.iter_segments(kind)
-
-    def _versions(self) -> Iterator[SymbolVersion]:
-        for section in _tables(self._file, "SHT_GNU_verneed"):
-            count = 0
-            for library, wanted in section.iter_versions():
-                for one in wanted:
-                    yield SymbolVersion(printable(library.name), printable(one.name))
-                    if (count := count + 1) == _LISTED:
-                        raise Unreadable("its list of symbol versions has no end")
-
-    def _isa(self) -> Iterator[tuple[int, int]]:
-        """Yield properties that concern levels, with their bits."""
-        for segment in self._parts("PT_NOTE"):
-            for note in segment.iter_notes():
-                if note["n_type"] != "NT_GNU_PROPERTY_TYPE_0" or note["n_name"] != "GNU":
-                    continue
-                for one in note["n_desc"]:
-                    kind = _PROPERTIES.get(one.pr_type, one.pr_type)
-                    if kind in (_NEEDED_LEVELS, _USED_LEVELS) and isinstance(one.pr_data, int):
-                        yield kind, one.pr_data
-
-
-_PROPERTIES = {
-    "GNU_PROPERTY_X86_ISA_1_NEEDED": _NEEDED_LEVELS,
-    "GNU_PROPERTY_X86_ISA_1_USED": _USED_LEVELS,
-}
 
 
 _EXECUTABLE = 4  # SHF_EXECINSTR
@@ -313,10 +252,7 @@ def read_symbols(window: Window) -> Symbols:
 
 
 def _symbols(window: Window, file: ELFFile) -> Symbols:
-    reader = _Reader(window, file)
-    needed: list[str] = []
-    names: list[str] = []
-    reader._dynamic(needed, [], names)  # noqa: SLF001  # of this module
+    dynamic = ElfLayout(window).dynamic()
     table = next(_tables(file, "SHT_DYNSYM"), None)
     if table is None:
         raise Unreadable("it has no table of dynamic symbols, or says not where")
@@ -344,8 +280,8 @@ def _symbols(window: Window, file: ELFFile) -> Symbols:
         elif symbol.entry.st_other.visibility in ("STV_DEFAULT", "STV_PROTECTED"):
             exported.add(full)
     return Symbols(
-        names[0] if names else None,
-        tuple(needed),
+        dynamic.sonames[0] if dynamic.sonames else None,
+        tuple(dynamic.needed),
         frozenset(exported),
         frozenset(wanted),
         frozenset(weak),
@@ -387,7 +323,7 @@ def read_producers(window: Window) -> tuple[tuple[str, str], ...]:
         debug = file.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
         found = []
         for number, unit in enumerate(debug.iter_CUs()):
-            if number == _LISTED:
+            if number == LISTED:
                 break
             attributes = unit.get_top_DIE().attributes
             name, producer = (

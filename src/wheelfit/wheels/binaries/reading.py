@@ -44,7 +44,6 @@ def binaries_of(archive: WheelArchive) -> Binaries:
     What a binary says of itself is not trusted: where it does not fit, its faults say so.
 
     :raises InvalidWheel: a member is damaged.
-    :raises NeedsExtra: there are ELF files, and the library for them is not installed.
     :raises FileProblem: there is no room for what is unpacked.
     """
     found = []
@@ -116,10 +115,7 @@ def _kind(first: bytes, name: str) -> Format | None:
 
 
 def read_binary(file: BinaryIO, name: str) -> Binary | None:
-    """Return what a file is; None if it is not a binary.
-
-    :raises NeedsExtra: it is an ELF file, and the library for them is not installed.
-    """
+    """Return what a file is; None if it is not a binary."""
     window = Window(file, FACTS)
     kind = _kind(window.read_some(0, _FIRST), name)
     if kind is None:
