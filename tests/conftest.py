@@ -48,7 +48,12 @@ _CERTIFICATES = ("CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CE
 
 # Machines are shared and noisy: how long an example takes says nothing.
 settings.register_profile("steady", deadline=None)
-settings.load_profile("steady")
+settings.register_profile("fast", deadline=None, max_examples=40)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Try fewer examples where only the fast tests are asked for."""
+    settings.load_profile("fast" if config.option.markexpr == "not integration" else "steady")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

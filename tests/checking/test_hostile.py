@@ -60,7 +60,10 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @given(st.data())
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=2 * settings().max_examples,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 def test_damaged_wheels(sound: bytes, data: st.DataObject) -> None:
     """Whatever happens to the bytes of a wheel, a check of it comes to its end."""
     damaged = bytearray(sound)
@@ -97,7 +100,7 @@ ANYTHING = st.recursive(
 
 
 @given(st.lists(st.tuples(st.lists(KEYS, max_size=3), KEYS, ANYTHING), max_size=5))
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 def test_any_document(changes: list[tuple[list[str], str, object]]) -> None:
     """F-131, F-32: whatever a document holds, all of it is judged and nothing fails."""
     document = json.loads(json.dumps(DOCUMENT))

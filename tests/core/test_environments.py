@@ -82,7 +82,7 @@ REAL: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.lists(st.lists(ATOMS, min_size=1, max_size=2).map(" and ".join), max_size=3))
 def test_no_environment_is_forgotten(markers: list[str]) -> None:
     """P-6: whatever a real environment makes of the markers, a representative does too."""
