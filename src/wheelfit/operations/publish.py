@@ -263,6 +263,8 @@ def _send(
     index_files: Mapping[Release, bytes],
 ) -> PublishResult:
     """Send the missing files to an index."""
+    from functools import partial
+
     from wheelfit.building.publishing.completeness import compare
     from wheelfit.building.publishing.publication import (
         PublishResult,
@@ -271,10 +273,12 @@ def _send(
     )
     from wheelfit.building.publishing.release_files import new_index_files
     from wheelfit.building.publishing.sessions import SessionIndex, publish_in_sessions
+    from wheelfit.building.publishing.trusted_publishing import trusted_login
     from wheelfit.building.publishing.twine_sender import TwineSender
 
     def sender(url: str) -> TwineSender:
-        return TwineSender(url, index.login, index.tls)
+        renew = partial(trusted_login, url, context.environ, index.tls)
+        return TwineSender(url, index.login, index.tls, renew=renew if index.is_trusting else None)
 
     if index.base is not None and not request.one_by_one:
         from wheelfit.server.hosting.client import ServerAdministration

@@ -163,6 +163,8 @@ class UploadIndex:
     """The certificates to trust; None over plain HTTP."""
     session_url: str | None = None
     """The root endpoint of its publishing sessions (PEP 694); None: there are none."""
+    is_trusting: bool = False
+    """Whether the login is that of this CI job's identity, which holds for some minutes only."""
 
     @property
     def name(self) -> str:
@@ -312,7 +314,7 @@ def with_identity(request: DestinationRequest, index: UploadIndex, context: Cont
         context.reporter.detail("the index offers no trusted publishing")
         return index
     context.reporter.detail("the login is that of this CI job's identity")
-    return replace(index, login=login)
+    return replace(index, login=login, is_trusting=True)
 
 
 def _configured_for(url: str) -> Mapping[str, str]:

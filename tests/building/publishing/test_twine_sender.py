@@ -149,6 +149,22 @@ def test_of_an_answer_without_end_the_beginning_is_read(index: LegacyIndex, tmp_
     assert len(caught.value.message) < 1000
 
 
+def test_a_login_of_minutes_is_renewed_in_time(index: LegacyIndex, tmp_path: Path) -> None:
+    """Between files a login that may run out is exchanged for a new one, and not too often."""
+    wheels = [build_wheel(tmp_path / "dist", "fast", f"{number}.0") for number in range(4)]
+    logins = iter([Login("me", "second"), Login("me", "third")])
+    now = [0.0]
+    index.login = ("me", "first")
+    sender = TwineSender(
+        index.url, Login("me", "first"), renew=lambda: next(logins), clock=lambda: now[0]
+    )
+    for seconds, password in ((0, "first"), (299, "first"), (301, "second"), (302, "second")):
+        now[0], index.login = seconds, ("me", password)
+        sender.send(collect([wheels.pop()]).files[0], lambda _: None)
+    sender.close()
+    assert len(index.names) == 4
+
+
 def test_what_is_gone_cannot_be_reached(tmp_path: Path, pauses: list[float]) -> None:
     """Nobody listens: that is told after some attempts, with the address and without the login."""
     wheel = build_wheel(tmp_path, "fast", "1.0")

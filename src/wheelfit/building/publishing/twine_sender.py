@@ -36,6 +36,8 @@ _ATTEMPTS = 4
 """How often a server is asked that fails or cannot be reached."""
 _PATIENCE = (30.0, 300.0)
 """Seconds for a connection, and for an answer when all is sent."""
+_LOGIN_AGE = 300.0
+"""Seconds after which a login that holds for minutes is renewed; the registry's holds for 900."""
 _MOST_METADATA = 16 << 20
 _MOST_WORDS = 1 << 20
 
@@ -86,7 +88,9 @@ class TwineSender:
     :param url: the address for uploads, without credentials.
     :param login: what is shown there; None: nothing.
     :param context: whom to trust over TLS.
+    :param renew: returns a new login, for one that holds some minutes only; None: it holds.
     :param pause: waits for some seconds.
+    :param clock: tells seconds that only grow.
     :raises NeedsExtra: the library is not installed.
     """
 
@@ -96,14 +100,29 @@ class TwineSender:
         login: Login | None,
         context: ssl.SSLContext | None = None,
         *,
+        renew: Callable[[], Login | None] | None = None,
         pause: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._session = open_session(url, login, context)
         self._url = url
+        self._renew = renew
         self._pause = pause
+        self._clock = clock
+        self._since = clock()
+
+    def _keep_login(self) -> None:
+        """Renew a login that may not hold until another file is sent."""
+        if self._renew is None or self._clock() - self._since < _LOGIN_AGE:
+            return
+        login = self._renew()
+        if login is not None:
+            self._session.auth = (login.user, login.password)
+            self._since = self._clock()
 
     def send(self, file: OutgoingFile, sent: Callable[[int], None]) -> None:
         """Send a wheel or a source distribution."""
+        self._keep_login()
         fields = _fields(file)
         with file.path.open("rb") as content:
             self._post(
