@@ -207,7 +207,7 @@ def test_attestations_have_to_be_objects(tmp_path: Path) -> None:
         beside.write_bytes(content.encode("utf-8", "surrogateescape"))
         (one,) = collect([wheel]).files
         assert one.attestations == (beside,)
-        with pytest.raises(AttestationProblem, match="no attestation"):
+        with pytest.raises(AttestationProblem, match="not an attestation"):
             read_attestations(one)
 
 
