@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,20 @@ from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel
 
 
-@pytest.fixture
-def wheels(tmp_path: Path) -> Path:
+@pytest.fixture(scope="session")
+def built_wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a folder with two projects; one wheel is large enough to come in many pieces."""
-    folder = tmp_path / "wheels"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("upstream-wheels")
     build_wheel(folder, "small", "1.0", requires_python=">=3.8")
     build_wheel(folder, "small", "2.0", requires=["large"])
     build_wheel(folder, "large", "1.0", files={"large/data": random.Random(7).randbytes(1 << 20)})
     return folder
+
+
+@pytest.fixture
+def wheels(built_wheels: Path, tmp_path: Path) -> Path:
+    """Give a copy of that folder."""
+    return Path(shutil.copytree(built_wheels, tmp_path / "wheels"))
 
 
 @pytest.fixture

@@ -129,7 +129,7 @@ class TestOwners:
 
     def test_rules_about_sources_that_are_not_there(self, own: Path, mirrored: Mirroring) -> None:
         """A rule that would never hold is a mistake."""
-        with pytest.raises(ValueError, match="no source"):
+        with pytest.raises(ValueError, match="not a source"):
             merged(own, mirrored, named={"small": ("other",)})
 
 
@@ -248,7 +248,7 @@ class TestOpening:
 
     def test_mistakes(self, mirrors: Mirrors, tmp_path: Path) -> None:
         """Each is told before anything is served."""
-        with pytest.raises(InvalidConfiguration, match="no source"):
+        with pytest.raises(InvalidConfiguration, match="not a source"):
             mirrors.with_own(FolderIndex(tmp_path), owners=Owners(named={"small": ("third",)}))
         twice = [MirrorSettings("https://index.example/simple/")] * 2
         with pytest.raises(InvalidConfiguration, match="two sources"):
