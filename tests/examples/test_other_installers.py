@@ -19,6 +19,7 @@ DOCUMENT = release_document(
 )
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("host", "label"),
     [("cuda-12.8-sm90", "cuda"), ("cpu-x86_64-v3", "v3"), ("cpu-x86_64-v2", None)],

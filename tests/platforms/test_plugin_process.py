@@ -321,6 +321,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("other", OTHERS, ids=lambda path: path.parents[1].name)
 def test_other_interpreters(other: Path, tmp_path: Path) -> None:
     """P-35: the plugin's interpreter may be another Python than the one that asks."""
