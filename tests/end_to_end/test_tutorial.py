@@ -11,6 +11,7 @@ import sys
 import sysconfig
 import zipfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from server.running import RunningIndex
@@ -44,9 +45,10 @@ def can_run() -> str | None:
 
 
 def plain(text: str) -> str:
-    """Return words without what differs from day to day: sizes, versions of tools, of Python."""
+    """Return words without what differs from day to day: sizes, times, versions."""
     text = re.sub(r"\d+(\.\d+)? (B|kB|MB)\b", "SIZE", text)
     text = re.sub(r"\d+ loops, best of 5: [\d.]+ \w+ per loop", "TIMES", text)
+    text = re.sub(r"\b\d+\.\d s( +\d+\.\d\d\b)?", "TIME", text)
     text = re.sub(r"\bcp3\d+", "cp3", text)
     text = re.sub(r"setuptools \d[\d.]*\d", "setuptools VERSION", text)
     text = re.sub(r"http://127\.0\.0\.1:\d+", SERVER, text)
@@ -79,11 +81,11 @@ class Reader:
         if command.startswith("wheelfit index serve store"):
             self._index = RunningIndex(self._folder / "store")
             return
+        if self._index is not None:
+            command = command.replace(urlsplit(SERVER).netloc, urlsplit(self._index.origin).netloc)
         if command.startswith("export "):
             self._exports.append(command)
             return
-        if self._index is not None:
-            command = command.replace(SERVER, self._index.origin)
         fails = any(line.lstrip().startswith("error ") for line in shown)
         done = subprocess.run(
             ["bash", "-c", "\n".join([f'wheelfit() {{ "{sys.executable}" -m wheelfit "$@"; }}',
