@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from server.legacy import LegacyIndex
+from server.uploading import DOCUMENT
 
 from wheelfit.building.publishing.release_files import collect
 from wheelfit.building.publishing.signing import attest
 from wheelfit.errors import AttestationProblem
-from wheelfit.operations.context import Context
+from wheelfit.operations.context import Context, Reporter
 from wheelfit.operations.publish import PublishRequest, publish
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, Unreachable
@@ -98,6 +99,35 @@ def test_they_go_along_with_the_files(sigstore: Sigstore, instance: Path, tmp_pa
     (sent,) = json.loads(index.fields[new.name]["attestations"][0])
     assert statement(sigstore, json.dumps(sent).encode())["subject"][0]["name"] == new.name
     assert [len(one.attestations) for one in report.outgoing.files] == [1, 1]
+
+
+class Listening(Reporter):
+    """Remember warnings."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warn(self, text: str) -> None:
+        """Take a warning."""
+        self.warnings.append(text)
+
+
+def test_wheels_with_a_label_are_left_out(
+    sigstore: Sigstore, instance: Path, tmp_path: Path
+) -> None:
+    """The library refuses their names: they are published unsigned, and that is told."""
+    dist = tmp_path / "dist"
+    build_wheel(dist, "fast", "1.0")
+    build_wheel(dist, "fast", "1.0", label="mkl", document=DOCUMENT)
+    reporter = Listening()
+    environ = {"WHEELFIT_CACHE_DIR": str(tmp_path / "c"), "SIGSTORE_ID_TOKEN": sigstore.token()}
+    request = PublishRequest(
+        paths=(str(dist),), to=str(tmp_path / "site"), attest=True, sigstore=str(instance)
+    )
+    report = publish(request, Context(environ, reporter=reporter))
+    assert report.act is not None, report.found
+    assert [len(one.attestations) for one in report.outgoing.files] == [1, 0]
+    assert "wheels with a label are not signed" in reporter.warnings[0]
 
 
 def test_what_cannot_be_signed_is_not_published(

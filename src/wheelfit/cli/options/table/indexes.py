@@ -400,7 +400,7 @@ PUBLISH = OptionGroup(
         Option(
             "--attest",
             FLAG,
-            "sign the files with the identity of this CI job (PEP 740), and send the attestations",
+            "sign files without a label with the identity of this CI job (PEP 740), and send that",
         ),
         Option(
             "--sigstore",
