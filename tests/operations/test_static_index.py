@@ -93,6 +93,9 @@ def test_a_checkout_is_published_as_it_is(dist: Path, tmp_path: Path, context: C
     assert report.act is not None
     assert (site / ".nojekyll").is_file()
     assert report.forecasts[0].limits.file == 100 << 20
-    elsewhere = publish(PublishRequest(paths=(str(dist),), to=str(tmp_path / "other")), context)
-    assert elsewhere.forecasts[0].limits.file is None
-    assert not (tmp_path / "other" / ".nojekyll").exists()
+    whole = publish(PublishRequest(paths=(str(dist),), to=str(site.parent)), context)
+    assert whole.forecasts[0].limits.file == 100 << 20
+    for other in (tmp_path / "other", site.parent / "public"):  # as of a project
+        elsewhere = publish(PublishRequest(paths=(str(dist),), to=str(other)), context)
+        assert elsewhere.forecasts[0].limits.file is None
+        assert not (other / ".nojekyll").exists()

@@ -219,7 +219,7 @@ class StaticIndex:
     folder: Path | None
     """None: it is an object store."""
     is_checkout: bool = False
-    """Whether it lies in a working tree of git."""
+    """Whether it is one from which GitHub Pages publishes."""
 
     @property
     def name(self) -> str:
@@ -421,9 +421,9 @@ def _static(text: str) -> StaticIndex:
 
 
 def _is_checkout(folder: Path) -> bool:
-    """Return whether a folder lies in a working tree of git, from which GitHub may publish."""
-    here = folder.absolute()
-    return any((one / ".git").exists() for one in (here, *here.parents))
+    """Return whether GitHub Pages may publish a folder: the root of a checkout, or its docs."""
+    root = folder.absolute()
+    return ((root.parent if root.name == "docs" else root) / ".git").exists()
 
 
 def limits_of(request: DestinationRequest, destination: UploadIndex | StaticIndex) -> UploadLimits:
