@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.requests import SourceOptions
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import ExitStack
     from pathlib import Path
 
+    from packaging.specifiers import SpecifierSet
     from packaging.version import Version
 
     from wheelfit.building.abi.bounds import ReleaseVerdict
@@ -101,6 +103,7 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
     from pathlib import Path
 
     from wheelfit.building.abi.numpy_api import NUMPY, numpy_bounds
+    from wheelfit.building.abi.python_api import python_bounds
     from wheelfit.building.abi.release_comparison import find_program, look
     from wheelfit.core.abi_exports import AbiExports
     from wheelfit.core.properties import parse_namespace
@@ -108,7 +111,6 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
     from wheelfit.errors import UsageError
     from wheelfit.operations.abi_exports import read_exports_file
     from wheelfit.operations.temporary_folders import scratch_folder
-    from wheelfit_runtime.errors import NoFit
 
     if not request.against:
         raise UsageError("there is nothing to hold it against", hint="name it with --against")
@@ -118,6 +120,9 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
         built_with = _version(request.built_with, parse_version)
     exports = None if request.exports is None else read_exports_file(request.exports)
     consumer = Path(request.consumer)
+    if (pythons := _pythons(request.against)) is not None:
+        by_python = _fitting(python_bounds(consumer, pythons), consumer, "Python")
+        return AbiBoundsReport(consumer, "", namespace, by_python)
     with ExitStack() as stack:
         scratch = stack.enter_context(scratch_folder())
         releases = _Releases(request, context, consumer, stack, scratch)
@@ -133,16 +138,44 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
             program=find_program(),
             built_with=built_with,
         )
+    found = _fitting(found, consumer, releases.project or "the library")
+    return AbiBoundsReport(consumer, releases.project, namespace, found)
+
+
+def _pythons(against: Sequence[str]) -> SpecifierSet | None:
+    """Return the Pythons that a request names, as ``python>=3.9``; None: it names a library."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    from wheelfit.errors import UsageError
+
+    match = pattern(r"python\s*(|[<>=!~].*)").fullmatch(against[0])
+    if match is None:
+        return None
+    if len(against) > 1:
+        raise UsageError("Python is held against alone", hint="give one --against")
+    try:
+        return SpecifierSet(match[1])
+    except InvalidSpecifier:
+        raise UsageError(f"{match[1]!r} names no versions of Python") from None
+
+
+def _fitting(found: FoundBounds, consumer: Path, project: str) -> FoundBounds:
+    """Return bounds that admit some release.
+
+    :raises NoFit: ``no-compatible-release``.
+    """
+    from wheelfit_runtime.errors import NoFit
+
     if found.bounds.first is None:
         raise NoFit(
-            f"it works with no release of {releases.project or 'the library'}",
+            f"it works with no release of {project}",
             code="no-compatible-release",
             where=str(consumer),
             note="\n".join(map(verdict_in_words, found.bounds.releases)),
             hint="look at older and newer releases too; or name the one that it was built with "
             "(--built-with), and what that lacks is of other libraries",
         )
-    return AbiBoundsReport(consumer, releases.project, namespace, found)
+    return found
 
 
 def _version(text: str, parse: Callable[[str], Version]) -> Version:

@@ -360,4 +360,25 @@ def test_versioned_namespaces(tmp_path: Path, run: Runner) -> None:
     wheel = build_wheel(tmp_path, "user", "1.0", files={"user/_c.so": module}, tag=TAG)
     said = run("abi", "bounds", wheel, "--against", folder)
     assert "  1.0: lacks _ZN4absl12lts_202407223NowEv" in said.out.splitlines()
+    assert "absl::lts_20240722 (1 symbol) is in releases 20240722.* of Abseil only" in said.err
     assert said.out.splitlines()[-1] == "requirement: absl>=2.0"
+
+
+def test_python(tmp_path: Path, run: Runner) -> None:
+    """B-61: Python is named as a library is."""
+    pytest.importorskip("abi3info")
+    new = "PyType_GetName"
+    path = tmp_path / "fast.abi3.so"
+    path.write_bytes(elf_file(exports=["PyInit_fast"], imports=["PyModule_Create2", new]))
+    said = run("abi", "bounds", path, "--against", "python>=3.10,<3.13")
+    assert said.out.splitlines() == [
+        "fast.abi3.so uses 2 symbols of Python",
+        f"  3.10: lacks {new}",
+        "  3.11: fits",
+        "  3.12: fits",
+        "values: 3.11, 3.12",
+        "versions: >=3.11",
+    ]
+    run("abi", "bounds", path, "--against", "python>=x", code=2)
+    run("abi", "bounds", path, "--against", "python", "--against", "python", code=2)
+    run("abi", "bounds", path, "--against", "python<3.8", code=3)

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wheelfit.building.abi.bounds import consumer_of, derive, offer_of
+from wheelfit.building.abi.versioned_names import namespace_notes, torch_notes
 from wheelfit.checking.wheels.platform_tags import read_platform
 from wheelfit.core.abi_exports import FILE, AbiExports, parse_abi_exports
 from wheelfit.core.filename import parse_wheel_filename
@@ -127,10 +128,15 @@ def look(
         changed = _with_types(program, own, offers, files, bounds, built_with)
         bounds = derive(wanted, changed, promised)
         shutil.rmtree(scratch / "consumer", ignore_errors=True)
+    notes += namespace_notes(wanted.wanted)
+    if TORCH in bounds.libraries:
+        notes += torch_notes(bounds.symbols)
     notes += _reservations(bounds, offers, program=program)
     return FoundBounds(bounds, tuple(dict.fromkeys(notes)))
 
 
+TORCH = "libtorch_cpu.so"
+"""The library of torch that has its stable C interface."""
 _AT_ONCE = 4
 """Releases that are fetched and read at the same time."""
 

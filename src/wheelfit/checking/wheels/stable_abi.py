@@ -37,7 +37,7 @@ def stable_abi_findings(
     Without abi3info, of the extra ``build``, nothing is known of them.
     """
     oldest = oldest_stable(name)
-    known = None if oldest is None else _known()
+    known = None if oldest is None else stable_since()
     if oldest is None or known is None:
         return
     wanted: dict[str, str] = {}
@@ -58,7 +58,7 @@ def stable_abi_findings(
         yield place.found(checks.OUTSIDE_STABLE_ABI, message)
 
 
-def _known() -> Mapping[str, int] | None:
+def stable_since() -> Mapping[str, int] | None:
     """Return since which Python 3 the stable ABI has each symbol; None: that is not installed."""
     try:
         import abi3info  # noqa: PLC0415  # an extra

@@ -191,7 +191,8 @@ of abi_dependency for the [variant] table, and a requirement. With abicompat and
 information types are compared too; without them changes of types and layouts cannot be seen.
 
 --against names the library: a project of an index, `torch>=2.5`, whose wheels are fetched one by
-one; wheels and folders of them; or single libraries with their versions, `1.2=libfast.so`.
+one; wheels and folders of them; or single libraries with their versions, `1.2=libfast.so`. With
+`python` or `python>=3.9` the stable ABI of Python is meant.
 """,
                 (ABI_BOUNDS, SOURCES),
                 Operation(

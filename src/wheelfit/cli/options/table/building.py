@@ -349,8 +349,8 @@ ABI_BOUNDS = OptionGroup(
         Option(
             "--against",
             FILES,
-            "a project (project:torch, torch>=2.5), a wheel, a folder of wheels, or a library as "
-            "VERSION=FILE",
+            "a project (project:torch, torch>=2.5), a wheel, a folder of wheels, a library as "
+            "VERSION=FILE, or python",
             metavar="LIBRARY",
         ),
         Option(

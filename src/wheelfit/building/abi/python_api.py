@@ -1,0 +1,130 @@
+"""Derive with which Pythons an extension module works, from what it wants of them (B-61).
+
+The stable ABI names its functions with the Python that brought each, so no Python is fetched. What
+is outside of it belongs to the Python that the module was compiled for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from wheelfit.building.abi.bounds import Bounds, ReleaseVerdict
+from wheelfit.building.abi.release_comparison import FoundBounds
+from wheelfit.checking.wheels.stable_abi import stable_since
+from wheelfit.core.abi_exports import AbiExports, values_for
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import NeedsExtra
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.binaries.reading import python_symbols, unpacked_binaries
+from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.wording import count_of, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from packaging.specifiers import SpecifierSet
+
+PYTHON = "python"
+_FIRST = 2
+"""The minor of the first Python with a stable ABI."""
+_FIRST_FREE_THREADED = 15
+"""The minor of the first Python with the stable ABI ``abi3t`` (PEP 803)."""
+_TAG = pattern(r"cp3(\d+)")
+
+
+def python_bounds(consumer: Path, asked: SpecifierSet) -> FoundBounds:
+    """Return with which Pythons an extension module works.
+
+    :param consumer: a wheel, or a module by itself.
+    :param asked: the Pythons that count, by their first two numbers.
+    :raises FileProblem: it cannot be read, or has no extension module for ELF.
+    :raises InvalidWheel: the wheel is not sound.
+    :raises NeedsExtra: the table of the stable ABI is not installed.
+    """
+    since = stable_since()
+    if since is None:
+        raise NeedsExtra("build", "abi3info")
+    wanted = _wanted(consumer)
+    tags = _tags(consumer)
+    outside = sorted(symbol for symbol in wanted if symbol not in since)
+    compiled_for = frozenset(minor for abi, minor in tags if not abi.startswith("abi3"))
+    first = _FIRST_FREE_THREADED if any(abi == "abi3t" for abi, _ in tags) else _FIRST
+    verdicts = tuple(
+        _verdict(minor, wanted, since, compiled_for)
+        for minor in range(first, max(since.values()) + 1)
+        if asked.contains(f"3.{minor}", prereleases=True)
+    )
+    fits = {one.version: one.fits for one in verdicts}
+    name = f"{count_of(len(wanted), 'symbol')} of Python"
+    bounds = Bounds((), tuple(wanted), verdicts, values_for(fits, AbiExports()), interface=name)
+    oldest = max(first, *(since.get(symbol, 0) for symbol in wanted))
+    return FoundBounds(bounds, tuple(_notes(oldest, outside, is_exact=bool(compiled_for))))
+
+
+def _wanted(consumer: Path) -> list[str]:
+    found: set[str] = set()
+    try:
+        if consumer.suffix == ".whl":
+            with WheelArchive(consumer) as archive:
+                for _, file in unpacked_binaries(archive):
+                    found.update(python_symbols(file))
+        else:
+            with consumer.open("rb") as file:
+                found.update(python_symbols(file))
+    except OSError as error:
+        message = f"it cannot be read: {error.strerror or type(error).__name__}"
+        raise FileProblem(message, where=str(consumer)) from error
+    if not found:
+        raise FileProblem(
+            "it has no extension module of Python that can be read", where=str(consumer)
+        )
+    return sorted(found)
+
+
+def _tags(consumer: Path) -> frozenset[tuple[str, int]]:
+    """Return ABI and minor of the tags of a wheel for CPython; none for a module by itself."""
+    if consumer.suffix != ".whl":
+        return frozenset()
+    return frozenset(
+        (tag.abi, int(match[1]))
+        for tag in parse_wheel_filename(consumer.name).tags
+        if (match := _TAG.fullmatch(tag.interpreter)) is not None
+    )
+
+
+def _verdict(
+    minor: int, wanted: Sequence[str], since: Mapping[str, int], compiled_for: frozenset[int]
+) -> ReleaseVerdict:
+    version = Version(f"3.{minor}")
+    if compiled_for:
+        own = listed([f"3.{one}" for one in sorted(compiled_for)])
+        refusal = "" if minor in compiled_for else f"it was compiled for {own} alone"
+        return ReleaseVerdict(version, PYTHON, refusal=refusal)
+    missing = tuple(symbol for symbol in wanted if since.get(symbol, 0) > minor)
+    return ReleaseVerdict(version, PYTHON, (), missing)
+
+
+def _notes(oldest: int, outside: Sequence[str], *, is_exact: bool) -> Iterator[str]:
+    """Yield what follows, and what the symbols do not say.
+
+    :param oldest: the minor of the first Python whose stable ABI has all that is not outside.
+    """
+    few = f"{', '.join(outside[:3])}{' and others' if len(outside) > 3 else ''}"
+    if outside and is_exact:
+        yield f"no stable ABI has {few}: without that it could have the tag cp3{oldest}-abi3"
+    elif outside:
+        yield f"no stable ABI has {few}: which Pythons have that is not known"
+    elif is_exact:
+        yield (
+            "all of it is in the stable ABI: built with Py_LIMITED_API it could have the tag "
+            f"cp3{oldest}-abi3"
+        )
+    yield "macros and fields of structures leave no symbols: that they are stable is not checked"
+    yield (
+        "free-threaded Pythons load it only if it was built for them, or for abi3t, which Python "
+        f"3.{_FIRST_FREE_THREADED} brings; symbols do not say that"
+    )
