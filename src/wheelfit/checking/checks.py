@@ -553,7 +553,7 @@ EXTERNAL_LIBRARY = CHECKS.warning(
     "external-library",
     "F-15",
     "a binary needs a library that is neither in the wheel nor on every system of the tag",
-    "put it into the wheel with auditwheel or delocate, or depend on the package that has it",
+    "put it into the wheel (auditwheel, delocate, delvewheel), or depend on a package that has it",
 )
 OUTSIDE_STABLE_ABI = CHECKS.warning(
     "outside-stable-abi",

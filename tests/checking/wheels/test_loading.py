@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from checking.broken_wheels import LINUX, STABLE, plain, stable_module
 from checking.releases import check
 
 from wheelfit.checking.findings import Finding
-from wheelfit.testing.binaries import elf_file, macho_file
+from wheelfit.testing.binaries import elf_file, macho_file, pe_file
 
 MACOS = "cp313-cp313-macosx_11_0_arm64"
 
@@ -170,3 +171,37 @@ def test_macos_versions(tmp_path: Path) -> None:
     assert severities(found(tmp_path / "1", "platform-too-old", MACOS, user=newer)) == ["warning"]
     next_year = macho_file(minimum=(12, 0))
     assert severities(found(tmp_path / "2", "platform-too-old", MACOS, user=next_year)) == ["error"]
+
+
+@pytest.mark.parametrize(
+    ("library", "expected"),
+    [
+        ("KERNEL32.dll", []),
+        ("api-ms-win-crt-heap-l1-1-0.dll", []),
+        ("python313.dll", []),
+        ("VCRUNTIME140_1.dll", []),
+        ("OWN.dll", []),
+        ("MSVCP140.dll", ["note"]),
+        ("nvcuda.dll", ["note"]),
+        ("zlib1.dll", ["warning"]),
+    ],
+)
+def test_windows(tmp_path: Path, library: str, expected: list[str]) -> None:
+    """F-15: what neither the wheel has nor Windows and Python bring, is missing."""
+    tag = "cp313-cp313-win_amd64"
+    files = {"fast/user.pyd": pe_file(needed=[library]), "fast.libs/own.dll": pe_file()}
+    report = check(plain(tmp_path, tag=tag, files=files), binaries=True)
+    found = [one for one in report.findings if one.code == "external-library"]
+    assert severities(found) == expected
+
+
+def test_debug_information_for_windows(tmp_path: Path) -> None:
+    """B-34: sections of MinGW's debug information have long names, which lie elsewhere."""
+    plain_file = pe_file(sections={"/4": bytes(2_000_000), "/16": bytes(3_000_000)})
+    header = plain_file.index(b"PE\0\0")
+    data = bytearray(plain_file + struct.pack("<I", 22) + b".debug_info\0.other\0")
+    struct.pack_into("<II", data, header + 12, len(plain_file), 0)
+    files = {"fast/user.pyd": bytes(data)}
+    report = check(plain(tmp_path, tag="cp313-cp313-win_amd64", files=files), binaries=True)
+    (finding,) = [one for one in report.findings if one.code == "debug-symbols"]
+    assert "2.0 MB" in finding.message

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity, first_of, some_of
+from wheelfit.checking.wheels.windows_libraries import origin_of
 from wheelfit.wheels.binaries.facts import Format
 from wheelfit_runtime.patterns import pattern
 
@@ -184,3 +185,21 @@ def macos_library_findings(native: Sequence[Binary], place: CheckedFile) -> Iter
     if lacking:
         message = f"{_needing(lacking)}; it is no part of macOS"
         yield place.found(checks.EXTERNAL_LIBRARY, message)
+
+
+def windows_library_findings(native: Sequence[Binary], place: CheckedFile) -> Iterator[Finding]:
+    """Yield libraries that neither the wheel has nor Windows, Python or a driver brings."""
+    there = {posixpath.basename(one.member).lower() for one in native}
+    lacking: dict[str, dict[str, list[Binary]]] = defaultdict(lambda: defaultdict(list))
+    for one in native:
+        for name in one.needed if one.format is Format.PE else ():
+            known = origin_of(name)
+            if name.lower() not in there and known not in ("Windows", "Python"):
+                lacking[known or ""][name].append(one)
+    for known, libraries in lacking.items():
+        whose = f"not every Windows has {known}" if known else "neither Windows nor Python has that"
+        yield place.found(
+            checks.EXTERNAL_LIBRARY,
+            f"{_needing(libraries)}; {whose}",
+            severity=Severity.NOTE if known else None,
+        )

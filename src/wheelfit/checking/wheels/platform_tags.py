@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity, some_of
 from wheelfit.checking.wheels.linux_policies import linux_policy
-from wheelfit.checking.wheels.loading import library_findings, macos_library_findings
+from wheelfit.checking.wheels.loading import (
+    library_findings,
+    macos_library_findings,
+    windows_library_findings,
+)
 from wheelfit.wheels.binaries.facts import Format
 from wheelfit_runtime.wording import listed
 
@@ -127,6 +131,8 @@ def _promise_findings(
             yield from library_findings(native, claim.tag, claim.machines, claim.policy, place)
     if any(claim.format is Format.MACHO for claim in oldest.values()):
         yield from macos_library_findings(native, place)
+    if any(claim.format is Format.PE for claim in oldest.values()):
+        yield from windows_library_findings(native, place)
 
 
 def _machine_findings(

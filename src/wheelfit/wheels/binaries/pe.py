@@ -88,6 +88,11 @@ def read_pe(window: Window, member: str) -> Binary | None:
         needed.extend(_libraries(window, optional, sections))
     except Unreadable as error:
         faults.append(str(error))
+    debug = 0
+    try:
+        debug = _debug_size(window, header, sections)
+    except Unreadable as error:
+        faults.append(str(error))
     for section in sections:
         size = min(section.size, section.extent) or section.size
         try:
@@ -105,6 +110,7 @@ def read_pe(window: Window, member: str) -> Binary | None:
         window.size,
         (_MACHINES.get(machine, f"0x{machine:x}"),),
         needed=tuple(dict.fromkeys(needed)),
+        debug=debug,
         code=in_order(code),
         unlinked=in_order(unlinked),
         targets=tuple(sorted(targets)),
@@ -118,6 +124,26 @@ def _sections(window: Window, start: int, count: int) -> Iterator[_Section]:
         extent, address, size, offset = window.unpack("<IIII", place + 8)
         (flags,) = window.unpack("<I", place + 36)
         yield _Section(name, address, extent, offset, size, bool(flags & _EXECUTABLE))
+
+
+def _debug_size(window: Window, header: int, sections: Sequence[_Section]) -> int:
+    """Return the bytes of debug information in sections, as MinGW writes it.
+
+    Longer names than eight letters lie behind the table of symbols: ``/4`` says where.
+    """
+    long_names = [one for one in sections if one.name[:1] == "/" and one.name[1:].isdecimal()]
+    if not long_names:
+        return 0
+    symbols, count = window.unpack("<II", header + 12)
+    texts = symbols + _SYMBOL_SIZE * count
+    return sum(
+        one.size
+        for one in long_names
+        if window.text(texts + int(one.name[1:]), 512).startswith((".debug_", ".zdebug_"))
+    )
+
+
+_SYMBOL_SIZE = 18
 
 
 def _libraries(window: Window, optional: int, sections: Sequence[_Section]) -> Iterator[str]:
