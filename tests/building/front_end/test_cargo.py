@@ -43,6 +43,7 @@ def crate(folder: Path, configuration: str) -> Path:
     return folder
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("configuration", ["", BUILD, TARGET, CONDITION, BUILD + TARGET])
 @pytest.mark.parametrize(
     "variables", [{}, {"CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS": "--cfg mine"}]
