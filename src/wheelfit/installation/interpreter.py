@@ -282,7 +282,7 @@ def inspect_interpreter(
     """
     if path is None:
         own = isolated.describe(tags=tags)
-        return _interpreter(own, cast("list[Tag]", own["tags"]), running=True)
+        return _interpreter(own, cast("tuple[Tag, ...]", own["tags"]), running=True)
     path = Path(os.path.abspath(path))  # noqa: PTH100  # the link must not be followed
     if not tags:
         return _interpreter(_ask(path, environ, deadline, tags=False), (), running=False)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import lru_cache
 
 MARK = "wheelfit-interpreter:"
 """What the line with the answer starts with; start-up files may print other lines."""
@@ -70,14 +71,15 @@ def describe(*, system_site: bool = False, tags: bool = True) -> dict[str, objec
         "launcher": _launcher(),
         "externally_managed": None if virtual else _externally_managed(stdlib),
         "environment": marker_values(),
-        "tags": _tags() if tags else [],
+        "tags": _tags() if tags else (),
     }
 
 
-def _tags() -> list[object]:
+@lru_cache(maxsize=1)  # programs open many environments, and a process has one interpreter
+def _tags() -> tuple[object, ...]:
     from packaging.tags import sys_tags  # noqa: PLC0415
 
-    return list(sys_tags())
+    return tuple(sys_tags())
 
 
 def _enter() -> bool:
