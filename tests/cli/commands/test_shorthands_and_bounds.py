@@ -196,7 +196,7 @@ class TestVariant:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("shorthand = 1", "no table of tables"),
+            ("shorthand = 1", "is not a table of tables"),
             ("[shorthand]\nlab = 1", "shorthand.lab is not a table"),
             ("[shorthand.lab]\n", "wishes nothing"),
             ("[shorthand.lab]\nmeaning = 1\nforbid=['x']", "must be a string"),
