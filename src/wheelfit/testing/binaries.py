@@ -244,11 +244,13 @@ def macho_file(
     name: str = "",
     needed: Iterable[str] = (),
     minimum: tuple[int, int] | None = None,
+    debug: int = 0,
 ) -> bytes:
     """Return a Mach-O file for 64 bits.
 
     :param machine: 0x0100000C is ARM64, 0x01000007 is x86-64.
     :param minimum: the oldest macOS that it is made for.
+    :param debug: bytes of debug information that it says to have.
     """
     commands = [_library(0xC, one) for one in needed]
     if name:
@@ -256,6 +258,9 @@ def macho_file(
     if minimum is not None:
         version = minimum[0] << 16 | minimum[1] << 8
         commands.append(struct.pack("<IIIIII", 0x32, 24, 1, version, version, 0))
+    if debug:
+        sizes = struct.pack("<4Q4I", 0, 0, 0, debug, 0, 0, 0, 0)
+        commands.append(struct.pack("<II16s", 0x19, 72, b"__DWARF") + sizes)
     body = b"".join(commands)
     head = (0xFEEDFACF, machine, 0, 6, len(commands), len(body), 0, 0)
     return struct.pack("<8I", *head) + body

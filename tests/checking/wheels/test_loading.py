@@ -10,7 +10,7 @@ from checking.broken_wheels import LINUX, STABLE, plain, stable_module
 from checking.releases import check
 
 from wheelfit.checking.findings import Finding
-from wheelfit.testing.binaries import elf_file, macho_file, pe_file
+from wheelfit.testing.binaries import elf_file, macho_file, pe_file, universal_file
 
 MACOS = "cp313-cp313-macosx_11_0_arm64"
 
@@ -205,3 +205,13 @@ def test_debug_information_for_windows(tmp_path: Path) -> None:
     report = check(plain(tmp_path, tag="cp313-cp313-win_amd64", files=files), binaries=True)
     (finding,) = [one for one in report.findings if one.code == "debug-symbols"]
     assert "2.0 MB" in finding.message
+
+
+def test_debug_information_for_macos(tmp_path: Path) -> None:
+    """B-34: the segment of debug information counts for each machine."""
+    two = universal_file(
+        (0x0100000C, macho_file(debug=1_500_000)),
+        (0x01000007, macho_file(machine=0x01000007, debug=1_000_000)),
+    )
+    (finding,) = found(tmp_path, "debug-symbols", MACOS, user=two)
+    assert "2.5 MB" in finding.message

@@ -38,6 +38,9 @@ _LIBRARIES = frozenset([0xC, 0x20, 0x80000018, 0x8000001F, 0x80000023])
 _OWN_NAME, _RPATH = 0xD, 0x8000001C
 _OLD_MINIMUM, _MINIMUM = 0x24, 0x32
 _MACOS = 1
+_SEGMENTS = {0x1: ("I", 36), 0x19: ("Q", 48)}
+"""Commands that name a segment, with the form and place of its size in the file."""
+_DEBUG_SEGMENT = b"__DWARF"
 
 
 @dataclass(slots=True)
@@ -50,6 +53,8 @@ class _Found:
     names: list[str] = field(default_factory=list)
     systems: list[MinimumSystem] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    debug: int = 0
+    """Bytes of debug information."""
 
 
 def read_macho(window: Window, member: str) -> Binary | None:
@@ -81,6 +86,7 @@ def read_macho(window: Window, member: str) -> Binary | None:
         tuple(dict.fromkeys(found.needed)),
         tuple(dict.fromkeys(found.rpath)),
         minimum_systems=tuple(dict.fromkeys(found.systems)),
+        debug=found.debug,
         faults=tuple(dict.fromkeys(found.faults)),
     )
 
@@ -134,6 +140,10 @@ def _command(
         platform, version = window.unpack(f"{order}II", place + 8)
         if platform == _MACOS:
             found.systems.append(_minimum(machine, version))
+    elif kind in _SEGMENTS:
+        if window.read(place + 8, 16).rstrip(b"\0") == _DEBUG_SEGMENT:
+            form, where = _SEGMENTS[kind]
+            found.debug += window.unpack(f"{order}{form}", place + where)[0]
     elif kind == _OLD_MINIMUM:
         found.systems.append(_minimum(machine, *window.unpack(f"{order}I", place + 8)))
 
