@@ -30,8 +30,9 @@ from wheelfit.building.front_end.finishing import (
     with_dependencies,
     with_exports,
 )
-from wheelfit.building.front_end.flags import flags_of, with_flags
+from wheelfit.building.front_end.flags import changes_processor_code, flags_of, with_flags
 from wheelfit.building.front_end.source import open_source
+from wheelfit.building.front_end.toolchains.given_flags import notes_on_given_flags
 from wheelfit.building.front_end.toolchains.go import GO
 from wheelfit.building.front_end.toolchains.inputs import BUILD_SYSTEMS, BuildInputs
 from wheelfit.building.front_end.toolchains.rust import RUST, compiled_crates
@@ -512,11 +513,22 @@ class _Work:
             (*derived, *(order.recipe.words or ())),
             {} if answers is None else answers.validated(choice.properties),
             {} if answers is None else dict(answers.plugins),
-            (*notes, *_untuned(raw.crates, choice)),
+            (*notes, *_untuned(raw.crates, choice), *self._notes_on_flags(path, choice)),
             raw.content,
             digest,
             path.stat().st_size,
             TunedParts(crates=raw.crates),
+        )
+
+    def _notes_on_flags(self, path: Path, choice: WheelToBuild) -> Iterator[str]:
+        """Yield which flags of the packager, or of the project, contradict a wheel."""
+        recipe = self.order.recipe
+        if needs_no_repair(path):
+            return  # nothing was compiled
+        yield from notes_on_given_flags(
+            {**self.environ, **recipe.environment},
+            choice.properties,
+            adds_level=bool(recipe.flags) and changes_processor_code(choice.properties),
         )
 
 
