@@ -176,3 +176,31 @@ def test_cibuildwheel(folder: Path, wheelfit: Callable[..., str], tmp_path: Path
     assert "manylinux" in variant.name
     assert variant.stem.endswith("-v3")
     wheelfit("wheel", "check", made)
+
+
+@pytest.mark.parametrize("section", ["With the flags of a distribution", "The same bytes on two"])
+def test_packagers(section: str, folder: Path, cache: Path) -> None:
+    """B-26, B-39: flags of a distribution stay, and two builds with an epoch are the same bytes."""
+    (heading,) = [one for one in GUIDE if one.startswith(section)]
+    if shutil.which("dpkg-buildflags") is None and "distribution" in section:
+        pytest.skip("needs dpkg-buildflags")
+    first = GUIDE["With a `setup.py` alone"]
+    follow(Section(first.files, first.commands[:1]), folder, cache)
+    follow(GUIDE[heading], folder, cache)
+    if "distribution" in section:
+        flags = producer(folder / "deb")
+        assert "-fstack-protector-strong" in flags
+        assert re.findall(r"-march=(\S+)", flags)[-1] == "x86-64-v3"
+
+
+def producer(folder: Path) -> str:
+    """Return what GCC says it was told for the library of the one wheel in a folder."""
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "unpacked")
+    (library,) = (folder / "unpacked").rglob("*.so")
+    if shutil.which("readelf") is None:
+        pytest.skip("needs readelf")
+    words = ["readelf", "--debug-dump=info", str(library)]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    return next(line for line in said.splitlines() if "DW_AT_producer" in line)

@@ -237,6 +237,37 @@ class TestReproducibility:
         rewrite(plain, output, replace_members={DOCUMENT: b"{}"}, writing=Writing(overwrite=True))
         assert output.read_bytes() == first
 
+    def test_no_traces_of_a_machine(self, tmp_path: Path) -> None:
+        """B-39: members of another order, with other times and modes, come to the same bytes."""
+        content = {"fast/b.py": "2\n", "fast/a.sh": "#!/bin/sh\n"}
+        results = []
+        for number, (files, mask) in enumerate(
+            [(content, 0o022), (dict(reversed(content.items())), 0o077)]
+        ):
+            source = build_wheel(
+                tmp_path / f"in{number}", "fast", "1.0", files=files, executables=["fast/a.sh"]
+            )
+            changed = tmp_path / f"changed{number}" / source.name
+            changed.parent.mkdir()
+            with zipfile.ZipFile(source) as old, zipfile.ZipFile(changed, "w") as new:
+                for info in old.infolist():
+                    data = old.read(info)
+                    info.date_time = (2000 + number, 1, 1, 0, 0, 0)
+                    info.external_attr &= ~(mask << 16)
+                    new.writestr(info, data)
+            result = tmp_path / f"out{number}" / source.name
+            result.parent.mkdir()
+            rewrite(changed, result, writing=Writing(epoch=1_700_000_000, is_reproducible=True))
+            results.append(result)
+        first, second = results
+        assert first.read_bytes() == second.read_bytes()
+        with zipfile.ZipFile(first) as archive:
+            names = archive.namelist()
+            modes = {info.filename: info.external_attr >> 16 for info in archive.infolist()}
+        assert names[:2] == ["fast/a.sh", "fast/b.py"]
+        assert names[-1].endswith("/RECORD")
+        assert (modes["fast/a.sh"], modes["fast/b.py"]) == (0o100755, 0o100644)
+
     def test_again(self, plain: Path, output: Path) -> None:
         """B-32: rewriting the result gives what rewriting the source gives."""
         direct = output.with_name("some-1.0-py2.py3-none-any.whl")

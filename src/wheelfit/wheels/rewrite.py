@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -48,6 +49,8 @@ _LARGE = 16 << 20  # bytes for which the disk sets room aside
 _BUFFER = 1 << 20
 _UNIX = 3
 _MODE = 0o100644 << 16
+_EXECUTABLE = 0o111 << 16
+_FOLDER = 0o40755 << 16 | 0x10
 _NOTHING: Mapping[str, bytes] = MappingProxyType({})
 _NO_FOLDERS: Mapping[str, str] = MappingProxyType({})
 
@@ -78,6 +81,9 @@ class Writing:
     allows."""
     repair_record: bool = False
     """Whether RECORD is made to fit where it is wrong (B-34)."""
+    is_reproducible: bool = False
+    """Whether order, times and modes of all members follow from their names, the epoch, and whether
+    they can be executed, and not from the machine that built the wheel."""
     sync: bool = True
     """Whether to wait until the disk has it. Where a file gives way, that is always so, as there
     is nothing else to go back to."""
@@ -212,6 +218,8 @@ def _plan(changes: _Changes, writing: Writing) -> _Plan:
         for member in archive.members
         if changes.is_kept(member.name)
     ]
+    if writing.is_reproducible:
+        kept = sorted(((_alike(one, writing.epoch), name) for one, name in kept), key=itemgetter(1))
     # B-39; sorting is stable, so nothing else moves.
     kept.sort(key=lambda pair: pair[1].startswith(f"{changes.dist_info}/"))
 
@@ -233,6 +241,8 @@ def _plan(changes: _Changes, writing: Writing) -> _Plan:
             rows.append(row if name == row.path else replace(row, path=name))
         elif name in fresh:
             rows.append(fresh.pop(name))
+    if writing.is_reproducible:
+        rows.sort(key=attrgetter("path"))
     rows += [*fresh.values(), RecordRow(changes.record)]
     old_record = archive.member(f"{archive.dist_info}/RECORD")
     epoch = writing.epoch
@@ -243,6 +253,15 @@ def _plan(changes: _Changes, writing: Writing) -> _Plan:
     content = format_record(rows, record.terminator)
     written.append(new_member(changes.record, content, old_record.method, moment))
     return _Plan(tuple(kept), tuple(written), tuple(dict.fromkeys(notes)), tuple(faults))
+
+
+def _alike(member: Member, epoch: int | None) -> Member:
+    """Return a member as any machine would have written it."""
+    time, date = (member.time, member.date) if epoch is None else dos_time(epoch)
+    mode = member.attributes >> 16 if member.system == _UNIX else 0
+    attributes = _MODE | _EXECUTABLE if mode & 0o100 else _MODE
+    attributes = _FOLDER if member.is_folder else attributes
+    return replace(member, time=time, date=date, system=_UNIX, attributes=attributes)
 
 
 def _hidden_faults(changes: _Changes, record: Record) -> Iterator[str]:

@@ -144,6 +144,39 @@ def test_what_a_variant_adds(yard: Yard) -> None:
     assert yard.code("v3").code != yard.code().code
 
 
+def test_flags_of_a_packager(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is set already stays in front of ours; what contradicts a wheel is said of that."""
+    yard.project()
+    monkeypatch.setenv("CFLAGS", "-O3 -DNDEBUG -g -march=x86-64-v2 -mno-bmi2")
+    said = yard.build("--all", "--flags", "--json").object
+    plain, variant = said["wheels"]
+    stands = "CFLAGS has -march=x86-64-v2: the wheel claims no level, and is compiled for v2"
+    assert plain["notes"] == [stands]
+    taken = "CFLAGS has -mno-bmi2: the wheel claims v3, and is compiled without that"
+    assert variant["notes"] == [taken]
+    assert f"{variant['filename']}: {taken}" in said["warnings"]
+
+
+def test_a_build_that_is_the_same_everywhere(
+    yard: Yard, run: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """B-39: with an epoch neither the folder of a project nor the umask is in its wheels."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    yard.project()
+    yard.build("--all", "--flags")
+    first = {path.name: path.read_bytes() for path in yard.dist.glob("*.whl")}
+    mask = os.umask(0o077)
+    try:
+        other = Yard(run, tmp_path / "a longer name, with blanks")
+        other.folder.mkdir()
+        other.project()
+        other.build("--all", "--flags")
+    finally:
+        os.umask(mask)
+    assert len(first) == 2
+    assert {path.name: path.read_bytes() for path in other.dist.glob("*.whl")} == first
+
+
 @pytest.mark.parametrize(
     ("flags", "told"),
     [

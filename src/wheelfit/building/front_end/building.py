@@ -29,9 +29,11 @@ from wheelfit.building.front_end.finishing import (
     look_into,
     with_dependencies,
     with_exports,
+    without_traces,
 )
 from wheelfit.building.front_end.flags import changes_processor_code, flags_of, with_flags
 from wheelfit.building.front_end.source import open_source
+from wheelfit.building.front_end.toolchains.c_family import with_mapped_folder
 from wheelfit.building.front_end.toolchains.given_flags import notes_on_given_flags
 from wheelfit.building.front_end.toolchains.go import GO
 from wheelfit.building.front_end.toolchains.inputs import BUILD_SYSTEMS, BuildInputs
@@ -176,6 +178,10 @@ class _Where:
 
     python: Path
     environ: Mapping[str, str] = field(hash=False)
+
+
+_FIXED = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
+"""What backends get where a build is to be the same everywhere (``SOURCE_DATE_EPOCH``)."""
 
 
 @dataclass(slots=True)
@@ -409,6 +415,8 @@ class _Work:
         if self.source.exports is not None:
             folder = self._new_folder("promising")
             path = with_exports(path, folder, self.source.exports, order.epoch)
+        if order.epoch is not None:
+            path = without_traces(path, self._new_folder("alike"), order.epoch)
         return replace(raw, path=path)
 
     def _check_release(self, raw: RawWheel) -> None:
@@ -435,8 +443,9 @@ class _Work:
         derived = properties if recipe.flags else EMPTY
         if (derived or recipe.words) and sys.platform.startswith("linux"):
             require_readers()  # the result is compared with the plain wheel, and with its label
+        fixed = {} if self.order.epoch is None else _FIXED
         inputs = BuildInputs(
-            {**place.environ, **recipe.environment},
+            {**place.environ, **fixed, **recipe.environment},
             settings,
             place.machine,
             self.source.backend,
@@ -445,6 +454,8 @@ class _Work:
             frozenset(name for name in BUILD_SYSTEMS if look.packages.get(name)),
             frozenset(recipe.environment),
         )
+        if self.order.epoch is not None:
+            inputs = with_mapped_folder(inputs)
         return with_flags(inputs, derived, recipe.words or ())
 
     def _backend(

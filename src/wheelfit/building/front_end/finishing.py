@@ -115,6 +115,13 @@ def with_exports(source: Path, folder: Path, exports: AbiExports, epoch: int | N
     return destination
 
 
+def without_traces(source: Path, folder: Path, epoch: int) -> Path:
+    """Return a copy of a wheel whose order, times and modes are not those of this machine."""
+    destination = folder / source.name
+    rewrite(source, destination, writing=Writing(epoch=epoch, is_reproducible=True))
+    return destination
+
+
 def finish(
     raw: RawWheel,
     choice: WheelToBuild,

@@ -116,6 +116,22 @@ def add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
     return inputs.appended("LDFLAGS", [option]) if option else inputs
 
 
+def with_mapped_folder(inputs: BuildInputs) -> BuildInputs:
+    """Return inputs by which GCC and clang write paths relative to the project, not where it lies.
+
+    Without debug information, assertions and ``__FILE__`` there are none.
+    """
+    if inputs.is_windows:
+        return inputs
+    flags = [shlex.quote(f"-ffile-prefix-map={inputs.project}=.")]
+    base = base_flags(inputs)
+    for variable in C:
+        inputs = inputs.appended(variable, flags, base=base)
+    for variable in _FORTRAN:
+        inputs = inputs.appended(variable, flags)
+    return inputs
+
+
 def _as_zig_spells(flag: str) -> str:
     """Return a flag for ``zig cc``, which has names of its own for processors.
 
