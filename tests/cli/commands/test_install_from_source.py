@@ -676,11 +676,11 @@ class TestBrokenBackends:
             ("\ndef build_wheel(*a, **k):\n    pass\n", "its backend names no wheel"),
             (
                 "\ndef get_requires_for_build_wheel(*a):\n    return [1]\n",
-                "no list of requirements",
+                "not a list of requirements",
             ),
             (
                 "\ndef get_requires_for_build_wheel(*a):\n    return 'abc'\n",
-                "no list of requirements",
+                "not a list of requirements",
             ),
             ("\ndef build_wheel(f, *a, **k):\n    return write(f, 'x.whl', records())\n", "x.whl"),
             ("\nNAME = 'other'\n", "METADATA has the name 'other'"),
@@ -690,10 +690,10 @@ class TestBrokenBackends:
             ),
             ("\nSTEM = 'demo-2.0'\n", "wheel of demo 2.0"),
             ("\nVERSION = '2.0'\n", "METADATA has the version '2.0'"),
-            ("\nINFO = 'demo-1.0.dist-infos'\n", "no sound wheel"),
+            ("\nINFO = 'demo-1.0.dist-infos'\n", "a wheel that is not sound"),
             (
                 STRAY,
-                "no sound wheel",
+                "a wheel that is not sound",
             ),
             ("\ndel build_wheel\n", "build_wheel"),
             ("\nimport not_there\n", "not available|No module named"),
