@@ -82,9 +82,9 @@ def test_the_label_stays(tool: str, tmp_path: Path, out: Path, label: str | None
     [
         ("fail", "failed with 1"),
         ("none", "0 wheels came of it, not one"),
-        ("other", "the result is no sound wheel"),
-        ("strip", "the result is no sound wheel"),
-        ("harm", "the result is no sound wheel"),
+        ("other", "the result is not a sound wheel"),
+        ("strip", "the result is not a sound wheel"),
+        ("harm", "the result is not a sound wheel"),
     ],
 )
 def test_nothing_else_comes_of_it(

@@ -111,7 +111,8 @@ def _labelled(wheel: Path, result: Path, before: WheelFilename, folder: Path) ->
                 before.label is None or archive.variant_document() == old.variant_document()
             )
     except (InvalidFilename, IntegrityError) as error:
-        raise _failed(before.text, f"the result is no sound wheel: {error.message}", "") from None
+        why = f"the result is not a sound wheel: {error.message}"
+        raise _failed(before.text, why, "") from None
     if not is_same:
         raise _failed(before.text, f"the result is another wheel: {result.name}", "")
     place = folder / with_label(after, before.label).text

@@ -261,7 +261,7 @@ def _alike(member: Member, epoch: int | None) -> Member:
     mode = member.attributes >> 16 if member.system == _UNIX else 0
     attributes = _MODE | _EXECUTABLE if mode & 0o100 else _MODE
     attributes = _FOLDER if member.is_folder else attributes
-    return replace(member, time=time, date=date, system=_UNIX, attributes=attributes)
+    return structs.replace(member, time=time, date=date, system=_UNIX, attributes=attributes)
 
 
 def _hidden_faults(changes: _Changes, record: Record) -> Iterator[str]:
