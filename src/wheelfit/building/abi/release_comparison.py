@@ -99,11 +99,9 @@ def look(
     folders = (keep and keep / f"release-{number}" for number in itertools.count())
     releases = list(releases)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        read = list(pool.map(partial(_libraries_of, wanted), releases, folders))
-    for release, libraries in zip(releases, read, strict=True):
-        promises = exports or libraries.promises or AbiExports()
+        read = list(pool.map(partial(_offered, wanted, exports), releases, folders))
+    for release, (offer, libraries) in zip(releases, read, strict=True):
         carried = libraries.promises or carried
-        offer = offer_of(release.version, release.origin, libraries.symbols, wanted, promises)
         offers.append(offer)
         files[release.version] = libraries
         notes += [f"{release.origin}: {fault}" for fault in libraries.faults]
@@ -139,6 +137,22 @@ TORCH = "libtorch_cpu.so"
 """The library of torch that has its stable C interface."""
 _AT_ONCE = 4
 """Releases that are fetched and read at the same time."""
+
+
+def _offered(
+    consumer: Consumer, exports: AbiExports | None, release: Release, keep: Path | None
+) -> tuple[Offer, Libraries]:
+    """Return what a release offers, and its libraries.
+
+    :param keep: where libraries are copied to be compared; None: their symbols are forgotten, for
+        there may be hundreds of releases with a million each.
+    """
+    libraries = _libraries_of(consumer, release, keep)
+    promises = exports or libraries.promises or AbiExports()
+    offer = offer_of(release.version, release.origin, libraries.symbols, consumer, promises)
+    if keep is None:
+        libraries.symbols.clear()
+    return offer, libraries
 
 
 def _libraries_of(consumer: Consumer, release: Release, keep: Path | None) -> Libraries:
