@@ -301,6 +301,18 @@ def test_a_list_that_never_ends() -> None:
     assert followed.faults == ("its list of symbol versions has no end",)
 
 
+def test_names_nowhere() -> None:
+    """B-60: a table of names that lies further away than a file can be long is a fault."""
+    data = bytearray(elf_file(needed=["libc.so.6"]))
+    (rows,) = struct.unpack_from("<Q", data, 40)
+    (number,) = struct.unpack_from("<H", data, 62)
+    struct.pack_into("<Q", data, rows + 64 * number + 24, (1 << 64) - 1)
+    found = read(bytes(data))
+    assert found is not None
+    assert len(found.faults) == 1
+    assert found.needed == ("libc.so.6",)
+
+
 def test_window() -> None:
     """B-60: no look is larger than is allowed, and all together are bounded."""
     file: BinaryIO = io.BytesIO(bytes(1 << 16))
