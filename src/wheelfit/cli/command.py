@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _Request = TypeVar("_Request")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Operation:
     """What most commands run: an operation, whose request the arguments are."""
 

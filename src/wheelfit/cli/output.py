@@ -34,7 +34,7 @@ _CODES: dict[Style, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Output(Reporter):
     """The voice of the command line: results, remarks, errors and progress."""
 

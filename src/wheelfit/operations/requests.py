@@ -56,7 +56,7 @@ def _check_word(name: str, word: str, kind: str) -> None:
         raise UsageError(f"{name} cannot be {word!r}", hint=f"one of {', '.join(words)}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class CacheOptions(ValidatedRequest):
     """Where things are kept between two runs."""
 
@@ -64,7 +64,7 @@ class CacheOptions(ValidatedRequest):
     no_cache_dir: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SourceOptions(CacheOptions):
     """Where files come from; what is not given comes from the configuration of pip."""
 
@@ -103,7 +103,7 @@ class EnvironmentOptions(CacheOptions):
     root: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class MachineOptions(CacheOptions):
     """The machine to choose for; by default this one."""
 
@@ -123,7 +123,7 @@ class MachineOptions(CacheOptions):
     provider_table: tuple[EmulatedPlugin, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class VariantOptions(ValidatedRequest):
     """Wishes about variants, and how their metadata is judged."""
 
@@ -142,7 +142,7 @@ class VariantOptions(ValidatedRequest):
     shorthands: tuple[Shorthand, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class RequirementOptions(ValidatedRequest):
     """What is asked for."""
 

@@ -50,7 +50,7 @@ class PinnedProject(Struct, frozen=True):
     """The environments for which that holds; empty: all."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SourceSettings:
     """All settings of this folder about sources; the names are pip's.
 

@@ -103,7 +103,7 @@ class Shorthand(NamedTuple):
     """Versions to show: a major, a minor."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class HardwareFamily:
     """The record of a family of hardware."""
 
