@@ -78,7 +78,7 @@ class TestBash:
         ("words", "offered"),
         [
             (["ins"], "install"),
-            (["wheel", "re"], "relabel repack"),
+            (["wheel", "re"], "relabel repack repair"),
             (["index", "serve", "--por"], "--port"),
             (["install", "--link"], "--link-mode"),
             (["install", "--link-mode", ""], "auto reflink hardlink copy"),
