@@ -90,6 +90,37 @@ def test_cuda(backend: str, folder: Path, cache: Path, wheelfit: Callable[..., s
     }
 
 
+@pytest.mark.binaries_long
+@pytest.mark.parametrize(
+    ("label", "code"),
+    [
+        ("ampere", {"machine code 80", "machine code 86"}),
+        ("hopper", {"machine code 90", "ptx 90"}),
+    ],
+)
+def test_pytorch(
+    label: str,
+    code: set[str],
+    folder: Path,
+    wheelfit: Callable[..., str],
+    environment_with: Callable[..., Path],
+) -> None:
+    """B-60: an extension of PyTorch has the code of its label, and nothing else."""
+    needs("g++")
+    toolkits = sorted(Path("/usr/local").glob("cuda-13*/bin/nvcc"))
+    if not toolkits:
+        pytest.skip("needs a toolkit of CUDA 13 in /usr/local")
+    python = environment_with("torch", "setuptools", "ninja", "numpy")
+    follow(Section(GPUS["With PyTorch"].files), folder, folder)
+    environ = {**on_path(python), "CUDA_HOME": str(toolkits[-1].parents[1])}
+    words = ("--python", python, "--no-isolation", "--flags", "-o", folder / "dist", "--json")
+    told = json.loads(wheelfit("build", folder, "--variant", label, *words, environ=environ))
+    (wheel,) = told["wheels"]
+    said = json.loads(wheelfit("wheel", "inspect", wheel["path"], "--json"))
+    (binary,) = said["wheels"][0]["binaries"]
+    assert {f"{one['kind']} {one['architecture']}" for one in binary["code"]} == code
+
+
 def check_choices(index: Path, folder: Path, wheelfit: Callable[..., str]) -> None:
     """Fetch from a server what machines get: pip the plain wheel, others that of their GPU."""
     handler = functools.partial(Quiet, directory=str(index))
