@@ -25,8 +25,10 @@ _TABLE = {
     "build": "--variant --all --property --plain --sdist --editable --output -C --python -v",
     "test": "--project --tests --command --extra --group --emulate --time-limit --python --json",
     "wheel make": "--property --label --null --from-binary --project --output --dry-run --json",
-    "wheel repack": "--name --rename --set-version --remove-dependency --add-dependency --config "
-    "--plan --property --label --output --dry-run",
+    "wheel repack": "--name --set-version --remove-dependency --add-dependency --config --plan "
+    "--property --label --output --dry-run",
+    "publish": "--to --dry-run --check-url --trusted-publishing --attest --profile --strict "
+    "--ignore --project --json",
     "wheel show": "--metadata --dependencies --index-url --find-links --offline --json",
     "wheel check": _CHECK,
     "check": _CHECK,
