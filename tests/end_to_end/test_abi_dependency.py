@@ -429,7 +429,7 @@ class TestFinalBoss:
         assert [one["name"] for one in answer["agreements"]] == ["cuda", "order"]
         for wrong, message in {
             'name = "Order"': "agreement[0].name is not a name",
-            'name = "a"\ntitle = 3': "agreement[0].title is not text",
+            'name = "a"\ntitle = 3': "agreement[0].title must be a string",
             'name = "a"\npart = "minor"': "agreement[0].part is none of major, whole",
             'name = "a"\nbound = 1': "agreement[0].bound is neither true nor false",
             'name = "a"': "agreement[0].features names no feature",

@@ -35,8 +35,9 @@ _NAMES = st.text("abz0_", min_size=1, max_size=3)
 _VALUES = st.text("abz019_.", min_size=1, max_size=4)
 _DISTINCT_VALUES = st.lists(_VALUES, min_size=1, max_size=4, unique=True).map(tuple)
 
+# The structs are wrapped in a function: annotations of theirs name what only checkers import.
 _STATIC = st.builds(
-    StaticProvider,
+    lambda features, optional: StaticProvider(features, optional=optional),
     st.lists(
         st.builds(FeatureConfig, _NAMES, _DISTINCT_VALUES),
         min_size=1,
@@ -94,7 +95,7 @@ LABELS = st.text("ab1_.", min_size=1, max_size=3).map(Label)
 CHOICES = st.one_of(_NAMESPACE, _OF_A_FEATURE, _PROPERTIES)
 CHOICE_LISTS: st.SearchStrategy[tuple[Choice, ...]] = st.lists(CHOICES, max_size=3).map(tuple)
 PREFERENCES = st.builds(
-    Preferences,
+    lambda **wishes: Preferences(**wishes),  # noqa: PLW0108 - as above
     prefer=CHOICE_LISTS,
     require=st.lists(CHOICES, max_size=1).map(tuple),
     forbid=CHOICE_LISTS,

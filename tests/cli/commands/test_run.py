@@ -283,7 +283,7 @@ class TestRun:
         assert "there is no command to run" in run("run", code=2).err
         assert "no such program" in run("run", "--", "no-such-program-anywhere", code=1).err
         assert "may be run" in run("run", "--", tmp_path, code=1).err
-        assert "no preset" in run("run", "--for", "cuda-99.9-sm1", "--", "true", code=1).err
+        assert "not a preset" in run("run", "--for", "cuda-99.9-sm1", "--", "true", code=1).err
         assert "wheelfit run -- uv" in run("run", "uv", "--version", code=2).err
         assert "usage" in run("run", "--json", "--", "true", code=2).out
 

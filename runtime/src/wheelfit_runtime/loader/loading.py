@@ -63,8 +63,7 @@ def import_whole(name: str) -> ModuleType:
     """
     for pause in (*_PAUSES, None):
         try:
-            __import__(name)  # `importlib` is not there yet, and takes longer
-            return sys.modules[name]
+            return _imported(name)
         except BaseException as error:
             if name in sys.modules:  # another thread is at it
                 raise
@@ -73,6 +72,16 @@ def import_whole(name: str) -> ModuleType:
                 raise
         time.sleep(pause)  # that thread has what it waited for
     raise AssertionError  # pragma: no cover - the last turn returns or raises
+
+
+def _imported(name: str) -> ModuleType:
+    """Import a module as ``importlib.import_module`` does, which takes longer to be imported."""
+    while True:
+        __import__(name)
+        module = sys.modules.get(name)
+        if module is not None:
+            return module
+        # Another thread imported it and failed, and the statement does not notice.
 
 
 def is_deadlock(error: BaseException) -> bool:
