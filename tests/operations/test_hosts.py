@@ -98,7 +98,7 @@ class TestNames:
 
     def test_a_slip_of_a_preset(self, environ: dict[str, str]) -> None:
         """What is made like a preset is judged as one."""
-        with pytest.raises(UnknownHost, match="no preset"):
+        with pytest.raises(UnknownHost, match="not a preset"):
             open_host("cuda-12.8-sm91", environ)
         with raises_code("invalid-preset"):
             open_host("cuda-12.8-sm90+macos-arm64", environ)

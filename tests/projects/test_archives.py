@@ -325,7 +325,7 @@ class TestHostile:
         """Nothing else is unpacked, and what cannot be read is told."""
         path = tmp_path / "demo.rar"
         path.write_bytes(b"")
-        with pytest.raises(InvalidSource, match="no archive"):
+        with pytest.raises(InvalidSource, match="not an archive"):
             unpacked(path)
         with pytest.raises(FileProblem):
             unpacked(tmp_path / "missing-1.0.tar.gz")
