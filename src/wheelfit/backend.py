@@ -52,7 +52,7 @@ def build_wheel(
 
 
 def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
-    """Return what a wheel needs to be built, with the plugins that a build asks (B-20)."""
+    """Return the build requirements of a wheel, with the plugins that a build asks (B-20)."""
     settings = dict(config_settings or {})
     others = {key: value for key, value in settings.items() if not _about_variants([key])}
     hook = getattr(_own_backend(), "get_requires_for_build_wheel", None)

@@ -63,12 +63,12 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
     """Serve files as any plain server does, and say nothing."""
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Path], str]]:
-    """Give a function that serves a folder with the standard library, and returns its address."""
+    """Return a function that serves a folder with the standard library and returns its URL."""
     servers = []
 
     def start(folder: Path) -> str:

@@ -51,7 +51,7 @@ FORCED = {("11.8", "7.0"): "cuda-11.8-sm70", ("13.0", "9.0"): "cuda-13.0-sm90"}
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIndex]:
-    """Give an index of ours that is running."""
+    """Serve an index of ours."""
     with RunningIndex(tmp_path_factory.mktemp("index") / "store") as running:
         yield running
 

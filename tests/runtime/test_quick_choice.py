@@ -200,7 +200,7 @@ def ask(site: Path, **environ: str) -> list[str]:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """Have spam installed with two implementations."""
+    """Install spam with two implementations."""
     (tmp_path / FOLDER).mkdir()
     text = 'from wheelfit_runtime import load\nload("spam", into=__name__)\n'
     (tmp_path / "spam.py").write_text(text)

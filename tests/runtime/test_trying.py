@@ -20,7 +20,7 @@ SOURCES = str(Path(wheelfit_runtime.__file__).parents[1])
 
 
 class World:
-    """Be an environment with a package that is split."""
+    """Return an environment with a package that is split."""
 
     def __init__(self, site: Path) -> None:
         self.site = site
@@ -59,7 +59,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Have spam, with one implementation that runs everywhere and prints things."""
+    """Return an environment with spam, whose one implementation runs everywhere and prints."""
     found = World(tmp_path)
     found.declare("generic", "import spam\nprint('hello', end='')\nNAME = 'generic'\n")
     return found

@@ -76,7 +76,7 @@ def _catches(handler: ast.ExceptHandler) -> bool:
     """Return whether a handler lets a script go on without a module."""
     names = (
         {one.id for one in ast.walk(handler.type) if isinstance(one, ast.Name)}
-        if (handler.type)
+        if handler.type
         else _CAUGHT
     )
     return not _CAUGHT.isdisjoint(names)

@@ -1,7 +1,7 @@
-"""Let a tool repair wheels, as auditwheel, delocate and delvewheel do, and keep labels.
+"""Repair wheels with auditwheel, delocate, delvewheel or the like, and keep their labels.
 
-None of them can read a file name with a label. So each gets the wheel under the name of a plain
-one, and its result gets the label back. It writes RECORD itself; ``variant.json`` must stay.
+None of these tools can read a file name with a label. So each gets the wheel under a plain name,
+and its result gets the label back. It writes RECORD itself; ``variant.json`` must stay.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def needs_no_repair(wheel: Path) -> bool:
 def repair_wheel(
     wheel: Path, command: str, folder: Path, environ: Mapping[str, str] | None = None
 ) -> Path:
-    """Let a command repair a wheel, and return the path of the result.
+    """Repair a wheel with a command, and return the path of the result.
 
     :param command: as ``auditwheel repair -w {dest_dir} {wheel}``; no shell sees it.
     :param folder: where the result goes.
@@ -102,7 +102,7 @@ def _failed(name: str, why: str, printed: str) -> BuildFailed:
 
 
 def _labelled(wheel: Path, result: Path, before: WheelFilename, folder: Path) -> Path:
-    """Give a repaired wheel its label again, and its place."""
+    """Verify a repaired wheel, and move it to its folder under its label."""
     try:
         after = parse_wheel_filename(result.name)
         with WheelArchive(result, after) as archive, WheelArchive(wheel, before) as old:

@@ -140,7 +140,7 @@ def uv_reads(document: VariantDocument) -> bool:
 def uv_detections(
     document: VariantDocument, detections: Mapping[str, Detection]
 ) -> dict[str, Detection]:
-    """Return what uv's preview would find on a machine (P-60, P-83, P-84, P-113).
+    """Return the detections of uv's preview on a machine (P-60, P-83, P-84, P-113).
 
     :param document: of the release; its providers decide which of uv's are asked.
     :param detections: what is supported there, by namespace.

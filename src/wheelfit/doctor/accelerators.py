@@ -57,7 +57,7 @@ class Build:
 
     @property
     def is_library(self) -> bool:
-        """Say whether it only brings a vendor's libraries, and is not a program of its own."""
+        """Whether the package consists of a vendor's libraries and no program of its own."""
         return self.package.name.startswith(("nvidia-", "cuda-", "rocm-sdk"))
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def read_exports_file(file: str) -> AbiExports:
-    """Return what the ``[variant.abi-exports]`` of a file promises (B-61).
+    """Return the promises in the ``[variant.abi-exports]`` of a file (B-61).
 
     :param file: path of a ``pyproject.toml``.
     :raises FileProblem: it cannot be read, is not TOML, or has no such table.

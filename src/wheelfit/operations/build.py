@@ -159,7 +159,7 @@ def _build_here(
 
 
 def _incomplete(sdist: Path, results: Sequence[JobResult]) -> Iterator[str]:
-    """Yield what may be wrong with a source distribution from which jobs could not build."""
+    """Yield likely faults of a source distribution from which jobs failed to build."""
     if any(one.error is not None and one.error.reference == "build-failed" for one in results):
         yield (
             f"jobs build from {sdist.name}, which has no file of a folder above the project: if "

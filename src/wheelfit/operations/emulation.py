@@ -165,7 +165,7 @@ def emulated_python(name: str | None) -> EmulatedPython | None:
 
 
 def emulate(python: Path, qemu: Sequence[str]) -> None:
-    """Have every start of an environment's Python emulated, by a script in its place.
+    """Replace the Python of an environment by a script that runs it under QEMU.
 
     What the tests start with ``sys.executable`` is emulated, too.
 

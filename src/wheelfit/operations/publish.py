@@ -170,7 +170,7 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
 def _choices(
     outgoing: ReleaseSet, there: Listed, index_files: Mapping[Release, bytes]
 ) -> tuple[ReleaseChoices, ...]:
-    """Return what installers would take, as far as the wheels can be read."""
+    """Return the choices of installers, as far as the wheels can be read."""
     from wheelfit.building.publishing.tool_choices import tool_choices
     from wheelfit.operations.release_checks import offers_of
 

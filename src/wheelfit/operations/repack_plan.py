@@ -50,7 +50,7 @@ class RepackPlan:
         return next((one for one in self.releases if not one.obstacles), None)
 
     def notes(self) -> Iterator[str]:
-        """Yield what follows for whoever serves the joined project."""
+        """Yield notes for the operator who serves the joined project."""
         newest = self.newest
         if newest is None:
             yield (
@@ -270,7 +270,7 @@ class _Wheels:
             self._open[filename] = opened
 
     def summary(self, wheels: Sequence[ListedWheel]) -> WheelSummary:
-        """Return what one of some wheels says and brings, preferably one for Linux."""
+        """Return the summary of one of some wheels, preferably one for Linux."""
         from contextlib import closing
 
         from wheelfit.wheels.archive import WheelArchive

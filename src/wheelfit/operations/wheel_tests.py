@@ -153,7 +153,7 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
 
 
 def _open_host(request: WheelTestsRequest, scratch: Path, context: Context) -> _Host:
-    """Return what the tests run with; a Python of another architecture gets an environment.
+    """Return the Python of the tests, in an environment if its architecture is another one.
 
     :param scratch: a folder for it.
     """

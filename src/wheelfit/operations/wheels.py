@@ -200,7 +200,7 @@ def unmake(request: UnmakeRequest, context: Context) -> RewriteReport:
 
 
 def repair(request: RepairRequest, context: Context) -> RewriteReport:
-    """Let a tool repair wheels, as auditwheel; those of variants keep label and document.
+    """Repair wheels with a tool such as auditwheel; variant wheels keep label and document.
 
     :raises UsageError: no command is given.
     :raises WheelfitError: the command fails, or a wheel cannot be written.

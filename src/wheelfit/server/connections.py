@@ -219,7 +219,7 @@ class BoundedConnection(_Protocol):
         self.transport.close()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - of the interface
-        """Say that this is not a request, or one of a kind that nobody knows."""
+        """Refuse what is not an HTTP request, or has an unknown method."""
         from httptools import HttpParserInvalidMethodError  # noqa: PLC0415 - it is of an extra
 
         if isinstance(sys.exception(), HttpParserInvalidMethodError) and _KIND.match(self.latest):

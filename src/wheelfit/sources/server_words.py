@@ -16,7 +16,7 @@ _USUAL = frozenset([*responses.values(), "Request Entity Too Large", "Payload To
 
 
 def words_of(reason: str, content: bytes) -> str:
-    """Return what a server says, in one line and without markup.
+    """Return the words of a server's answer in one line, without markup.
 
     >>> words_of("Bad Request", b"<html><title>400</title><style>p {}</style><p>no such <b>x</b>")
     '400: no such x'

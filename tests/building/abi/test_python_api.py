@@ -25,7 +25,7 @@ def module(*wanted: str) -> bytes:
 
 
 def bounds(folder: Path, tag: str, *wanted: str, asked: str = "") -> FoundBounds:
-    """Hold a wheel with a module against Python."""
+    """Derive the Pythons of a wheel with a module."""
     files = {"fast.abi3.so": module(*wanted)}
     wheel = build_wheel(folder, "fast", "1.0", files=files, tag=f"{tag}-{LINUX}")
     return python_bounds(wheel, SpecifierSet(asked))

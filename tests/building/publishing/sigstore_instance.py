@@ -82,7 +82,7 @@ class Sigstore:
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def configuration(self) -> dict[str, Any]:
-        """Return what clients are told of it: whom to trust, and where to ask."""
+        """Return the configuration of clients: the root of trust, and the services."""
         service = {"url": self.url, "majorApiVersion": 1, "validFor": {"start": _START},
                    "operator": "test"}  # fmt: skip
         return {
@@ -258,6 +258,6 @@ def _handler_of(instance: Sigstore) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(data)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     return Handler

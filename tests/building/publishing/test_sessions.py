@@ -30,7 +30,7 @@ INDEX_FILE = "fast-1.0-variants.json"
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[SessionServer]:
-    """Give an index with sessions."""
+    """Serve an index with sessions."""
     with SessionServer(tmp_path / "index") as running:
         running.sessions = {}
         yield running
@@ -38,7 +38,7 @@ def index(tmp_path: Path) -> Iterator[SessionServer]:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[OutgoingFile, ...]:
-    """Give a release with two variants."""
+    """Return a release with two variants."""
     for label in (None, "mkl", "open"):
         build_wheel(tmp_path / "dist", "fast", "1.0", label=label,
                     document=DOCUMENT if label else None)  # fmt: skip

@@ -37,7 +37,7 @@ def sigstore() -> Iterator[Sigstore]:
 
 @pytest.fixture
 def instance(sigstore: Sigstore, tmp_path: Path) -> Path:
-    """Give the file that names it."""
+    """Return the file that names it."""
     path = tmp_path / "sigstore.json"
     path.write_text(json.dumps(sigstore.configuration()))
     return path

@@ -148,6 +148,6 @@ def test_others_read_no_file_of_a_store(
 
 @pytest.fixture
 def object_storage_url() -> Callable[[], str]:
-    """Give the address of a storage that is not a folder."""
+    """Return the URL of a storage that is not a folder."""
     pytest.importorskip("obstore", reason="needs the extra `server`")
     return lambda: "memory://"

@@ -56,6 +56,6 @@ def usual_index(environ: Mapping[str, str]) -> str:
 
 
 def is_frozen() -> bool:
-    """Say whether this program was packed into one that is not a Python interpreter."""
+    """Return whether this is a frozen application, whose program is not a Python interpreter."""
     # PyInstaller sets the one, Nuitka the other in each module that it compiles.
     return bool(getattr(sys, "frozen", False)) or "__compiled__" in globals()

@@ -74,7 +74,7 @@ def find_module(
     *,
     without: object = None,
 ) -> ModuleSpec | None:
-    """Return what the finders of this process find, without importing it.
+    """Return the spec of a module by the finders of this process, without importing it.
 
     `importlib.util` does the same, and takes milliseconds to import.
 
@@ -106,7 +106,7 @@ def _listed(place: str, problems: list[str]) -> list[str]:
 
 
 def content(where: str) -> bytes:
-    """Return what a file holds; of a larger file than `LARGEST` one byte more.
+    """Return the content of a file; of one larger than `LARGEST`, that many bytes and one more.
 
     :raises Unfit: it is not a regular file, or cannot be read.
     """

@@ -85,7 +85,7 @@ class Sources:
         failed: Mapping[tuple[str, str], str],
         known_of: Iterable[str] | None = (),
     ) -> Evidence:
-        """Look at what is declared, and at what that names of the machine.
+        """Read the declarations, and detect what they name of the machine.
 
         :param known_of: groups of which what is known and not installed is looked at too;
             None: all.

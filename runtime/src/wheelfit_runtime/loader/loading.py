@@ -38,7 +38,7 @@ if TYPE_CHECKING:
             failed: Mapping[tuple[str, str], str],
             known_of: Iterable[str] | None = (),
         ) -> Evidence:
-            """Look at what is declared, and at what that names of the machine."""
+            """Read the declarations, and detect what they name of the machine."""
             ...
 
 
@@ -400,7 +400,7 @@ class _SourcesHere:
         failed: Mapping[tuple[str, str], str],
         known_of: Iterable[str] | None = (),
     ) -> Evidence:
-        """Look at what is declared, and at what that names of the machine."""
+        """Read the declarations, and detect what they name of the machine."""
         if self._sources is None:
             from wheelfit_runtime.loader.evidence import Sources  # noqa: PLC0415 - see above
 

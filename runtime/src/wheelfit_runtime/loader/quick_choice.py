@@ -1,4 +1,4 @@
-"""Choose by the level of the processor alone, without what every other choice needs.
+"""Choose by the level of the processor alone, with few imports.
 
 Most packages that are split are split for processors, and `import spam` should cost what a check
 written by hand costs. So where all implementations of a group ask for one feature of this kind of
@@ -62,7 +62,7 @@ def variable_of(group: str) -> str:
 
 
 def choose_here(group: str) -> QuickChoice | None:
-    """Return what a group gets in this process; None: find out with all that is known."""
+    """Return the implementation of a group in this process; None: a full plan is needed."""
     environ = os.environ
     if any(name.startswith(OWN_VARIABLES) for name in environ) or variable_of(group) in environ:
         return None
@@ -85,7 +85,7 @@ def _supported(namespace: str) -> tuple[str, tuple[str, ...]] | None:
 
 
 def read_documents(paths: Iterable[object], folders: Iterable[str]) -> list[Document] | None:
-    """Return what all files declare, what counts first; None: one is unusual, or broken."""
+    """Return the content of all files, in order of precedence; None: one is unusual, or broken."""
     problems: list[str] = []
     documents: list[Document] = []
     parse = _parser()
@@ -107,7 +107,7 @@ def choose(
     machine: str,
     supported: Callable[[str], tuple[str, tuple[str, ...]] | None],
 ) -> QuickChoice | None:
-    """Return the best implementation of a group; None: find out with all that is known.
+    """Return the best implementation of a group; None: a full plan is needed.
 
     :param documents: what `read_documents` returns.
     :param machine: the architecture, which is a namespace, as ``x86_64``.
@@ -219,7 +219,7 @@ def _split(text: str) -> tuple[str, str, str]:
 
 
 def _parser() -> Callable[[str], Any]:
-    """Return what parses a document, `json` itself only where it has no scanner of its own.
+    """Return a JSON parser: `json` itself only where there is no scanner in C.
 
     With `json` come regular expressions, which cost more than all that is needed here.
     """

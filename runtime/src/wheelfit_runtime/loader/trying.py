@@ -60,7 +60,7 @@ def add_trials(
 def _try(
     group: str, environ: Mapping[str, str], interpreter: str, processes: Processes
 ) -> dict[str, Any]:
-    """Return what becomes of an import of a group in a child process."""
+    """Return the outcome of importing a group in a child process."""
     start = time.monotonic()
     # The program of a child stands before its path, which may have any number of entries.
     arguments = (interpreter, "-c", _PROGRAM, group, *sys.path)

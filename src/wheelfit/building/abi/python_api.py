@@ -109,7 +109,7 @@ def _verdict(
 
 
 def _notes(oldest: int, outside: Sequence[str], *, is_exact: bool) -> Iterator[str]:
-    """Yield what follows, and what the symbols do not say.
+    """Yield the conclusions, and the limits of what symbols show.
 
     :param oldest: the minor of the first Python whose stable ABI has all that is not outside.
     """

@@ -142,7 +142,7 @@ _AT_ONCE = 4
 def _offered(
     consumer: Consumer, exports: AbiExports | None, release: Release, keep: Path | None
 ) -> tuple[Offer, Libraries]:
-    """Return what a release offers, and its libraries.
+    """Return the symbols that a release offers, and its libraries.
 
     :param keep: where libraries are copied to be compared; None: their symbols are forgotten, for
         there may be hundreds of releases with a million each.
@@ -172,7 +172,7 @@ def _libraries_of(consumer: Consumer, release: Release, keep: Path | None) -> Li
 
 
 def _is_small_part(archive: WheelArchive, names: Iterable[str]) -> bool:
-    """Say whether reading some libraries by ranges is cheaper than fetching a wheel at once."""
+    """Return whether some libraries of a wheel are less than half of its bytes."""
     wanted = _file_names(names)
     parts = (one for one in archive.members if one.name.rpartition("/")[2] in wanted)
     return sum(one.compressed_size for one in parts) * 2 < archive.size
@@ -348,13 +348,13 @@ class Libraries:
     """What the wheel that they are of carries; None if it carries nothing that can be read."""
 
     def add_promises_of(self, archive: WheelArchive) -> None:
-        """Read what a wheel carries, if it does."""
+        """Read the promises that a wheel carries, if it does."""
         carrier = f"{archive.dist_info}/{FILE}"
         if carrier in archive:
             self.add_promises(archive.read(carrier), archive.where)
 
     def add_promises(self, data: bytes, where: str) -> None:
-        """Read what the library promises, from the file that carries it (B-61)."""
+        """Read the promises of the library, from the file that carries them (B-61)."""
         try:
             self.promises = parse_abi_exports(data, where=where)
         except InvalidDocument as error:

@@ -85,7 +85,7 @@ def is_conflict(status: int, said: str) -> bool:
 
 
 def _details(content: bytes) -> list[dict[str, str]]:
-    """Return what an index of ours says is wrong; others say it in words alone."""
+    """Return the errors in the answer of a wheelfit index; other indexes send none."""
     try:
         return [
             {name: str(one[name] or "") for name in ("reference", "message", "where")}

@@ -155,7 +155,7 @@ class SessionIndex:
             self._ask("DELETE", self._link_of(session, "session"), "the session")
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         self._session.close()
 
     def _wait(self, url: str, what: str, *, done: str, working: Sequence[str]) -> None:
@@ -314,7 +314,7 @@ def _object(content: bytes) -> dict[str, Any]:
 
 
 def _problem(said: Mapping[str, Any]) -> str:
-    """Return what is wrong by the words of RFC 9457."""
+    """Return the problem in an answer, as RFC 9457 describes it."""
     errors = said.get("errors")
     more = [one.get("message") for one in errors if isinstance(one, dict)] if isinstance(
         errors, list) else []  # fmt: skip

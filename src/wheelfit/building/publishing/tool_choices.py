@@ -160,7 +160,7 @@ class ReleaseChoices:
     machines: tuple[MachineChoices, ...]
 
     def warnings(self) -> Iterator[str]:
-        """Yield who gets nothing, and who gets a slower build without being told."""
+        """Yield the machines where tools find nothing, or silently take a slower build."""
         for outcome, words in _WARNINGS.items():
             by_machines: dict[tuple[str, ...], list[str]] = {}
             for tool in TOOLS:
@@ -197,7 +197,7 @@ _WARNINGS: dict[Outcome, str] = {
 
 
 def tool_choices(offer: Offer, machines: Sequence[str] = MACHINES) -> ReleaseChoices:
-    """Return what tools would take of a release.
+    """Return the choices of all tools for a release.
 
     :param offer: the release.
     :param machines: presets.

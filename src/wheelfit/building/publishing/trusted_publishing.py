@@ -113,7 +113,7 @@ def identity(
 
 
 def _audiences(token: str) -> list[object]:
-    """Return whom a token is for; whether it is genuine is the index's to find out."""
+    """Return the audiences of a token; the index verifies the token itself."""
     from id import decode_oidc_token  # noqa: PLC0415 - comes with twine, of an extra
 
     try:

@@ -60,7 +60,7 @@ class Sender(Protocol):
         """Send the ``-variants.json`` of a release."""
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
 
 
 def open_session(url: str, login: Login | None, context: ssl.SSLContext | None) -> Any:
@@ -151,7 +151,7 @@ class TwineSender:
         self._post(fields, filename, lambda _: None, rewind=lambda: None)
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         self._session.close()
 
     def _post(

@@ -161,7 +161,7 @@ class JoinedRelease:
         return {target: tuple(found[target]) for target in sorted(found)}
 
     def notes(self) -> Iterator[str]:
-        """Yield what follows for users, though it can be joined."""
+        """Yield notes on the joined release for its users."""
         if any(version != self.version for _, version in self.parts):
             parts = listed([f"{project.name} {version}" for project, version in self.parts])
             yield f"it is joined of {parts}, so it gets a local version"
@@ -186,7 +186,7 @@ class JoinedRelease:
 
 
 def joined_name(names: Sequence[str]) -> str:
-    """Return what names of projects have in common; empty for nothing.
+    """Return the common beginning of names of projects; empty for none.
 
     >>> joined_name(["cupy-cuda12x", "cupy-cuda13x"])
     'cupy'
@@ -236,7 +236,7 @@ def _joined(versions: Mapping[str, Version], projects: Sequence[FamilyProject]) 
 
 
 def differences(summaries: Mapping[NormalizedName, WheelSummary]) -> Iterator[Difference]:
-    """Yield what wheels of one joined release differ in.
+    """Yield the differences between wheels of one joined release.
 
     :param summaries: one wheel of each project, the first to compare the others with.
     """

@@ -105,7 +105,7 @@ def _is_own(inner: str, named: str) -> bool:
 
 
 def _exports_findings(archive: WheelArchive, inside: CheckedFile) -> Iterator[Finding]:
-    """Yield what is wrong with the promises to those who link with the libraries (B-61)."""
+    """Yield the faults of the promises about a library's ABI (B-61)."""
     try:
         exports = parse_abi_exports(
             archive.read(f"{archive.dist_info}/{EXPORTS_FILE}"), where=archive.where

@@ -131,7 +131,7 @@ what they ask about is not declared.
             ),
             "repair": Command(
                 """\
-Let a tool repair wheels, as auditwheel, delocate or delvewheel; variants keep label and document.
+Repair wheels with auditwheel, delocate or delvewheel; variants keep label and document.
 
 The command gets a wheel under a plain name, which it can read, and puts one into {dest_dir}. Wheels
 for any platform are left alone; with --output they are copied.

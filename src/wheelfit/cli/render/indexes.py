@@ -187,7 +187,7 @@ def show_publish(report: PublishReport, output: Output) -> None:
 
 
 def _show_choices(choices: ReleaseChoices, output: Output) -> None:
-    """Print what each tool would take on each machine, and who gets less than could be."""
+    """Print the choice of each tool on each machine, and warn of lesser builds."""
     tools = [one.tool for one in choices.machines[0].choices]
     rows = [(row.machine, *(one.build for one in row.choices)) for row in choices.machines]
     release = f"{choices.name} {choices.version}"

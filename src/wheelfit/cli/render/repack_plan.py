@@ -19,7 +19,7 @@ NOTHING_TO_JOIN = 9
 
 
 def show_plan(report: RepackPlan, output: Output) -> int:
-    """Print which versions there are, what a joined release has, and what joins it."""
+    """Print the versions, the content of the joined release, and the command that joins it."""
     output.result_json(report.to_json())
     head = ("Release", *(one.name for one in report.projects), f"As {report.name}")
     output.table(head, [tuple(_row(one, report)) for one in report.releases])

@@ -108,7 +108,7 @@ class ElfLayout:
         ]
 
     def dynamic(self) -> DynamicEntries:
-        """Return what the file tells the loader.
+        """Return the entries of the dynamic section.
 
         :raises Unreadable: it has no end, or names are not where it says.
         """

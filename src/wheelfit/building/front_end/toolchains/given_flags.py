@@ -55,7 +55,7 @@ def notes_on_given_flags(
 
 
 def _choice_fault(word: str, level: str | None, claims: str) -> str | None:
-    """Return what is wrong with a choice of processor that counts."""
+    """Return how a flag that selects a processor contradicts the wheel, or None."""
     match = _CHOICE.fullmatch(word)
     if match is None:
         return None
@@ -68,7 +68,7 @@ def _choice_fault(word: str, level: str | None, claims: str) -> str | None:
 
 
 def _feature_fault(word: str, level: str, claims: str) -> str | None:
-    """Return what is wrong with a single ability that is added or taken away."""
+    """Return how a flag for a single feature contradicts the wheel, or None."""
     match = _FEATURE.fullmatch(word)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Find out the level of an x86-64 processor and no more, in a fraction of the provider's time.
+"""Detect the level of an x86-64 processor and nothing else, faster than the provider.
 
 `provider` says the same, with all flags and how they were found.
 """
