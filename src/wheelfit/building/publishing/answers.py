@@ -33,7 +33,7 @@ def failure_of(
 
     :param reason: the words beside the status.
     :param content: the body, or its beginning.
-    :param headers: by name in small letters, or in any case.
+    :param headers: by name in small letters.
     :param filename: what was sent.
     :param where: the address, as it may be shown.
     """

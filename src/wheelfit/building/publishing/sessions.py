@@ -9,14 +9,20 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import urljoin
 
 from wheelfit.building.publishing.answers import failure_of
 from wheelfit.building.publishing.completeness import compare
 from wheelfit.building.publishing.publication import PublishResult, refuse_conflicts
 from wheelfit.building.publishing.release_files import release_groups
-from wheelfit.building.publishing.twine_sender import open_session, read_attestations, reason_of
+from wheelfit.building.publishing.twine_sender import (
+    PATIENCE,
+    ask,
+    open_session,
+    read_attestations,
+    reason_of,
+)
 from wheelfit.errors import UploadRefused
 from wheelfit.sources.server_words import words_of
 from wheelfit.sources.urls import origin, redact
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from wheelfit.building.publishing.release_files import OutgoingFile, Release
+    from wheelfit.building.publishing.twine_sender import Answer
     from wheelfit.sources.credentials import Login
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
@@ -41,21 +48,11 @@ if TYPE_CHECKING:
 _META = {"meta": {"api-version": "2.0"}}
 _TYPE = "application/vnd.pypi.upload.v2+json"
 _MECHANISM = "http-post-bytes"
-_PATIENCE = (30.0, 300.0)
-"""Seconds for a connection, and for an answer when all is sent."""
 _LONGEST_WORK = 900.0
 """Seconds for which an index may work on a file or a release."""
 _MOST = 4 << 20
 _EDITABLE = ("open", "error")
 _AGAIN = "run the same command again: a session that is left is taken up"
-
-
-class _Answer(NamedTuple):
-    """An answer, or the beginning of one that is too long."""
-
-    status: int
-    headers: Mapping[str, str]
-    said: Mapping[str, Any]
 
 
 class SessionIndex:
@@ -90,8 +87,8 @@ class SessionIndex:
         said = {**_META, "name": name, "version": str(version)}
         answer = self._ask("POST", self.root, what, said, conflicts=True)
         if answer.status != 409:
-            return dict(answer.said)
-        found = self._ask("GET", self._link(answer.headers.get("location")), what).said
+            return answer.json()
+        found = self._ask("GET", self._link(answer.headers.get("location")), what).json()
         there = found.get("files") or {}
         strange = sorted(there.keys() - set(names))
         if strange or found.get("status") not in _EDITABLE:
@@ -104,7 +101,7 @@ class SessionIndex:
             )
         for one in there.values():
             self._ask("DELETE", self._link(one.get("link")), what)
-        return dict(found)
+        return found
 
     def send(self, session: Mapping[str, Any], file: OutgoingFile, progress: Progress) -> None:
         """Send a file to a session, with its attestations."""
@@ -130,7 +127,7 @@ class SessionIndex:
     ) -> None:
         said = {**_META, "filename": filename, "size": size, "hashes": {"sha256": sha256},
                 "mechanism": _MECHANISM}  # fmt: skip
-        upload = self._ask("POST", self._link_of(session, "upload"), filename, said).said
+        upload = self._ask("POST", self._link_of(session, "upload"), filename, said).json()
         mechanism = upload.get("mechanism") or {}
         address = self._link(mechanism.get("file_url"))
         self._ask("POST", address, filename, content, kind="application/octet-stream")
@@ -163,11 +160,12 @@ class SessionIndex:
         left = _LONGEST_WORK
         while True:
             answer = self._ask("GET", url, what)
-            status = answer.said.get("status")
+            said = answer.json()
+            status = said.get("status")
             if status == done:
                 return
             if status not in working:
-                notices = "; ".join(map(str, answer.said.get("notices") or ()))[:500]
+                notices = "; ".join(map(str, said.get("notices") or ()))[:500]
                 words = notices or f"the index says {status!r}"
                 raise failure_of(400, f"it failed: {words}", b"", {}, what, redact(self.root))
             if left <= 0:
@@ -202,31 +200,26 @@ class SessionIndex:
         *,
         kind: str = _TYPE,
         conflicts: bool = False,
-    ) -> _Answer:
+    ) -> Answer:
         """Send a request; errors are about `what`, a file or a release."""
-        from requests import RequestException  # noqa: PLC0415 - comes with twine
-
         headers = {"Accept": _TYPE, "Content-Type": kind}
         is_raw = said is None or isinstance(said, bytes | _Body)
         data = said if is_raw else json.dumps(said).encode()
         try:
-            answer = self._session.request(
-                method, url, data=data, headers=headers, allow_redirects=False,
-                timeout=_PATIENCE, stream=True,
-            )  # fmt: skip
-            with answer:
-                content = next(answer.iter_content(_MOST), b"")
-        except (RequestException, OSError) as error:
+            answer = ask(
+                self._session, method, url, data=data, headers=headers, timeout=PATIENCE, most=_MOST
+            )
+        except OSError as error:
             raise Unreachable(
                 f"the index cannot be reached to send {what}: {reason_of(error)}",
                 where=redact(self.root),
             ) from None
-        status, found = answer.status_code, _object(content)
-        named = {name.lower(): value for name, value in answer.headers.items()}
-        if status < 300 or (conflicts and status == 409 and "location" in named):
-            return _Answer(status, named, found)
-        words = _problem(found) or words_of(answer.reason or "", content)
-        raise failure_of(status, f"it says: {words}", b"", named, what, redact(self.root))
+        is_conflict = conflicts and answer.status == 409 and "location" in answer.headers
+        if answer.status < 300 or is_conflict:
+            return answer
+        words = _problem(answer.json()) or words_of(answer.reason, answer.content)
+        where = redact(self.root)
+        raise failure_of(answer.status, f"it says: {words}", b"", answer.headers, what, where)
 
 
 def publish_in_sessions(
@@ -303,14 +296,6 @@ class _Body:
         piece = self._content.read(size)
         self._progress.advance(len(piece))
         return piece
-
-
-def _object(content: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _problem(said: Mapping[str, Any]) -> str:

@@ -7,10 +7,10 @@ the identity goes to the index that was asked for and to nobody else; no redirec
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
-from wheelfit.building.publishing.twine_sender import open_session, reason_of
+from wheelfit.building.publishing.twine_sender import ask, open_session, reason_of
 from wheelfit.sources.credentials import Login
 from wheelfit.sources.server_words import words_of
 from wheelfit.sources.urls import is_loopback, redact
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Mapping
 
+    from wheelfit.building.publishing.twine_sender import Answer
+
 GENERIC_TOKEN = "WHEELFIT_OIDC_TOKEN"  # noqa: S105 - the name of a variable
 """A variable with a token for the audience of the index, from whatever CI service."""
 _SERVICES = ("GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE", "CIRCLECI")
 _PATIENCE = (15.0, 60.0)
 """Seconds for a connection, and for an answer."""
-_MOST = 1 << 20
 _USER = "__token__"
 
 
@@ -123,22 +124,6 @@ def _audiences(token: str) -> list[object]:
     return audience if isinstance(audience, list) else [audience]
 
 
-class _Answer(NamedTuple):
-    """An answer, or the beginning of one that is too long."""
-
-    status: int
-    reason: str
-    content: bytes
-
-    def json(self) -> dict[str, Any]:
-        """Return the object in it; an empty one if there is none."""
-        try:
-            found = json.loads(self.content)
-        except (ValueError, RecursionError):
-            return {}
-        return found if isinstance(found, dict) else {}
-
-
 class _Exchange:
     """The two questions that an index answers about identities."""
 
@@ -179,30 +164,25 @@ class _Exchange:
             )
         raise self._failure(answer)
 
-    def _ask(self, method: str, path: str, data: Mapping[str, str] | None = None) -> _Answer:
-        from requests import RequestException  # noqa: PLC0415 - comes with twine
-
+    def _ask(self, method: str, path: str, data: Mapping[str, str] | None = None) -> Answer:
         try:
-            answer = self._session.request(
+            return ask(
+                self._session,
                 method,
                 f"{self._root}{path}",
                 json=data,
                 auth=lambda request: request,  # nor that of netrc
                 headers={"Accept": "application/json"},
-                allow_redirects=False,
                 timeout=_PATIENCE,
-                stream=True,
             )
-            content = next(answer.iter_content(_MOST), b"")
-        except (RequestException, OSError) as error:
+        except OSError as error:
             raise Unreachable(
                 f"the index cannot be asked about identities: {reason_of(error)}", where=self._root
             ) from None
         finally:
             self._session.close()
-        return _Answer(answer.status_code, answer.reason or "", content)
 
-    def _failure(self, answer: _Answer) -> UnexpectedStatus:
+    def _failure(self, answer: Answer) -> UnexpectedStatus:
         words = words_of(answer.reason, answer.content)
         return UnexpectedStatus(
             f"the index answers with {answer.status} when asked about identities: {words}",

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 import zlib
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from packaging.metadata import parse_email
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 4
 """How often a server is asked that fails or cannot be reached."""
-_PATIENCE = (30.0, 300.0)
+PATIENCE = (30.0, 300.0)
 """Seconds for a connection, and for an answer when all is sent."""
 _LOGIN_AGE = 300.0
 """Seconds after which a login that holds for minutes is renewed; the registry's holds for 900."""
@@ -80,6 +80,39 @@ def open_session(url: str, login: Login | None, context: ssl.SSLContext | None) 
     if context is not None:
         session.mount("https://", _adapter(context))
     return session
+
+
+class Answer(NamedTuple):
+    """An answer, or the beginning of one that is too long."""
+
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+    """By name in small letters."""
+    content: bytes
+
+    def json(self) -> dict[str, Any]:
+        """Return the object in it; an empty one if there is none."""
+        try:
+            found = json.loads(self.content)
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+def ask(session: Any, method: str, url: str, *, most: int = _MOST_WORDS, **options: Any) -> Answer:
+    """Send a request, follow no redirect, and return the answer.
+
+    :param session: what `open_session` returned.
+    :param most: bytes of the answer that are read; of what never ends the beginning is enough.
+    :param options: as `requests` takes them.
+    :raises OSError: the server cannot be reached; errors of `requests` are of this class.
+    """
+    answer = session.request(method, url, allow_redirects=False, stream=True, **options)
+    with answer:
+        content = next(answer.iter_content(most), b"")
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    return Answer(answer.status_code, answer.reason or "", headers, content)
 
 
 class TwineSender:
@@ -166,8 +199,7 @@ class TwineSender:
 
         That is safe: the same file again changes nothing.
         """
-        from requests import RequestException  # noqa: PLC0415 - comes with twine
-        from requests.exceptions import SSLError  # noqa: PLC0415 - likewise
+        from requests.exceptions import SSLError  # noqa: PLC0415 - comes with twine
         from requests_toolbelt import (  # noqa: PLC0415 - likewise
             MultipartEncoder,
             MultipartEncoderMonitor,
@@ -182,17 +214,11 @@ class TwineSender:
             monitor = MultipartEncoderMonitor(MultipartEncoder(fields), counted)
             headers = {"Content-Type": monitor.content_type, "Accept": "application/json"}
             try:
-                answer = self._session.post(
-                    self._url,
-                    data=monitor,
-                    headers=headers,
-                    allow_redirects=False,
-                    timeout=_PATIENCE,
-                    stream=True,
-                )
-                with answer:  # of what never ends the beginning is enough
-                    content = next(answer.iter_content(_MOST_WORDS), b"")
-            except (RequestException, OSError) as error:
+                answer = ask(
+                    self._session, "POST", self._url,
+                    data=monitor, headers=headers, timeout=PATIENCE,
+                )  # fmt: skip
+            except OSError as error:
                 counted.undo()
                 failure = Unreachable(
                     f"the index cannot be reached to send {filename}: {reason_of(error)}",
@@ -201,12 +227,12 @@ class TwineSender:
                 if isinstance(error, SSLError):
                     raise failure from None  # no certificate becomes better by asking again
                 continue
-            if answer.ok and answer.status_code < 300:
+            if answer.status < 300:
                 return
-            failure = failure_of(answer.status_code, answer.reason or "", content,
+            failure = failure_of(answer.status, answer.reason, answer.content,
                                  answer.headers, filename, redact(self._url))  # fmt: skip
             counted.undo()
-            if answer.status_code < 500:
+            if answer.status < 500:
                 raise failure
         raise failure
 
