@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.building.publishing.release_files import ATTESTATION
 from wheelfit.testing.attestations import SigningAuthority
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def sign(dist: Path, authority: SigningAuthority, signed: Path) -> Path:
     shutil.copytree(dist, signed)
     for path in sorted(signed.iterdir()):
         attestation = authority.attest(path.name, hashlib.sha256(path.read_bytes()).hexdigest())
-        path.with_name(f"{path.name}.publish.attestation").write_bytes(attestation)
+        path.with_name(f"{path.name}{ATTESTATION}").write_bytes(attestation)
     return signed
 
 

@@ -194,8 +194,10 @@ def _is_driver_of_uv(features: Iterable[FeatureConfig]) -> bool:
     return False
 
 
-_LARGEST_FILE = 100_000_000  # bytes
-_LARGEST_PROJECT = 10_000_000_000  # bytes
+LARGEST_FILE = 100_000_000
+"""Bytes of the largest file that the public registry takes without being asked."""
+LARGEST_PROJECT = 10_000_000_000
+"""Bytes that it takes of a project without being asked."""
 _OPEN_FOR = timedelta(days=14)
 
 
@@ -212,7 +214,7 @@ def about_wheel(
         yield place.found(
             checks.PYPI_VARIANT_WHEEL, f"the file name has the label {filename.label}"
         )
-    if size is not None and size > _LARGEST_FILE:
+    if size is not None and size > LARGEST_FILE:
         yield place.found(checks.PYPI_FILE_SIZE, f"it has {size} bytes")
     plain = sorted({tag.platform for tag in filename.tags if tag.platform.startswith("linux_")})
     if plain:
@@ -226,7 +228,7 @@ def about_files(
     if Profile.PYPI not in profiles:
         return
     total = sum(file.size or 0 for file in files)
-    if total > _LARGEST_PROJECT:
+    if total > LARGEST_PROJECT:
         yield place.found(checks.PYPI_PROJECT_SIZE, f"its files have {total} bytes together")
 
 

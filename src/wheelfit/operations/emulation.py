@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import UnusableInterpreter
+from wheelfit.wheels.binaries.elf import MACHINES
 from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.platforms.providers.aarch64.tables import VERSIONS
+from wheelfit_runtime.platforms.providers.x86_64.tables import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,17 +75,16 @@ EMULATORS = (
     Emulator(
         "x86_64",
         "level",
-        ("v1", "v2", "v3", "v4"),
+        tuple(level for level, _ in LEVELS),
         {"v1": "qemu64", "v2": "Nehalem", "v3": "Haswell"},  # none has AVX-512
     ),
     Emulator(
         "aarch64",
         "version",
-        ("8a", "8.1a", "8.2a", "8.3a", "8.4a", "8.5a", "9.0a"),
+        VERSIONS[::-1],
         {"8a": "cortex-a57", "8.2a": "cortex-a76"},
     ),
 )
-_ELF_MACHINES = {62: "x86_64", 183: "aarch64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ def emulated_python(name: str | None) -> EmulatedPython | None:
         head = file.read(20)
     if len(head) < 20 or head[:6] != b"\x7fELF\x02\x01":
         return None
-    architecture = _ELF_MACHINES.get(struct.unpack_from("<H", head, 18)[0])
+    architecture = MACHINES.get(struct.unpack_from("<H", head, 18)[0])
     for emulator in EMULATORS:
         if emulator.architecture == architecture != platform.machine():
             return EmulatedPython(path.absolute(), emulator)

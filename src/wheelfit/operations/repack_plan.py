@@ -285,22 +285,20 @@ class _Wheels:
 
 
 def _summary(archive: WheelArchive) -> WheelSummary:
+    from wheelfit.building.abi.release_comparison import Libraries
     from wheelfit.building.repack.joining import WheelSummary
-    from wheelfit.core.abi_exports import FILE, parse_abi_exports
     from wheelfit.core.core_metadata import read_metadata
 
     core: CoreMetadata = read_metadata(archive.metadata(), archive.where)
-    carrier = f"{archive.dist_info}/{FILE}"
-    promises = ""
-    if carrier in archive:
-        promises = str(parse_abi_exports(archive.read(carrier), where=archive.where).level)
+    libraries = Libraries()
+    libraries.add_promises_of(archive)
     return WheelSummary(
         frozenset(core.requires_texts),
         str(core.requires_python or ""),
         frozenset(core.provides_extra),
         frozenset(_commands(archive)),
         frozenset(_modules(archive)),
-        promises,
+        "" if libraries.promises is None else str(libraries.promises.level),
     )
 
 

@@ -29,6 +29,12 @@ LARGEST = 64 * 1024
 """Bytes of the largest file that is read; real ones have some hundreds."""
 MOST_FILES = 1000
 """Files of one folder that are read, the first by name."""
+MOST_ITEMS = 200
+"""Entries of a list in a file."""
+LONGEST = 200
+"""Characters of what is shown to people and said to pip."""
+GREATEST_PRIORITY = 1_000_000
+"""The greatest priority; the least is its negative."""
 
 
 class Unfit(Exception):

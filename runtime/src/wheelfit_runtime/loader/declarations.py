@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit_runtime.loader.declaration_files import (
     FOLDER,
+    GREATEST_PRIORITY,
     LARGEST,
+    LONGEST,
+    MOST_ITEMS,
     TABLE,
     Unfit,
     content,
@@ -30,10 +33,6 @@ REQUIREMENT = "requirement"
 """What a declaration says of a feature of which a process has one value."""
 
 _SCHEMA = 1
-_MOST_ITEMS = 200
-_GREATEST_PRIORITY = 1_000_000
-_LONGEST = 200
-"""Characters of what is shown to people and said to pip."""
 
 _NAME = pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
 _MODULE = pattern(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*){0,20}")
@@ -202,7 +201,7 @@ def _parsed(
         _name(told, "implementation"),
         _matching(told, "module", _MODULE),
         _properties(told),
-        _number(told, "priority", 0, -_GREATEST_PRIORITY, _GREATEST_PRIORITY),
+        _number(told, "priority", 0, -GREATEST_PRIORITY, GREATEST_PRIORITY),
         _words(told, "distribution") if "distribution" in told else "",
         requirements,
         ranks,
@@ -228,8 +227,8 @@ def _items(told: dict[str, Any], key: str) -> list[Any]:
     items = told.get(key, [])
     if not isinstance(items, list):
         raise Unfit(f"{key} is not a list")
-    if len(items) > _MOST_ITEMS:
-        raise Unfit(f"{key} has more than {_MOST_ITEMS} entries")
+    if len(items) > MOST_ITEMS:
+        raise Unfit(f"{key} has more than {MOST_ITEMS} entries")
     return items
 
 
@@ -246,7 +245,7 @@ def _properties(told: dict[str, Any]) -> tuple[Property, ...]:
 def _dimensions(told: dict[str, Any]) -> tuple[tuple[Feature, ...], tuple[Property, ...]]:
     """Return what is said of features that nobody else knows."""
     said = told.get("dimensions", {})
-    if not isinstance(said, dict) or len(said) > _MOST_ITEMS:
+    if not isinstance(said, dict) or len(said) > MOST_ITEMS:
         raise Unfit("dimensions is not an object, or too large")
     requirements, ranks = [], []
     for text, kind in said.items():
@@ -256,7 +255,7 @@ def _dimensions(told: dict[str, Any]) -> tuple[tuple[Feature, ...], tuple[Proper
         feature = Feature(match[1], match[2])
         if kind == REQUIREMENT:
             requirements.append(feature)
-        elif isinstance(kind, list) and 0 < len(kind) <= _MOST_ITEMS and all(map(_is_value, kind)):
+        elif isinstance(kind, list) and 0 < len(kind) <= MOST_ITEMS and all(map(_is_value, kind)):
             ranks.append(Property(feature, tuple(kind)))
         else:
             raise Unfit(f"dimensions: {text} is neither {REQUIREMENT!r} nor a list of values")
@@ -280,7 +279,7 @@ def _name(told: dict[str, Any], key: str) -> str:
 
 def _words(told: dict[str, Any], key: str) -> str:
     value = told.get(key)
-    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= _LONGEST:
+    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= LONGEST:
         raise Unfit(f"{key} is missing or no name: {_shown(value)}")
     return value
 

@@ -13,7 +13,10 @@ import os
 import sys
 
 from wheelfit_runtime.loader.declaration_files import (
+    GREATEST_PRIORITY,
     LARGEST,
+    LONGEST,
+    MOST_ITEMS,
     TABLE,
     Unfit,
     content,
@@ -37,9 +40,6 @@ _KEYS = frozenset(
 )
 _KNOWN_KEYS = frozenset(("schema", "group", "known"))
 _ITEM_KEYS = frozenset(("implementation", "install", "properties"))
-_MOST_ITEMS = 200
-_LONGEST = 200
-_GREATEST_PRIORITY = 1_000_000
 _LAST = 1_000_000
 """The place of what asks for nothing."""
 
@@ -152,7 +152,7 @@ def is_plain(document: Any) -> bool:
         and _is_module(document.get("module"))
         and _is_line(document.get("distribution", "-"))
         and type(priority) is int
-        and abs(priority) <= _GREATEST_PRIORITY
+        and abs(priority) <= GREATEST_PRIORITY
         and _are_properties(document.get("properties", []))
     )
 
@@ -188,11 +188,11 @@ def _is_module(text: Any) -> bool:
 
 
 def _is_line(text: Any) -> bool:
-    return isinstance(text, str) and text.isprintable() and 0 < len(text) <= _LONGEST
+    return isinstance(text, str) and text.isprintable() and 0 < len(text) <= LONGEST
 
 
 def _is_list(items: Any) -> bool:
-    return isinstance(items, list) and len(items) <= _MOST_ITEMS
+    return isinstance(items, list) and len(items) <= MOST_ITEMS
 
 
 def _are_properties(items: Any) -> bool:

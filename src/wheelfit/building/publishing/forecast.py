@@ -9,6 +9,7 @@ from wheelfit.building.publishing.refusals import FILE_TOO_LARGE, PROJECT_TOO_LA
 from wheelfit.building.publishing.release_files import FileKind
 from wheelfit.checking.findings import CheckedFile, Severity
 from wheelfit.checking.pages import sort_files
+from wheelfit.checking.tool_profiles import LARGEST_FILE, LARGEST_PROJECT
 from wheelfit.core.sizes import size_in_words
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit_runtime.errors import InvalidWheel
@@ -39,7 +40,7 @@ class UploadLimits:
 
 
 NO_LIMITS = UploadLimits()
-PUBLIC_REGISTRY = UploadLimits(100_000_000, 10_000_000_000)
+PUBLIC_REGISTRY = UploadLimits(LARGEST_FILE, LARGEST_PROJECT)
 """What the public registry allows who has not asked for more."""
 GIT_HOSTS = UploadLimits(100 << 20)
 """What GitHub takes in a repository, from which its Pages are published."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Release = tuple[NormalizedName, Version]
 
-_ATTESTATION = ".publish.attestation"
+ATTESTATION = ".publish.attestation"
 """Behind the name of a file: one attestation about it (PEP 740), as the signing tools name it."""
 _BLOCK = 1 << 20
 
@@ -150,7 +150,7 @@ def _found(path: Path) -> Iterator[Path]:
         raise FileProblem("there is no such file or folder", where=str(path))
     elif _matters(path.name):
         yield path
-    elif not path.name.endswith(_ATTESTATION):  # which a pattern of the shell names too
+    elif not path.name.endswith(ATTESTATION):  # which a pattern of the shell names too
         raise FileProblem(
             "it is neither a wheel nor a source distribution",
             where=str(path),
@@ -188,7 +188,7 @@ def _known(path: Path) -> tuple[FileKind, Release, Label | None] | None:
 
 
 def _attestations(path: Path) -> Iterable[Path]:
-    return sorted(path.parent.glob(f"{_escaped(path.name)}*{_ATTESTATION}"))
+    return sorted(path.parent.glob(f"{_escaped(path.name)}*{ATTESTATION}"))
 
 
 def _escaped(name: str) -> str:

@@ -10,6 +10,7 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from wheelfit.building.publishing.release_files import ATTESTATION
 from wheelfit.building.publishing.trusted_publishing import identity
 from wheelfit.errors import AttestationProblem, NeedsExtra
 from wheelfit.wheels.atomic_write import new_file, write_all
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 _AUDIENCE = "sigstore"
 _TOKEN = "SIGSTORE_ID_TOKEN"  # noqa: S105 - the name of a variable
 """A variable with a token of the identity, as GitLab has it; from whatever CI service."""
-_ENDING = ".publish.attestation"
 
 
 def attest(
@@ -60,7 +60,7 @@ def attest(
                 raise AttestationProblem(
                     f"it cannot be signed: {error}", where=str(file.path)
                 ) from None
-            path = file.path.with_name(f"{file.filename}{_ENDING}")
+            path = file.path.with_name(f"{file.filename}{ATTESTATION}")
             with new_file(path, overwrite=False) as content:
                 write_all(content, attestation.model_dump_json().encode())
             written.append(path)

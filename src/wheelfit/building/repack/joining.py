@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
+from wheelfit.checking.tool_profiles import LARGEST_FILE
 from wheelfit.core.labels import parse_label
 from wheelfit.core.sizes import size_in_words
 from wheelfit_runtime.patterns import pattern
@@ -32,8 +33,6 @@ _PLAIN = frozenset({"", "cpu"})
 _LINUX = pattern(r"(many|musl)linux(?:1|2010|2014|_\d+_\d+)_")
 _PYTHON = pattern(r"(?:cp|py)3(\d*)t?")
 _MACOS = pattern(r"macosx_\d+_\d+_")
-PUBLIC_LIMIT = 100_000_000
-"""Bytes of the largest file that the public registry takes without being asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +175,12 @@ class JoinedRelease:
         if self.absent:
             yield f"machines for {listed(self.absent)} get another wheel of it, or none"
         for project, version in self.parts:
-            large = [w for w in project.releases[version] if (w.size or 0) > PUBLIC_LIMIT]
+            large = [w for w in project.releases[version] if (w.size or 0) > LARGEST_FILE]
             if large:
                 most = max(one.size or 0 for one in large)
                 yield (
                     f"wheels of {project.name} have up to {size_in_words(most)}: the public "
-                    f"registry takes {size_in_words(PUBLIC_LIMIT)} unless it is asked for more"
+                    f"registry takes {size_in_words(LARGEST_FILE)} unless it is asked for more"
                 )
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 MAGIC = b"\x7fELF"
 _Item = TypeVar("_Item")
 
-_MACHINES = {
+MACHINES = {
     62: "x86_64",
     3: "i686",
     183: "aarch64",
@@ -51,6 +51,7 @@ _MACHINES = {
     243: "riscv64",
     258: "loongarch64",
 }
+"""Architectures by ``e_machine``."""
 _CUDA = 190
 _NEEDED_LEVELS, _USED_LEVELS = 0xC0008002, 0xC0010002
 _DEBUG = (".debug_", ".zdebug_")
@@ -107,7 +108,7 @@ def _taken_at_its_word() -> Iterator[None]:
 
 
 def _machine(layout: ElfLayout) -> str:
-    name = _MACHINES.get(layout.machine, str(layout.machine))
+    name = MACHINES.get(layout.machine, str(layout.machine))
     if name == "ppc64" and layout.is_little:
         return "ppc64le"
     if name == "x86_64" and not layout.is_wide:
