@@ -188,4 +188,5 @@ class _Exchange:
             f"the index answers with {answer.status} when asked about identities: {words}",
             status=answer.status,
             where=self._root,
+            hint="--trusted-publishing never leaves the identity of the job out",
         )
