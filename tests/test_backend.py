@@ -117,8 +117,13 @@ def test_what_is_wrong_is_said(front: Front, project: Path) -> None:
     assert done.returncode != 0
     assert "there is no label v9 to build; there are: v3" in done.stdout + done.stderr
     path = project / "pyproject.toml"
-    path.write_text(path.read_text().replace(OWN, ""))
+    sound = path.read_text()
+    path.write_text(sound.replace(OWN, ""))
     assert "must have backend = " in front("--wheel").stderr
+    path.write_text(sound.replace('level = ["v3"]', 'level = ["V 3"]'))
+    done = front("--wheel")
+    assert "variant.variants.v3" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
 
 
 def test_wheelfit_build_asks_the_own_backend(project: Path, tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from wheelfit.building.provider_answers import plugin_requirements
+from wheelfit.building.table_editing import read_pyproject
 from wheelfit.core.project_table import read_project_table
 from wheelfit.operations.build import build
 from wheelfit.operations.build_request import BuildRequest
@@ -36,6 +37,20 @@ _OTHER_HOOKS = frozenset({
 ConfigSettings = Mapping[str, str | Sequence[str]]
 
 
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """End with an error in words, which front ends show without a traceback.
+
+    :raises SystemExit: there was an error.
+    """
+    try:
+        yield
+    except WheelfitError as error:
+        told = (error.message, error.where, error.note, error.hint)
+        raise SystemExit("\n".join(filter(None, told))) from None
+
+
+@_plain_errors()
 def build_wheel(
     wheel_directory: str,
     config_settings: ConfigSettings | None = None,
@@ -51,6 +66,7 @@ def build_wheel(
     return _built(_request(settings, wheel_directory))
 
 
+@_plain_errors()
 def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
     """Return the build requirements of a wheel, with the plugins that a build asks (B-20)."""
     settings = dict(config_settings or {})
@@ -81,11 +97,14 @@ def _about_variants(keys: Sequence[str] | Mapping[str, object]) -> bool:
 
 def _pyproject() -> dict[str, Any]:
     """Return the file of the project, in whose folder front ends call hooks."""
-    return tomllib.loads(Path("pyproject.toml").read_text("utf-8"))
+    path = Path("pyproject.toml")
+    return read_pyproject(path.read_bytes(), where=path.name)[1]
 
 
 def _recipe() -> dict[str, Any]:
-    found = _pyproject().get("tool", {}).get("wheelfit", {}).get("build", {})
+    found: Any = _pyproject()
+    for key in ("tool", "wheelfit", "build"):
+        found = found.get(key) if isinstance(found, dict) else None
     return found if isinstance(found, dict) else {}
 
 
@@ -128,15 +147,8 @@ class _Printed(Reporter):
 
 
 def _built(request: BuildRequest) -> str:
-    """Build the one wheel of a request, and return its file name.
-
-    :raises SystemExit: it cannot be built; front ends show what was printed.
-    """
-    try:
-        report = build(request, Context(reporter=_Printed()))
-    except WheelfitError as error:
-        told = (error.message, error.where, error.note, error.hint)
-        raise SystemExit("\n".join(filter(None, told))) from None
+    """Build the one wheel of a request, and return its file name."""
+    report = build(request, Context(reporter=_Printed()))
     for text in report.warnings:
         sys.stdout.write(f"warning: {text}\n")
     (path,) = report.files

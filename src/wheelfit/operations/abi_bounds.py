@@ -292,7 +292,7 @@ class _Releases:
         repository = self._stack.enter_context(open_indexes(request, settings, self._context))
         page = repository.project(canonicalize_name(requirement.name))
         if page is None:
-            raise ProjectNotFound(f"there is no project {requirement.name}")
+            raise ProjectNotFound(f"{requirement.name} was not found in any index")
         is_wheel = self._consumer.suffix == ".whl"
         chosen = choose_wheels(
             page.files,

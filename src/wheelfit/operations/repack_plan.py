@@ -234,7 +234,7 @@ class _Wheels:
         repository = self._stack.enter_context(open_indexes(self._request, settings, self._context))
         page = repository.project(name)
         if page is None:
-            raise ProjectNotFound(f"there is no project {name}", where=repository.name)
+            raise ProjectNotFound(f"{name} was not found in any index", where=repository.name)
         for file in page.files:
             if file.yanked is None:
                 self._add(file.filename, file.size, partial(repository.open, file), is_asked)

@@ -124,6 +124,7 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
     :param request: the wheels, the tests, and where they may run.
     :param context: the surroundings.
     :raises FileProblem: there are no wheels, or no such tests.
+    :raises InvalidDocument: the project's ``pyproject.toml`` is not TOML.
     :raises UsageError: the command is empty, nothing names the tests, or an option cannot be read.
     """
     from wheelfit.building.publishing.release_files import FileKind, collect
@@ -132,6 +133,7 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
     if not shlex.split(request.command):
         raise UsageError("the command of the tests is empty", where="--command")
     _time_limits(request.time_limit)  # before anything runs
+    _test_requirements(request)  # likewise
     sources = _test_sources(request)
     outgoing = collect([Path(path) for path in request.paths])
     wheels = [one for one in outgoing.files if one.kind is not FileKind.SOURCE]
@@ -379,13 +381,15 @@ def _test_requirements(request: WheelTestsRequest) -> tuple[tuple[str, ...], tup
 
     The group ``test``, or else ``tests``, counts if none is named.
     """
-    import tomllib
+    from wheelfit.building.table_editing import read_pyproject
 
     path = Path(request.project) / "pyproject.toml"
     names = request.group
     if not names and path.is_file():
-        groups = tomllib.loads(path.read_text("utf-8")).get("dependency-groups", {})
-        names = tuple(name for name in ("test", "tests") if name in groups)[:1]
+        _, project = read_pyproject(path.read_bytes(), where=str(path))
+        groups = project.get("dependency-groups")
+        if isinstance(groups, dict):
+            names = tuple(name for name in ("test", "tests") if name in groups)[:1]
     is_pytest = shlex.split(request.command)[0] == _PYTEST
     return tuple(f"{path}:{name}" for name in names), (_PYTEST,) if is_pytest else ()
 

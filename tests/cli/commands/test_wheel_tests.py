@@ -233,6 +233,16 @@ def test_wrong_words(words: list[str], message: str, code: int, run: Runner) -> 
     assert not Path("dist/.wheelfit-tests").exists()
 
 
+@pytest.mark.parametrize(("text", "code"), [("[project", 1), ("dependency-groups = 3", 0)])
+def test_a_project_that_cannot_be_read(text: str, code: int, run: Runner) -> None:
+    """A file that is not TOML is refused before anything runs; groups that are none name none."""
+    add_wheel(None)
+    Path("pyproject.toml").write_text(text)
+    said = run("test", *UNITTEST, "--json", code=code)
+    assert (said.object.get("error", {}).get("code") == "invalid-project") == bool(code)
+    assert Path("dist/.wheelfit-tests").exists() != bool(code)
+
+
 @pytest.mark.integration
 @pytest.mark.usefixtures("registry")
 @on_x86_64
