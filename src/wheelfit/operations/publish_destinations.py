@@ -366,7 +366,7 @@ def _index(
 def _sessions_of(url: str | None, upload_url: str) -> str | None:
     """Return the root endpoint of publishing sessions; the login is for its server.
 
-    :raises InvalidConfiguration: it is no address, or one of another server.
+    :raises InvalidConfiguration: it is not an address, or one of another server.
     """
     if url is None:
         return None

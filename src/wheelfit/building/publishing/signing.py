@@ -74,10 +74,17 @@ def _configuration(instance: Path | None) -> Any:
         with _failures():
             return ClientTrustConfig.production()
     try:
-        return ClientTrustConfig.from_json(instance.read_text("utf-8"))
-    except (OSError, ValueError, LookupError, TypeError) as error:
+        text = instance.read_text("utf-8")
+    except OSError as error:
+        message = f"it cannot be read: {error.strerror or type(error).__name__}"
+        raise FileProblem(message, where=str(instance)) from None
+    except UnicodeDecodeError:
+        raise FileProblem("it is not text in UTF-8", where=str(instance)) from None
+    try:
+        return ClientTrustConfig.from_json(text)
+    except (ValueError, LookupError, TypeError) as error:
         raise FileProblem(
-            f"it is no trust configuration of sigstore: {str(error).splitlines()[0][:200]}",
+            f"it is not a trust configuration of sigstore: {str(error).splitlines()[0][:200]}",
             where=str(instance),
         ) from None
 

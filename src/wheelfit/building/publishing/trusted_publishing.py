@@ -106,7 +106,7 @@ def identity(
         ) from None
     if found is None:
         raise InvalidConfiguration(
-            "this is no job of a CI service that gives an identity",
+            "this is not a job of a CI service that gives an identity",
             where=where,
             hint=f"put a token for the audience {audience!r} in {variable}",
         )
