@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,8 +34,9 @@ from wheelfit_runtime.platforms.providers.tpu.files import TpuChip, TpuFiles
 from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.recording import open_recorded
 from wheelfit_runtime.platforms.system_view import SystemView
+from wheelfit_runtime.platforms.tables.machines import MACHINES
 
-MACHINES = Path(__file__).parents[1] / "machines"
+CAPTURED = Path(__file__).parents[1] / "machines"
 
 
 def detections(*names: str) -> dict[str, Detection]:
@@ -125,6 +127,8 @@ class TestAsOnARealMachine:
         ("machine", "name", "namespace"),
         [
             ("macos-m1", "macos-arm64", "aarch64"),
+            ("macos-m2", "cpu-apple-m2", "aarch64"),
+            ("macos-m3", "mac-m3", "aarch64"),
             ("linux-x86-amd-mi300x", "rocm-{rocm_version}-gfx942", "amd"),
             ("linux-x86-amd-strix-halo", "rocm-{rocm_version}-gfx1151", "amd"),
             ("linux-x86-intel-arc-a770", "intel-arc-a770", "intel"),
@@ -144,7 +148,7 @@ class TestAsOnARealMachine:
     )
     def test_captured_machines(self, machine: str, name: str, namespace: str) -> None:
         """P-76: a machine of that kind that was looked at says the same."""
-        captured = open_recorded(MACHINES / machine).detect(namespace)
+        captured = open_recorded(CAPTURED / machine).detect(namespace)
         assert captured is not None
         known = {one.name: one.values[0] for one in captured.features}
         assert features(name.format(**known), namespace=namespace) == captured.features
@@ -170,10 +174,11 @@ class TestEveryPreset:
         """A part says something of its own namespace, and of no other."""
         namespaces = {"cuda": "nvidia", "rocm": "amd", "intel": "intel", "ascend": "ascend"}
         for line in preset_lines():
-            own = namespaces.get(line.example.partition("-")[0])
+            whole = MACHINES[line.example].parts if line.example in MACHINES else line.example
+            parts = {part.partition("-")[0] for part in whole.split("+")}
             found = detections(line.example)
             supported = {name for name in namespaces.values() if found[name].features}
-            assert supported == ({own} if own else set())
+            assert supported == {namespaces[part] for part in parts & namespaces.keys()}
 
     def test_what_people_ask_for(self) -> None:
         """Every combination of usual CUDA versions and GPUs that can exist, and of ROCm."""
@@ -268,6 +273,9 @@ class TestComposing:
             ("ascend-910b+cpu-aarch64-8.2a", "linux-aarch64", "aarch64-8.2a"),
             ("macos-arm64", "macos-arm64", "apple-m1"),
             ("cpu-aarch64", "linux-aarch64", "aarch64"),
+            ("cpu-apple-m2", "macos-arm64", "apple-m2"),
+            ("mac-m3", "macos-arm64", "apple-m3"),
+            ("h100-580", "linux-x86_64", "x86_64-v4"),
             ("musllinux-x86_64+cpu-x86_64-v2", "musllinux-x86_64", "x86_64-v2"),
             ("cuda-12.8-sm90+rocm-6.4-gfx942", "linux-x86_64", "x86_64-v1"),
             ("tpu-v5e", "linux-x86_64", "x86_64-v1"),
@@ -288,7 +296,11 @@ class TestComposing:
             ("cpu-x86_64-v2+cpu-x86_64-v3", "a machine is not cpu-x86_64-v2 and cpu-x86_64-v3"),
             ("cpu-x86_64-v3+linux-aarch64", "cpu-x86_64-v3 is not a processor of linux-aarch64"),
             ("cpu-aarch64+macos-x86_64", "cpu-aarch64 is not a processor of macos-x86_64"),
-            ("cpu-aarch64-8.2a+macos-arm64", "of macos-arm64 detection knows Apple M1"),
+            ("cpu-aarch64-8.2a+macos-arm64", "of macos-arm64 detection knows Apple M1, Apple M2"),
+            ("cpu-apple-m3+linux-aarch64", "of linux-aarch64 detection knows any 64-bit Arm"),
+            ("cpu-aarch64-8.2a+windows-arm64", "of windows-arm64 detection knows any 64-bit Arm"),
+            ("h100-580+cpu-x86_64-v3", "a machine is not cpu-x86_64-v4 and cpu-x86_64-v3 at once"),
+            ("mac-m3+linux-aarch64", "a machine is not macos-arm64 and linux-aarch64 at once"),
             ("cuda-12.9-sm121+cpu-x86_64-v3", "there is no cuda-12.9-sm121 beside cpu-x86_64-v3"),
             ("cuda-13.0-sm110+windows-x86_64", "there is no cuda-13.0-sm110 on windows-x86_64"),
             ("cuda-12.9-sm121+rocm-6.4-gfx942", "no platform has cuda-12.9-sm121 and rocm-6.4"),
@@ -330,7 +342,7 @@ class TestComposing:
             "tpu-v9",
             "tpu",
             "cpu-x86_64-v5",
-            "cpu-apple-m1",
+            "cpu-apple-m9",
             "cpu-",
             "linux",
             "",
@@ -370,6 +382,14 @@ class TestComposing:
         assert compose(["cpu-x86_64-v3", "cuda-12.8-sm90+cpu-x86_64-v3"]) == compose(
             ["cuda-12.8-sm90+cpu-x86_64-v3"]
         )
+
+    @pytest.mark.parametrize("name", MACHINES)
+    def test_whole_machines(self, name: str) -> None:
+        """A machine with a name of its own has its parts, and is called by its name alone."""
+        parts = compose([MACHINES[name].parts])
+        assert compose([name]) == replace(parts, name=name)
+        assert compose([name, parts.platform]) == parts
+        assert parts.notes == ()
 
     def test_what_looks_like_a_preset(self) -> None:
         """A name that is a slip of a preset is told from the name of a file."""

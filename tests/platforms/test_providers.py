@@ -303,6 +303,7 @@ EXCEPTIONS = {
     "checking/wheels/platform_tags.py": "macOS's tags for Intel's processors",
     "server/uploads/rules.py": "macOS's tags for Intel's processors",
     "wheelfit_runtime/platforms/tables/platforms.py": "macOS on Intel's processors",
+    "wheelfit_runtime/platforms/tables/machines.py": "machines that presets name whole",
     "core/static_families.py": "an OpenMP run-time library",
     "wheelfit_runtime/platforms/tables/libraries.py": "an OpenMP run-time library",
     "wheelfit_runtime/platforms/scrubbing.py": "how tools of several makers write identifiers",

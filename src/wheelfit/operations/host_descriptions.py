@@ -26,6 +26,7 @@ from wheelfit.operations.requests import ValidatedRequest
 from wheelfit.resolution.preset_hosts import platforms_of_preset
 from wheelfit_runtime.errors import FileProblem, UserError, WheelfitError
 from wheelfit_runtime.platforms.presets import compose, is_preset, preset_lines
+from wheelfit_runtime.platforms.tables.machines import MACHINES
 from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class HostList:
         found: dict[str, list[PresetLine]] = {}
         for one in self.presets:
             kind = kinds.get(one.pattern.partition("-")[0], "platforms")
+            kind = "whole machines" if one.pattern in MACHINES else kind
             found.setdefault(kind, []).append(one)
         return found
 

@@ -58,9 +58,11 @@ class TestList:
 
     def test_words(self, run: Runner) -> None:
         """Words narrow the list, wherever they stand."""
-        _, heading, *rows = run("host", "list", "h100").out.splitlines()
+        _, heading, row, machines, *rows = run("host", "list", "h100").out.splitlines()
         assert heading.startswith("NVIDIA GPUs; M.m is the driver's CUDA version")
-        assert [row.split()[0] for row in rows] == ["cuda-M.m-sm90"]
+        assert row.split()[0] == "cuda-M.m-sm90"
+        assert machines == "whole machines:"
+        assert [row.split()[0] for row in rows] == ["h100-580"]
         assert run("host", "list", "no-such-thing").out == "nothing is called no-such-thing\n"
 
     def test_what_means_the_same_is_one_row(self, run: Runner) -> None:

@@ -3,7 +3,7 @@
 A family of accelerators has a module ``presets`` with `read(part, rest)`, which returns an
 `Accelerator`, and `lines()`, which yields a `PresetLine` for each device that is known. A family of
 processors has one with ``PROCESSORS``, by name, and `detect(cpu, system)`, which returns what its
-provider says of one; ``SYSTEMS`` are those where a name may choose one, None: all.
+provider says of one.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ class ProcessorRow(NamedTuple):
     cpu: Cpu
     """The facts a provider would have found out."""
     words: str
+    system: str = ""
+    """Where a name may choose it, as ``Linux``; empty: everywhere."""
 
 
 class PresetLine(NamedTuple):

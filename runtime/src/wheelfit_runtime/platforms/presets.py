@@ -3,7 +3,8 @@
 A name has parts, joined by ``+``: an accelerator (``cuda-12.8-sm90``), a processor
 (``cpu-x86_64-v3``), a platform (``linux-aarch64``). The parts become facts, and the same
 providers that look at a real machine say what follows from them. What a name leaves out
-is the least there can be: no other accelerator, the lowest level.
+is the least there can be: no other accelerator, the lowest level. Some machines have a name
+that stands for all of their parts (``h100-580``).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence
 from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown
 from wheelfit_runtime.platforms.system_view import SystemView
+from wheelfit_runtime.platforms.tables.machines import MACHINES
 from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
 
 if TYPE_CHECKING:
@@ -115,7 +117,7 @@ def is_preset(text: str) -> bool:
     """Return whether a text has the form of a name of a preset, existing or not."""
     beginnings = {f.presets.name for f in providers.accelerators() if f.presets is not None}
     return all(
-        part in PLATFORMS or part.partition("-")[0] in beginnings | {"cpu"}
+        part in PLATFORMS or part in MACHINES or part.partition("-")[0] in beginnings | {"cpu"}
         for part in text.split("+")
     )
 
@@ -127,7 +129,11 @@ def compose(texts: Iterable[str]) -> Preset:
     :raises UnknownHost: a part is none.
     :raises UserError: ``invalid-preset``; parts contradict each other.
     """
-    parts = tuple(dict.fromkeys(part for text in texts for part in text.split("+")))
+    names = tuple(dict.fromkeys(part for text in texts for part in text.split("+")))
+    if len(names) == 1 and names[0] in MACHINES:
+        return replace(compose([MACHINES[names[0]].parts]), name=names[0])
+    whole = (MACHINES[one].parts if one in MACHINES else one for one in names)
+    parts = tuple(dict.fromkeys(part for text in whole for part in text.split("+")))
     name = "+".join(parts)
     platforms = [part for part in parts if part in PLATFORMS]
     processors = [part for part in parts if part.startswith("cpu-")]
@@ -135,7 +141,7 @@ def compose(texts: Iterable[str]) -> Preset:
         _accelerator(part) for part in parts if part not in platforms and part not in processors
     )
     for part in processors:
-        if part.removeprefix("cpu-") not in _choosable():
+        if part.removeprefix("cpu-") not in processor_rows():
             raise _unknown(part)
     for several in (platforms, processors):
         if len(several) > 1:
@@ -144,16 +150,8 @@ def compose(texts: Iterable[str]) -> Preset:
     platform = _platform(platforms, processors, accelerators, name)
     row = PLATFORMS[platform]
     processor = processors[0].removeprefix("cpu-") if processors else row.processor
-    if processor_rows()[processor].architecture != row.architecture:
-        raise _contradiction(
-            f"{processors[0]} is not a processor of {platform}, which is {row.architecture}", name
-        )
-    if processors and not _may_choose(row):
-        raise _contradiction(
-            f"of {platform} detection knows {processor_rows()[row.processor].words}, nothing else",
-            name,
-            f"leave {processors[0]} out",
-        )
+    if processors and not _may_have(row, processor_rows()[processor]):
+        raise _wrong_processor(processors[0], platform, name)
     for one in accelerators:
         if platform not in one.platforms:
             raise _contradiction(
@@ -171,6 +169,25 @@ def compose(texts: Iterable[str]) -> Preset:
 
 def _contradiction(message: str, name: str, hint: str | None = None) -> UserError:
     return UserError(message, code="invalid-preset", where=name, hint=hint)
+
+
+def _may_have(platform: PlatformRow, processor: ProcessorRow) -> bool:
+    """Return whether a name may choose a processor for a platform."""
+    return (
+        processor.architecture == platform.architecture
+        and (processor.system or platform.system) == platform.system
+    )
+
+
+def _wrong_processor(part: str, platform: str, name: str) -> UserError:
+    row, rows = PLATFORMS[platform], processor_rows()
+    if rows[part.removeprefix("cpu-")].architecture != row.architecture:
+        words = f"{part} is not a processor of {platform}, which is {row.architecture}"
+        return _contradiction(words, name)
+    others = (key for key, one in rows.items() if _may_have(row, one))
+    known = ", ".join(rows[key].words for key in dict.fromkeys((row.processor, *others)))
+    words = f"of {platform} detection knows {known}, nothing else"
+    return _contradiction(words, name, f"leave {part} out")
 
 
 def _check_families(accelerators: tuple[Accelerator, ...], name: str) -> None:
@@ -197,8 +214,8 @@ def _platform(
     wanted = [one.platforms for one in accelerators]
     choices = wanted[0] if wanted else tuple(PLATFORMS)
     if processors:
-        architecture = processor_rows()[processors[0].removeprefix("cpu-")].architecture
-        suiting = [p for p in choices if PLATFORMS[p].architecture == architecture]
+        processor = processor_rows()[processors[0].removeprefix("cpu-")]
+        suiting = [platform for platform in choices if _may_have(PLATFORMS[platform], processor)]
         if not suiting:
             raise _contradiction(
                 f"there is no {accelerators[0].name} beside {processors[0]}",
@@ -223,20 +240,6 @@ def processor_rows() -> Mapping[str, ProcessorRow]:
         for family in providers.processors()
         for name, row in family.module("presets").PROCESSORS.items()
     }
-
-
-def _choosable() -> tuple[str, ...]:
-    """Return the processors that a name may choose; the others belong to a platform."""
-    return tuple(
-        name for name, row in processor_rows().items() if name.startswith(row.architecture)
-    )
-
-
-def _may_choose(row: PlatformRow) -> bool:
-    """Return whether a name may choose another processor than the platform's least."""
-    family = providers.by_namespace(row.architecture)
-    systems = None if family is None else family.module("presets").SYSTEMS
-    return systems is None or row.system in systems
 
 
 def _unknown(part: str, note: str | None = None) -> UnknownHost:
@@ -275,8 +278,10 @@ def preset_lines() -> tuple[PresetLine, ...]:
 def _lines() -> Iterator[PresetLine]:
     for name, platform in PLATFORMS.items():
         yield PresetLine(name, name, platform.words)
-    for row in _choosable():
+    for row in processor_rows():
         yield PresetLine(f"cpu-{row}", f"cpu-{row}", processor_rows()[row].words)
     for family in providers.accelerators():
         if family.presets is not None:
             yield from family.module("presets").lines()
+    for name, machine in MACHINES.items():
+        yield PresetLine(name, name, f"{machine.words}: {machine.parts}")

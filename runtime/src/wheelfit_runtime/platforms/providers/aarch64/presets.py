@@ -26,20 +26,23 @@ def _arm(version: str) -> Cpu:
     return Cpu(flags, cores)
 
 
-# What macOS 12 tells of it; later releases tell of one ability more.
-_APPLE_M1 = Cpu(
-    frozenset(
-        """
-        aes asimd asimddp asimdfhm asimdhp asimdrdm atomics crc32 dcpodp dcpop ecv fcma flagm
-        flagm2 fp fphp frint ilrcpc jscvt lrcpc paca pacg pmull sb sha1 sha2 sha3 sha512 ssbs uscat
-        """.split()
-    ),
-    brand="Apple M1",
+# What macOS 12 tells of an M1 and an M2, and macOS 14 of an M3; later releases tell of more.
+_APPLE_FLAGS = frozenset(
+    """
+    aes asimd asimddp asimdfhm asimdhp asimdrdm atomics crc32 dcpodp dcpop ecv fcma flagm
+    flagm2 fp fphp frint ilrcpc jscvt lrcpc paca pacg pmull sb sha1 sha2 sha3 sha512 ssbs uscat
+    """.split()
 )
 
 
 def _row(version: str, words: str) -> ProcessorRow:
-    return ProcessorRow(FAMILY.namespace, _arm(version), words)
+    # Of other systems than Linux detection knows only what all machines have.
+    return ProcessorRow(FAMILY.namespace, _arm(version), words, "Linux")
+
+
+def _apple(brand: str, *added: str) -> ProcessorRow:
+    cpu = Cpu(_APPLE_FLAGS.union(added), brand=brand)
+    return ProcessorRow(FAMILY.namespace, cpu, brand, "Darwin")
 
 
 PROCESSORS = MappingProxyType(
@@ -51,12 +54,12 @@ PROCESSORS = MappingProxyType(
         "aarch64-8.4a": _row("8.4a", "Armv8.4 (Neoverse V1, Graviton 3)"),
         "aarch64-8.5a": _row("8.5a", "Armv8.5"),
         "aarch64-9.0a": _row("9.0a", "Armv9.0 (Neoverse V2, Graviton 4, Grace)"),
-        "apple-m1": ProcessorRow(FAMILY.namespace, _APPLE_M1, "Apple M1"),
+        "apple-m1": _apple("Apple M1"),
+        "apple-m2": _apple("Apple M2", "bf16", "bti", "i8mm"),
+        "apple-m3": _apple("Apple M3", "bf16", "bti", "dit", "i8mm"),
     }
 )
-"""By the name in a preset; one that does not begin with the namespace belongs to a platform."""
-SYSTEMS: frozenset[str] | None = frozenset({"Linux"})
-"""Systems where a name may choose one: elsewhere detection knows only what all machines have."""
+"""By the name in a preset."""
 
 
 def detect(cpu: Cpu, system: str) -> Detection:

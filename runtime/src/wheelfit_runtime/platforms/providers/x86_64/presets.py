@@ -35,8 +35,6 @@ PROCESSORS = MappingProxyType(
     }
 )
 """By the name in a preset."""
-SYSTEMS: frozenset[str] | None = None
-"""Systems where a name may choose one; None: all."""
 
 
 def detect(cpu: Cpu, system: str) -> Detection:  # noqa: ARG001 - no system differs
