@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import wheelfit
 from wheelfit.cli.commands import working_commands
-from wheelfit.operations.requests import ValidatedRequest
+from wheelfit.operations.requests import ValidatedRequest, field_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,19 +133,21 @@ def _text(words: str | None) -> str:
 def _fields(thing: type, request: type) -> Iterator[str]:
     """Yield a table of the fields of a class, and links to the classes that have the others.
 
-    :param thing: a dataclass.
+    :param thing: a dataclass, or a class of options.
     :param request: one that derives from it; the options of its command have the meanings.
     """
     rows = []
     meanings = _meanings(thing)
-    for one in dataclasses.fields(thing):  # type: ignore[arg-type]
-        if one.name not in thing.__annotations__:
+    inherited = {name for base in thing.__bases__ for name in field_types(base)}
+    kinds = field_types(thing)
+    for one in dataclasses.fields(request):  # type: ignore[arg-type]
+        if one.name in inherited or one.name not in kinds:
             continue
         default = ""
         if one.default is not dataclasses.MISSING:
             default = f"`{one.default!r}`"
         meaning = meanings.get(one.name) or _row_help(request, one.name)
-        cells = (f"`{one.name}`", f"`{one.type}`", default, meaning)
+        cells = (f"`{one.name}`", f"`{kinds[one.name]}`", default, meaning)
         rows.append(f"| {' | '.join(cell.replace('|', _BAR) for cell in cells)} |")
     if rows:
         yield "\n".join((*_TABLE, *rows, ""))

@@ -9,8 +9,8 @@ from error_codes import raises_code
 
 from wheelfit.core.ordering import Preferences
 from wheelfit.core.properties import Feature, Property
+from wheelfit.operations.install import InstallRequest
 from wheelfit.operations.preferences import read_preferences
-from wheelfit.operations.requests import VariantOptions
 
 if TYPE_CHECKING:
     from wheelfit_runtime.error_codes import Code
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def preferences(**wishes: Any) -> Preferences:
     """Read the wishes of a request."""
-    return read_preferences(VariantOptions(**wishes))
+    return read_preferences(InstallRequest(**wishes))
 
 
 def test_everything() -> None:

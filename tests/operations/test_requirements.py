@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit.errors import InvalidRequirement, UsageError
-from wheelfit.operations.requests import RequirementOptions
+from wheelfit.operations.install import InstallRequest
 from wheelfit.operations.requirements import RequestedRequirements, read_wanted
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import FileProblem, UserError, WheelfitError
@@ -27,7 +27,7 @@ def wanted(
     :param limits: constraints files.
     :param environ: values of variables in files.
     """
-    request = RequirementOptions(
+    request = InstallRequest(
         requirements=tuple(map(str, words)),
         requirement=tuple(map(str, files)),
         constraint=tuple(map(str, limits)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.requests import SourceOptions
+from wheelfit.operations.requests import SourceOptions, frozen_request
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.bytes_source import ByteSource
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class AbiBoundsRequest(SourceOptions):
     """The wheel or library to examine, and the releases to compare it with."""
 

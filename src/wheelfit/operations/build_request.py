@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from wheelfit.operations.requests import (
     RequirementOptions,
     VariantOptions,
     WorkerOptions,
+    frozen_request,
 )
 from wheelfit.operations.source_builds import open_building, open_places
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class BuildRequest(
     WorkerOptions,
     RequirementOptions,

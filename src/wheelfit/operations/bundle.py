@@ -11,7 +11,12 @@ from wheelfit.locking.stand_ins import archive_of
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.lock_files import FromLock, open_lock
 from wheelfit.operations.machine import choose_machine, read_options
-from wheelfit.operations.requests import EnvironmentOptions, MachineOptions, VariantOptions
+from wheelfit.operations.requests import (
+    EnvironmentOptions,
+    MachineOptions,
+    VariantOptions,
+    frozen_request,
+)
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Pin
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class BundleRequest(FromLock):
     """The lock, the machines, and the folder to make."""
 
@@ -37,7 +42,7 @@ class BundleRequest(FromLock):
     dry_run: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class VerifyRequest(EnvironmentOptions):
     """The bundle to check, and the interpreter to read it for."""
 
@@ -251,7 +256,7 @@ def verify(request: VerifyRequest, context: Context) -> VerifiedBundle:
     return VerifiedBundle(request.verify, manifest)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class _Recorded(MachineOptions, VariantOptions):
     """The options that a bundle was made with."""
 

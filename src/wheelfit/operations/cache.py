@@ -22,7 +22,7 @@ from wheelfit.operations.cache_reports import (
     KeptWheels,
     RemovedEntry,
 )
-from wheelfit.operations.requests import CacheOptions
+from wheelfit.operations.requests import CacheOptions, frozen_request
 from wheelfit.sources.cache_inventory import LAYOUT, Inventory
 from wheelfit_runtime.errors import FileProblem, UserError
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.cache_inventory import Entry
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class CacheListRequest(CacheOptions):
     """The wheels to list."""
 
@@ -44,7 +44,7 @@ class CacheListRequest(CacheOptions):
     """Names of packages; empty: all."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class CacheRemoveRequest(CacheOptions):
     """What to remove."""
 
@@ -54,7 +54,7 @@ class CacheRemoveRequest(CacheOptions):
     dry_run: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class CachePruneRequest(CacheOptions):
     """What to remove beside leftovers."""
 
@@ -63,7 +63,7 @@ class CachePruneRequest(CacheOptions):
     dry_run: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class CacheVerifyRequest(CacheOptions):
     """What to do with damaged entries."""
 

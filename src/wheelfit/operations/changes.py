@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ChangeRequest(
     ChangeOptions,
     ConsentOptions,

@@ -11,6 +11,7 @@ from wheelfit.operations.requests import (
     SourceOptions,
     ValidatedRequest,
     WorkerOptions,
+    frozen_request,
 )
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
 
 
-@dataclass(frozen=True, kw_only=True)
 class FindingOptions(ValidatedRequest):
     """The findings that are wanted."""
 
@@ -31,7 +31,7 @@ class FindingOptions(ValidatedRequest):
     ignore: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class CheckRequest(
     FindingOptions, WorkerOptions, SourceOptions, EnvironmentOptions, MachineOptions
 ):

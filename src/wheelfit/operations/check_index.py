@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.check import CheckReport, FindingOptions, check_ignored, named_profiles
-from wheelfit.operations.requests import EnvironmentOptions, SourceOptions
+from wheelfit.operations.requests import EnvironmentOptions, SourceOptions, frozen_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.overview import OverviewHost
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class CheckIndexRequest(FindingOptions, SourceOptions, EnvironmentOptions):
     """The index to check; the sources are further ones that its wheels may depend on."""
 

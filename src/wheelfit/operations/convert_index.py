@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.requests import SourceOptions
+from wheelfit.operations.requests import SourceOptions, frozen_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class ConvertIndexRequest(SourceOptions):
     """The index to convert, and where the new one is written."""
 

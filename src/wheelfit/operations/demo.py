@@ -13,7 +13,7 @@ from wheelfit.core.host_file import HostFile, HostProvider
 from wheelfit.core.labels import parse_label
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.providers import PluginProvider
-from wheelfit.operations.requests import SourceOptions
+from wheelfit.operations.requests import SourceOptions, frozen_request
 from wheelfit_runtime.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def stock_index(plain: Path, family: ProcessorFamily, folder: Path) -> list[Path
 _PACKAGE = "numpy"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class DemoRequest(SourceOptions):
     """Where the wheel comes from that the demonstration starts with."""
 

@@ -15,7 +15,7 @@ from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.files import mode_of, write_atomically
 from wheelfit.operations.lock import LockRequest, lock_project
 from wheelfit.operations.projects import nearest_project
-from wheelfit.operations.requests import BuildingOptions
+from wheelfit.operations.requests import BuildingOptions, frozen_request
 from wheelfit.operations.sync import SyncRequest, sync_without
 from wheelfit.projects.dependency_lists import (
     DependencyList,
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 _Request = TypeVar("_Request")
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class _ProjectChange(BuildingOptions, ChangeRequest):
     """The project whose file is edited, the list of it, and what is done beyond that."""
 
@@ -66,7 +65,7 @@ class _ProjectChange(BuildingOptions, ChangeRequest):
     platform: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class AddRequest(_ProjectChange):
     """The requirements to add to a project."""
 
@@ -74,7 +73,7 @@ class AddRequest(_ProjectChange):
     raw: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class RemoveRequest(_ProjectChange):
     """The dependencies to remove from a project."""
 

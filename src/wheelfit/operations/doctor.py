@@ -6,7 +6,7 @@ possible where such a package is missing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.checking.findings import CheckedFile, Count, Report
@@ -15,6 +15,7 @@ from wheelfit.doctor.own_requirements import unmet_requirements
 from wheelfit.errors import UnusableInterpreter, UsageError
 from wheelfit.operations.diagnosis import Diagnosis
 from wheelfit.operations.environment_findings import ExaminationRequest, remedies_for
+from wheelfit.operations.requests import frozen_request
 from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.scrubbing import Scrubber
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import NamedIndex, PinnedProject
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class DoctorRequest(ExaminationRequest):
     """What to examine, and which findings are of interest."""
 

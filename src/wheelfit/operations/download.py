@@ -16,6 +16,7 @@ from msgspec import structs
 from wheelfit.errors import UsageError
 from wheelfit.operations.indexes import telling_later
 from wheelfit.operations.projects import check_folder_pins
+from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.result_limits import check_accelerators
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 from wheelfit_runtime.errors import FileProblem, IntegrityError, UserError
@@ -33,7 +34,7 @@ _ROUNDS = 10
 """Resolutions until no wheel turns out to be other than what it was chosen for."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class DownloadRequest(FromRequirements):
     """The packages, the machines they are for, and the folder."""
 

@@ -6,13 +6,13 @@ Apart from `check_environment`, since ``doctor`` needs them where only the stand
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING
 
 from wheelfit.checking.findings import Finding, Severity
 from wheelfit.doctor.diagnoses import DIAGNOSES
-from wheelfit.operations.requests import EnvironmentOptions, MachineOptions
+from wheelfit.operations.requests import EnvironmentOptions, MachineOptions, frozen_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.core.shared_requirements import Agreement
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class ExaminationRequest(EnvironmentOptions, MachineOptions):
     """The environment to examine, and the machine that its packages must fit."""
 

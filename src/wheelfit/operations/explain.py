@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.operations.environments import tell_interruption
 from wheelfit.operations.indexes import tell_later, telling_later
+from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Resolution
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class ExplainRequest(FromRequirements):
     """The releases to explain, and the machine."""
 
@@ -365,7 +366,7 @@ def _releases(opened: SelectionSession) -> Iterator[tuple[Candidates, Release]]:
         yield candidates, release
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class ResolveRequest(FromRequirements):
     """What is asked for, and for which machine; what is installed has no part in it."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.utils import canonicalize_name
 
 from wheelfit.operations.environments import open_environment_of
-from wheelfit.operations.requests import EnvironmentOptions
+from wheelfit.operations.requests import EnvironmentOptions, frozen_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ _MANAGING_BEFORE_3_12 = _MANAGING | {"setuptools", "distribute", "wheel"}
 """What a new environment has, so that pip does not freeze it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class FreezeRequest(EnvironmentOptions):
     """The environment, and which of its packages are left out."""
 

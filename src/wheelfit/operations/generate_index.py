@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.requests import ValidatedRequest
+from wheelfit.operations.requests import ValidatedRequest, frozen_request
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import OtherPages
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class GenerateIndexRequest(ValidatedRequest):
     """The folder of wheels, and where the index is written."""
 

@@ -22,7 +22,7 @@ from wheelfit.operations.hosts import (
     preset_host,
 )
 from wheelfit.operations.probe import detection_json
-from wheelfit.operations.requests import ValidatedRequest
+from wheelfit.operations.requests import ValidatedRequest, frozen_request
 from wheelfit.resolution.preset_hosts import platforms_of_preset
 from wheelfit_runtime.errors import FileProblem, UserError, WheelfitError
 from wheelfit_runtime.platforms.presets import compose, is_preset, preset_lines
@@ -253,7 +253,7 @@ _LIBRARIES = ("glibc", "musl", "macos")
 _HARDWARE = ("level", "cuda", "sm", "rocm", "gfx")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class NewHostRequest(ValidatedRequest):
     """What a machine has, and the place of its host file."""
 

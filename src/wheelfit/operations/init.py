@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.operations.requests import ValidatedRequest
+from wheelfit.operations.requests import ValidatedRequest, frozen_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class InitRequest(ValidatedRequest):
     """The project, and what is added to its table or removed from it."""
 

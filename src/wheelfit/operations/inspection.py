@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.requests import ValidatedRequest
+from wheelfit.operations.requests import ValidatedRequest, frozen_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.binaries.properties import FoundProperties
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class InspectRequest(ValidatedRequest):
     """The wheels and libraries to inspect."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -15,6 +14,7 @@ from wheelfit.operations.changes import (
     in_peace,
     resolved_in_words,
 )
+from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 
 if TYPE_CHECKING:
@@ -35,14 +35,13 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Resolution
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class InstallRequest(ChangeRequest, FromRequirements):
     """What shall be installed, for which machine, and what may be changed for it."""
 
     upgrade: bool = False
     upgrade_package: tuple[str, ...] = ()
     force_reinstall: bool = False
-    require_hashes: bool = False
     no_input: bool = False
 
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.environments import open_environment_of
-from wheelfit.operations.requests import EnvironmentOptions
+from wheelfit.operations.requests import EnvironmentOptions, frozen_request
 
 if TYPE_CHECKING:
     from wheelfit.installation.installed import Broken, Installed
     from wheelfit.operations.context import Context
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class ListRequest(EnvironmentOptions):
     """The environment, and which of its packages are listed."""
 

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from wheelfit.operations.requests import ValidatedRequest
+from wheelfit.operations.requests import ValidatedRequest, frozen_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ TOKEN = "WHEELFIT_INDEX_TOKEN"  # noqa: S105 - the name of a variable
 """The environment variable with the token for a server."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class LiveIndexRequest(ValidatedRequest):
     """A live index."""
 
@@ -64,21 +64,21 @@ def open_administration(request: LiveIndexRequest, context: Context) -> Administ
     return StoreAdministration(open_store(folder, records=request.database, blobs=request.storage))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class FilesRequest(LiveIndexRequest):
     """Files of a live index: names of files, releases as ``NAME==VERSION``, or projects."""
 
     what: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class YankRequest(FilesRequest):
     """The files to yank, and why."""
 
     reason: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class DeleteRequest(FilesRequest):
     """The files to delete, and the consent to it."""
 
@@ -125,7 +125,7 @@ def delete(request: DeleteRequest, context: Context) -> FilesReport:
         return FilesReport(tuple(administration.delete(request.what)))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class OpenStageRequest(LiveIndexRequest):
     """The stage to open."""
 
@@ -133,7 +133,7 @@ class OpenStageRequest(LiveIndexRequest):
     lasts: str = "7d"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class StageRequest(LiveIndexRequest):
     """A stage, by its ID."""
 
@@ -218,7 +218,7 @@ def drop_stage(request: StageRequest, context: Context) -> DroppedStage:
         return DroppedStage(administration.drop(request.stage))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class CreateTokenRequest(LiveIndexRequest):
     """The token to create."""
 
@@ -229,7 +229,7 @@ class CreateTokenRequest(LiveIndexRequest):
     note: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class TokenRequest(LiveIndexRequest):
     """A token, by its ID."""
 

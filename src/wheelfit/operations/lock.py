@@ -35,6 +35,7 @@ from wheelfit.operations.requests import (
     MachineOptions,
     ProjectRequirements,
     VariantOptions,
+    frozen_request,
 )
 from wheelfit.operations.requirements import limited, read_wanted
 from wheelfit.operations.source_builds import (
@@ -75,7 +76,7 @@ if TYPE_CHECKING:
 _KIND = "locks"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class LockRequest(
     ProjectRequirements, EnvironmentOptions, BuildingOptions, MachineOptions, VariantOptions
 ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import SourceSettings
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class FromLock(
     LockFileOptions,
     BoundOptions,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.errors import NetworkError
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class OutdatedRequest(FromRequirements):
     """The environment, the machine, and where newer releases are looked for."""
 

@@ -15,7 +15,7 @@ from wheelfit.errors import UsageError
 from wheelfit.installation.environment import open_environment
 from wheelfit.operations.machine import choose_machine
 from wheelfit.operations.plugins import plugins_by_themselves
-from wheelfit.operations.requests import MachineOptions
+from wheelfit.operations.requests import MachineOptions, frozen_request
 from wheelfit_runtime.errors import FileProblem
 from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine
@@ -134,7 +134,7 @@ def _with_options_of(current: ChosenMachine, recorded: Machine) -> Machine:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class ProbeRequest(MachineOptions):
     """The machine to probe."""
 

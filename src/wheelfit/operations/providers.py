@@ -16,7 +16,7 @@ from wheelfit.installation.environment import open_environment
 from wheelfit.installation.plugins.environments import environments_holding
 from wheelfit.installation.plugins.installed_plugins import listed_plugins
 from wheelfit.operations.plugins import plugin_folder
-from wheelfit.operations.requests import CacheOptions
+from wheelfit.operations.requests import CacheOptions, frozen_request
 from wheelfit.operations.trust_store import read_policies, read_trust_file, trust_file
 from wheelfit.operations.user_folders import home
 from wheelfit_runtime.errors import UserError
@@ -39,7 +39,7 @@ VERSIONS_NAMESPACE = ABI_DEPENDENCY
 _LISTED = "`wheelfit providers list` names every provider that is known"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class ProvidersRequest(CacheOptions):
     """The environment to look into, and the settings about providers."""
 

@@ -27,6 +27,7 @@ from wheelfit.operations.requests import (
     MachineOptions,
     SourceOptions,
     VariantOptions,
+    frozen_request,
 )
 from wheelfit.operations.user_folders import home
 from wheelfit.server.allowed_addresses import AddressRules
@@ -58,7 +59,6 @@ _LOOK_AGAIN = 30.0
 """Seconds after which this machine is looked at anew: its driver may be another one."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProxiedRequest(SourceOptions, EnvironmentOptions, MachineOptions, VariantOptions):
     """The indexes behind a proxy, and the machine for which it chooses."""
 
@@ -353,7 +353,7 @@ SECRET = "WHEELFIT_PROXY_SECRET"  # noqa: S105 - the name of a variable
 """The environment variable with a secret that stands in the path of every URL."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class ProxyRequest(ProxiedRequest):
     """The proxy to serve."""
 

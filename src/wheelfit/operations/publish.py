@@ -15,6 +15,7 @@ from wheelfit.operations.publish_destinations import (
     open_destination,
     with_identity,
 )
+from wheelfit.operations.requests import frozen_request
 from wheelfit_runtime.errors import UserError, WheelfitError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     Listed = Mapping[NormalizedName, Sequence[File]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class PublishRequest(DestinationRequest):
     """The release to publish, and its destination."""
 

@@ -132,7 +132,6 @@ _ENDINGS = ("/simple", "/legacy")
 TrustedPublishing = Literal["automatic", "always", "never"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class DestinationRequest(FindingOptions):
     """The destination of a release, and its limits."""
 

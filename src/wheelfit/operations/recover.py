@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.environments import open_environment_of, tell_unnamed_environment
-from wheelfit.operations.requests import EnvironmentOptions
+from wheelfit.operations.requests import EnvironmentOptions, frozen_request
 
 if TYPE_CHECKING:
     from wheelfit.installation.interruption import Interruption
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class RecoverRequest(EnvironmentOptions):
     """The environment, and whose journal is followed."""
 

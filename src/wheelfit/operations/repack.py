@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.requested_variants import VariantRequestOptions
-from wheelfit.operations.requests import SourceOptions
+from wheelfit.operations.requests import SourceOptions, frozen_request
 from wheelfit.operations.rewriting import RewriteRequest, rewrite
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.rewriting import RewriteReport
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class RepackRequest(RewriteRequest, VariantRequestOptions, SourceOptions):
     """The wheels or releases to repack, their edits and their variant."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.requests import ValidatedRequest
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Reporter
 
 
-@dataclass(frozen=True, kw_only=True)
 class VariantRequestOptions(ValidatedRequest):
     """The variant that wheels become, and the origin of its providers and priorities."""
 

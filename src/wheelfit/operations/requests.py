@@ -1,15 +1,17 @@
 """Options that the requests of several operations have in common.
 
-A request derives from the classes of the options that it has, and adds its own. Each field has
-the name, the default and the meaning of the row in the table of options of the command line
-(`docs/reference/commands.md`). Classes that only lend their fields have no methods, whose making is
-most of what an import of this module costs.
+A request derives from the classes of the options that it has, adds its own, and `frozen_request`
+makes it a dataclass. Each field has the name, the default and the meaning of the row in the table
+of options of the command line (`docs/reference/commands.md`). A class of options only lends its
+fields; it is a dataclass itself only if a program passes nothing else, because to make one takes
+the better part of a millisecond.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from inspect import get_annotations
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
 
 from wheelfit.operations.number_ranges import check_limits, check_number
 
@@ -21,8 +23,12 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import NamedIndex, PinnedProject
 
 
+_Request = TypeVar("_Request")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 class ValidatedRequest:
-    """A dataclass that refuses what the command line would refuse as well."""
+    """A request that refuses what the command line would refuse as well."""
 
     def __post_init__(self) -> None:
         """Refuse one text where several belong, and words and numbers that mean nothing.
@@ -46,6 +52,18 @@ class ValidatedRequest:
                 _check_word(one.name, value, kind)
 
 
+def frozen_request(kind: type[_Request]) -> type[_Request]:
+    """Make a frozen dataclass of a class, whose fields are its own and those of its bases."""
+    kind.__annotations__ = field_types(kind)
+    return dataclass(frozen=True, kw_only=True)(kind)
+
+
+def field_types(kind: type) -> dict[str, str]:
+    """Return the names of the fields of a class of options with their types, as written."""
+    bases = reversed(kind.__mro__)
+    return {name: each for base in bases for name, each in get_annotations(base).items()}
+
+
 def _check_word(name: str, word: str, kind: str) -> None:
     from ast import literal_eval
 
@@ -56,7 +74,7 @@ def _check_word(name: str, word: str, kind: str) -> None:
         raise UsageError(f"{name} cannot be {word!r}", hint=f"one of {', '.join(words)}")
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@frozen_request
 class CacheOptions(ValidatedRequest):
     """Where things are kept between two runs."""
 
@@ -64,7 +82,7 @@ class CacheOptions(ValidatedRequest):
     no_cache_dir: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@frozen_request
 class SourceOptions(CacheOptions):
     """Where files come from; what is not given comes from the configuration of pip."""
 
@@ -92,7 +110,6 @@ class SourceOptions(CacheOptions):
     offline: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class EnvironmentOptions(CacheOptions):
     """The environment that is read or changed; by default the active one, else ``.venv``."""
 
@@ -103,7 +120,7 @@ class EnvironmentOptions(CacheOptions):
     root: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+@frozen_request
 class MachineOptions(CacheOptions):
     """The machine to choose for; by default this one."""
 
@@ -123,7 +140,6 @@ class MachineOptions(CacheOptions):
     provider_table: tuple[EmulatedPlugin, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class VariantOptions(ValidatedRequest):
     """Wishes about variants, and how their metadata is judged."""
 
@@ -142,7 +158,6 @@ class VariantOptions(ValidatedRequest):
     shorthands: tuple[Shorthand, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class RequirementOptions(ValidatedRequest):
     """What is asked for."""
 
@@ -160,7 +175,6 @@ class RequirementOptions(ValidatedRequest):
     of_group: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class BuildConsentOptions(ValidatedRequest):
     """What may be built from source, and what its backend is given."""
 
@@ -169,7 +183,6 @@ class BuildConsentOptions(ValidatedRequest):
     no_build_isolation: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class SourceBuildOptions(BuildConsentOptions):
     """What may be built from source, and how."""
 
@@ -177,17 +190,14 @@ class SourceBuildOptions(BuildConsentOptions):
     prefer_binary: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class BuildOptions(BuildConsentOptions, SourceOptions):
     """What is needed to build from source."""
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class BuildingOptions(SourceBuildOptions, BuildOptions):
     """The same for what is still to be chosen."""
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ProjectOptions(ValidatedRequest):
     """The project that is worked on."""
 
@@ -199,12 +209,10 @@ class ProjectOptions(ValidatedRequest):
     default_groups: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ProjectRequirements(ProjectOptions, RequirementOptions):
     """What is asked for by name, by files, or by a project."""
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class LockFileOptions(ValidatedRequest):
     """The lock that is read, and what is taken from it."""
 
@@ -213,7 +221,6 @@ class LockFileOptions(ValidatedRequest):
     group: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class BoundOptions(ValidatedRequest):
     """Bounds that no result may exceed."""
 
@@ -221,7 +228,6 @@ class BoundOptions(ValidatedRequest):
     max_download: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ConsentOptions(ValidatedRequest):
     """The consent to exchange installed variants."""
 
@@ -229,7 +235,6 @@ class ConsentOptions(ValidatedRequest):
     refit: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class AttestationOptions(ValidatedRequest):
     """The attestations that are verified."""
 
@@ -238,7 +243,6 @@ class AttestationOptions(ValidatedRequest):
     trusted_publisher: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class ChangeOptions(ValidatedRequest):
     """How files get into an environment."""
 
@@ -250,7 +254,6 @@ class ChangeOptions(ValidatedRequest):
     break_system_packages: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class WorkerOptions(ValidatedRequest):
     """The processes that share the work on many items; by default this one."""
 

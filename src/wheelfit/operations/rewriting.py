@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from wheelfit_runtime.errors import WheelfitError
 
 
-@dataclass(frozen=True, kw_only=True)
 class RewriteRequest(WorkerOptions):
     """The wheels to write anew, and the place and manner of the results."""
 

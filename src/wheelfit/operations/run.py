@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.proxy import ProxiedRequest
+from wheelfit.operations.requests import frozen_request
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _cutoff(settings: SourceSettings) -> datetime | None:
     return usual.at(datetime.now(UTC)) if usual else None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class RunRequest(ProxiedRequest):
     """The command to run, and the proxy that it gets."""
 

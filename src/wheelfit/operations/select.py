@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.metadata import read_document
 from wheelfit.core.strict_json import DEFAULT_LIMITS
-from wheelfit.operations.requests import EnvironmentOptions, MachineOptions, VariantOptions
+from wheelfit.operations.requests import (
+    EnvironmentOptions,
+    MachineOptions,
+    VariantOptions,
+    frozen_request,
+)
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
@@ -40,7 +44,7 @@ def read_variants_json(source: str | os.PathLike[str] | bytes) -> VariantDocumen
     return read_document(data, where=str(source))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class SelectRequest(EnvironmentOptions, MachineOptions, VariantOptions):
     """The wheels of one release, the machine, and wishes about variants."""
 

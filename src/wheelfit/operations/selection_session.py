@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from msgspec.structs import replace
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.pip_configuration import InstallRules
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)
 class FromRequirements(
     RequirementOptions,
     BoundOptions,

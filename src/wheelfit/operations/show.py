@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.installation.dependencies import InstalledNeeds
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.list import project_folder
-from wheelfit.operations.requests import EnvironmentOptions, MachineOptions
+from wheelfit.operations.requests import EnvironmentOptions, MachineOptions, frozen_request
 from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class ShowRequest(EnvironmentOptions, MachineOptions):
     """The packages, the environment, and the machine that their variants are judged for."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -18,7 +17,7 @@ from wheelfit.operations.changes import (
 )
 from wheelfit.operations.lock_files import FromLock, open_lock
 from wheelfit.operations.locked_builds import LockedBuilds
-from wheelfit.operations.requests import BuildOptions
+from wheelfit.operations.requests import BuildOptions, frozen_request
 from wheelfit.operations.requirements import RequestedRequirements
 from wheelfit.operations.source_builds import consent_of, open_building
 
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.memoized import MemoizedRepository
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class SyncRequest(FromLock, BuildOptions, ChangeRequest):
     """The lock, the environment, and what may be changed there."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.lock_files import FromLock, load_lock, open_lock
+from wheelfit.operations.requests import frozen_request
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.machine import ChosenMachine
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class TreeRequest(FromLock):
     """The lock, the machine, and the part of the tree."""
 

@@ -29,7 +29,7 @@ from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.plugins import OnDemandPlugins, plugin_folder
 from wheelfit.operations.probe import detection_json
 from wheelfit.operations.providers import ProvidersRequest, check_namespaces
-from wheelfit.operations.requests import MachineOptions, SourceOptions
+from wheelfit.operations.requests import MachineOptions, SourceOptions, frozen_request
 from wheelfit.operations.trust_store import change_trust, read_policies, read_trust_file, trust_file
 from wheelfit.operations.user_folders import home
 from wheelfit.sources.urls import redact
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _HASH = re.compile(r"sha256[:=]([0-9a-fA-F]{64})")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class TrustRequest(ProvidersRequest, SourceOptions):
     """The plugin to trust."""
 
@@ -64,7 +64,7 @@ class TrustRequest(ProvidersRequest, SourceOptions):
     attempt: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class UntrustRequest(ProvidersRequest):
     """The plugins not to trust any more."""
 
@@ -72,7 +72,7 @@ class UntrustRequest(ProvidersRequest):
     """Packages."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class SwitchRequest(ProvidersRequest):
     """The providers to switch on or off."""
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.requests import ValidatedRequest
+from wheelfit.operations.requests import ValidatedRequest, frozen_request
 
 if TYPE_CHECKING:
     from wheelfit.operations.context import Context
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class VenvRequest(ValidatedRequest):
     """The place of a new virtual environment, and its Python."""
 

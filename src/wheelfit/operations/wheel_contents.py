@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.requests import SourceOptions
+from wheelfit.operations.requests import SourceOptions, frozen_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class WheelContentsRequest(SourceOptions):
     """The wheels to show: files, folders and URLs."""
 

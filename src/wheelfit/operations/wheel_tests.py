@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -20,7 +20,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import UsageError
 from wheelfit.operations.context import Context
 from wheelfit.operations.emulation import emulate, emulated_python, native_emulator
-from wheelfit.operations.requests import SourceOptions
+from wheelfit.operations.requests import SourceOptions, field_types, frozen_request
 from wheelfit_runtime.errors import FileProblem, WheelfitError
 from wheelfit_runtime.platforms.override_names import names_in
 
@@ -39,7 +39,7 @@ _FAKE = "WHEELFIT_FAKE_"
 """The prefix of the variables of fake drivers (`wheelfit.testing.drivers`)."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class WheelTestsRequest(SourceOptions):
     """The wheels to test, and how."""
 
@@ -357,7 +357,7 @@ def _environment_with(
         python = host.foreign.create_environment(folder, context.environ, place.cpu)
     else:
         python = Path(create_venv(VenvRequest(path=str(folder), python=host.python), silent).python)
-    sources = {one.name: getattr(request, one.name) for one in fields(SourceOptions)}
+    sources = {name: getattr(request, name) for name in field_types(SourceOptions)}
     extras = f"[{','.join(request.extra)}]" if request.extra else ""
     groups, needed = _test_requirements(request)
     install(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.requested_variants import VariantRequestOptions
+from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.rewriting import RewriteRequest, find_wheels, rewrite
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _properties_of(wheel: Path, *, ptx: bool, bound: Capability | None) -> Found
         return properties_of(binaries_of(archive), ptx=ptx, bound=bound)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class MakeVariantRequest(RewriteRequest, VariantRequestOptions):
     """The wheels to make variants of, and the variant."""
 
@@ -111,28 +112,28 @@ class MakeVariantRequest(RewriteRequest, VariantRequestOptions):
     resolve_markers: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class RelabelRequest(RewriteRequest):
     """The variant wheels to rename, and their new label."""
 
     label: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class UnmakeRequest(RewriteRequest):
     """The variant wheels to make plain wheels of."""
 
     if_any: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class RepairRequest(RewriteRequest):
     """The wheels to repair, and the tool."""
 
     command: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class ConvertRequest(RewriteRequest):
     """The variant wheels of old layouts to convert."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from packaging.utils import canonicalize_name
 
 from wheelfit.operations.environments import open_environment_of
-from wheelfit.operations.requests import EnvironmentOptions
+from wheelfit.operations.requests import EnvironmentOptions, frozen_request
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import UserError
 
@@ -34,7 +34,7 @@ _STEPS = 100_000
 """Chains that are looked at on the way."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class WhyRequest(EnvironmentOptions):
     """The package, and the environment or lock that has it."""
 
