@@ -165,6 +165,18 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "help of install": (["install", "--help"], LITTLE, 34),
     "cache dir": (["cache", "dir"], LITTLE | CHANGING, 31),
     "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 69),
+    "check": (
+        ["check", "--binaries", "{folder}/index/plain-1.0-py3-none-any.whl"],
+        {
+            "wheelfit.checking.documents.document",
+            "wheelfit.core.project_table",
+            "wheelfit.wheels.binaries.instructions",
+            "tomllib",
+            "tempfile",
+            "importlib.resources",
+        },
+        153,
+    ),
     "satisfied": (
         ["install", "--dry-run", "plain", "-i", "{url}", "--target", "{folder}/installed"],
         NEVER | CHANGING | DETECTING | VARIED,
@@ -187,7 +199,8 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     ),
 }
 MOST_DATACLASSES = {
-    "help": 2, "list": 18, "resolved": 35, "resolved, with variants": 35, "lock, unchanged": 38,
+    "help": 2, "list": 18, "check": 48, "resolved": 35, "resolved, with variants": 35,
+    "lock, unchanged": 38,
 }  # fmt: skip
 """How many dataclasses a command may make: with Python 3.11 each takes the better part of a
 millisecond, a twentieth of which a `msgspec.Struct` takes."""

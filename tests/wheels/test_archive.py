@@ -50,6 +50,9 @@ class TestSoundWheels:
         with WheelArchive(plain) as wheel, zipfile.ZipFile(plain) as reference:
             assert wheel.names() == tuple(reference.namelist())
             assert all(wheel.read(name) == reference.read(name) for name in wheel.names())
+            for name in wheel.names():
+                assert reference.read(name).startswith(wheel.beginning(name))
+                assert bool(wheel.beginning(name)) is bool(reference.read(name))
             assert wheel.is_executable("some/tool")
             assert not wheel.is_executable("some/__init__.py")
             assert wheel.dist_info == INFO

@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.documents.document import check_variant_document
 from wheelfit.checking.documents.line_numbers import with_lines
 from wheelfit.checking.findings import CheckedFile, Severity, first_of, some_of
 from wheelfit.checking.tool_profiles import Profile
@@ -84,6 +83,8 @@ def check_index_file(
 ) -> tuple[list[Finding], IndexFacts]:
     """Check an index file by itself."""
     place = CheckedFile(where)
+    from wheelfit.checking.documents.document import check_variant_document  # noqa: PLC0415  # few have it
+
     findings, document = check_variant_document(data, place, profiles=profiles)
     if Profile.PYPI in profiles:
         findings.append(place.found(checks.PYPI_INDEX_FILE, "it is a -variants.json file"))

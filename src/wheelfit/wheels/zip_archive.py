@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 
 _PIECE = 1 << 18
+_BEGINNING = 1 << 12  # packed bytes
 _KERNEL_PIECE = 8 << 20
 _TOGETHER = 1 << 20  # bytes of small members that are read at once
 _LARGEST_TEXT = 64 << 20  # bytes of a file that is read as a whole
@@ -109,6 +110,7 @@ class ZipArchive:
             self.members = parse_directory(directory, self.end, where=self.where)
         self._check_members()
         self._by_name = {member.name: member for member in self.members}
+        self._names = tuple(member.name for member in self.members if not member.is_folder)
 
     def _check_members(self) -> None:
         """Check what concerns all members together."""
@@ -152,7 +154,7 @@ class ZipArchive:
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all files in the order of the archive; folders are left out."""
-        return tuple(member.name for member in self.members if not member.is_folder)
+        return self._names
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
@@ -181,6 +183,14 @@ class ZipArchive:
         member = self.member(name)
         return inflate(member, self._packed(member), where=self.where)
 
+    def beginning(self, name: str) -> bytes:
+        """Return the first bytes of a file, which are not checked; none of an empty one.
+
+        :raises InvalidWheel: there is no such file, or its data is damaged.
+        """
+        member = self.member(name)
+        return next(inflate(member, self._packed(member, _BEGINNING), where=self.where), b"")
+
     def read(self, name: str) -> bytes:
         """Return the content of a file of at most 64 MiB.
 
@@ -190,8 +200,6 @@ class ZipArchive:
         if member.size > _LARGEST_TEXT:
             raise InvalidWheel(f"{name!r} has {member.size} bytes", where=self.where)
         length = LOCAL_HEADER_SIZE + member.name_size + _USUAL_EXTRA + member.compressed_size
-        if length > _PIECE:
-            return b"".join(self.chunks(name))
         start, read = self._begin(member, length)
         first = start - member.offset
         packed = read[first : first + member.compressed_size]
@@ -320,15 +328,15 @@ class ZipArchive:
                         start_writing(target_number, target.tell() - count, count)
         return copied
 
-    def _packed(self, member: Member) -> Iterator[bytes]:
+    def _packed(self, member: Member, piece: int = _PIECE) -> Iterator[bytes]:
         # What is small comes with its header, in one piece.
         length = LOCAL_HEADER_SIZE + member.name_size + _USUAL_EXTRA + member.compressed_size
-        start, read = self._begin(member, min(length, _PIECE))
+        start, read = self._begin(member, min(length, piece))
         stop = start + member.compressed_size
         if start - member.offset < len(read):
             yield read[start - member.offset : stop - member.offset]
-        for position in range(member.offset + len(read), stop, _PIECE):
-            yield self.read_bytes(position, min(_PIECE, stop - position))
+        for position in range(member.offset + len(read), stop, piece):
+            yield self.read_bytes(position, min(piece, stop - position))
 
 
 def _source_of(source: Path | BinaryIO | ByteSource) -> ByteSource:

@@ -216,7 +216,7 @@ class TestWheels:
 
 def test_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """B-60: where nothing can be unpacked, that is said, with what to do."""
-    large = elf_file(sections={".data": bytes(2 << 20)})
+    large = elf_file(sections={".data": bytes(33 << 20)})
     wheel = build_wheel(tmp_path, "fast", "1.0", files={"fast/a.so": large})
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     with WheelArchive(wheel) as archive, pytest.raises(FileProblem, match="be unpacked") as caught:

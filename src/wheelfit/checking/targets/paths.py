@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.documents.document import check_project_table, check_variant_document
 from wheelfit.checking.findings import CheckedFile, Count, Report, Unchecked
 from wheelfit.checking.pages import check_listing, sdist_release, sort_files
 from wheelfit.checking.releases import (
@@ -214,6 +213,8 @@ class _Work:
         for path in self.named.documents:
             self._document(path)
         for path in self.named.projects:
+            from wheelfit.checking.documents.document import check_project_table  # noqa: PLC0415
+
             if (data := self._read(path, DEFAULT_LIMITS.size)) is not None:
                 self.findings += check_project_table(data, CheckedFile(str(path)))
         for path, release in self.named.sources.items():
@@ -341,6 +342,8 @@ class _Work:
         if data is None:
             return
         label = _label_of(path)
+        from wheelfit.checking.documents.document import check_variant_document  # noqa: PLC0415
+
         findings, document = check_variant_document(
             data,
             CheckedFile(str(path)),

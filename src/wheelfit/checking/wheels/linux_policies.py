@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wheelfit_runtime.patterns import pattern
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Numbers = tuple[int, ...]
 
+_FILE = Path(__file__).with_suffix(".json")
 _SYMBOL = pattern(r"(CXXABI|GCC|GLIBCXX|ZLIB)_(\d+(?:\.\d+){0,4})")
 _LOADER = pattern(r"ld(?:-linux.*|-musl-.*|64)\.so(?:\.\d+)?")
 _MUSL = pattern(r"libc\.musl-\w+\.so\.1")
@@ -73,7 +74,7 @@ def linux_policy(kind: str, version: tuple[int, int], machine: str) -> LinuxPoli
 @cache
 def _policies() -> dict[tuple[str, tuple[int, int]], Any]:
     """Return all policies, of each kind the oldest first."""
-    text = files(__package__).joinpath("linux_policies.json").read_text("utf-8")
+    text = _FILE.read_text("utf-8")
     found = {}
     for name, policy in json.loads(text).items():
         kind, _, version = name.partition("_")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.checking import checks, tool_profiles
-from wheelfit.checking.documents.document import check_variant_document
 from wheelfit.checking.findings import CheckedFile, Severity
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.checking.wheels.classifiers import classifier_findings
@@ -19,7 +18,7 @@ from wheelfit.errors import InvalidFilename
 from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder
 from wheelfit.wheels.entry_points import parse_commands
-from wheelfit.wheels.paths import collision_faults, target_faults
+from wheelfit.wheels.paths import target_faults
 from wheelfit.wheels.reserved_files import (
     why_reserved,
     why_reserved_below_prefix,
@@ -135,11 +134,13 @@ def _libraries(archive: WheelArchive) -> tuple[LibraryFacts, ...]:
 
 def _binaries(archive: WheelArchive, *, instructions: bool) -> Binaries:
     # Few want these.
+    from msgspec.structs import replace  # noqa: PLC0415
+
     from wheelfit.checking.wheels.stable_abi import oldest_stable  # noqa: PLC0415
     from wheelfit.wheels.binaries.build_paths import build_paths  # noqa: PLC0415
     from wheelfit.wheels.binaries.facts import Binaries, Format  # noqa: PLC0415
-    from wheelfit.wheels.binaries.instructions import with_instructions  # noqa: PLC0415
     from wheelfit.wheels.binaries.reading import (  # noqa: PLC0415
+        code_sections,
         python_symbols,
         read_binary,
         unpacked_binaries,
@@ -152,9 +153,12 @@ def _binaries(archive: WheelArchive, *, instructions: bool) -> Binaries:
         if binary is None:
             continue
         if instructions:
+            from wheelfit.wheels.binaries.instructions import with_instructions  # noqa: PLC0415
+
             binary = with_instructions(binary, file)
         symbols = python_symbols(file) if is_stable and binary.format is Format.ELF else ()
-        found.append(replace(binary, build_paths=build_paths(file), python_symbols=symbols))
+        paths = build_paths(file, code_sections(file, binary))
+        found.append(replace(binary, build_paths=paths, python_symbols=symbols))
     return Binaries(tuple(found))
 
 
@@ -189,6 +193,8 @@ def check_parts(
     if document is not None and name.label is None:
         findings.append(inside.found(checks.DOCUMENT_IN_PLAIN_WHEEL, "the file name has no label"))
     elif document is not None:
+        from wheelfit.checking.documents.document import check_variant_document  # noqa: PLC0415  # few have it
+
         more, parsed = check_variant_document(document, inside, label=name.label, profiles=profiles)
         findings += more
     if core is not None and parsed is not None and name.label is not None:
@@ -227,7 +233,7 @@ def _archive_findings(
     for fault in archive.faults(contents=full, identity=False):
         yield place.inside(fault.path).found(_check_of(fault), fault.message, rule=fault.rule)
     names = [member.name for member in archive.members]
-    everywhere = collision_faults(names)
+    everywhere = {fault.message for fault in archive.tolerated}
     only_windows = all(tag.platform.startswith("win") for tag in archive.filename.tags)
     severity = Severity.ERROR if only_windows else Severity.WARNING
     for message in target_faults(names, is_windows=True):

@@ -6,18 +6,19 @@ in other folders differ.
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
 _PLACES = pattern(rb"/(?:home|Users|root|tmp|build|project|__w)/")
 """What paths on build machines begin with; the one letter at the front is searched for fast."""
-_DRIVE = b":\\"
-"""What paths on Windows begin with, behind a letter."""
+_DRIVE = pattern(rb":(?=\\)")
+"""What paths on Windows begin with, behind a letter; one letter here too, for the same reason."""
 _SOURCE = pattern(
     rb"(?:[A-Za-z]:)?[^\x00-\x20\x7f-\xff\"'<>|*?%:;,()]{1,400}?"
     rb"\.(?:asm|c|cc|cpp|cu|cuh|cxx|f|f90|go|h|hh|hpp|inl|m|mm|pyx|rs|s|zig)(?![\w.+/\\-])"
@@ -27,30 +28,44 @@ _OVERLAP = 512
 _MOST = 50
 
 
-def build_paths(file: BinaryIO) -> tuple[str, ...]:
+def build_paths(file: BinaryIO, code: Iterable[tuple[int, int]] = ()) -> tuple[str, ...]:
     r"""Return absolute paths of source files in a binary, each once, sorted; of many some.
+
+    :param code: positions and sizes of parts that have no texts, and are most of a library.
 
     >>> import io
     >>> build_paths(io.BytesIO(b"\0/home/ann/fast/core.c\0/home/%s\0"))
     ('/home/ann/fast/core.c',)
     """
     found: set[bytes] = set()
-    file.seek(0)
-    end = b""
-    while len(found) < _MOST and (piece := file.read(_PIECE)):
-        found.update(_in_piece(end + piece))
-        end = piece[-_OVERLAP:]
+    for start, stop in _between(code, file.seek(0, io.SEEK_END)):
+        end = b""
+        for position in range(start, stop, _PIECE):
+            if len(found) >= _MOST:
+                break
+            file.seek(position)
+            piece = file.read(min(_PIECE, stop - position))
+            found.update(_in_piece(end + piece))
+            end = piece[-_OVERLAP:]
     return tuple(sorted(path.decode("ascii") for path in found))[:_MOST]
+
+
+def _between(parts: Iterable[tuple[int, int]], size: int) -> Iterator[tuple[int, int]]:
+    """Yield where the stretches of a file begin and end that are in none of some parts."""
+    done = 0
+    for start, length in sorted(parts):
+        yield done, min(start, size)
+        done = max(done, start + length)
+    yield done, size
 
 
 def _in_piece(data: bytes) -> Iterator[bytes]:
     for place in _PLACES.finditer(data):
         yield from _path_at(data, place.start())
-    start = data.find(_DRIVE)
-    while start >= 0:
+    for drive in _DRIVE.finditer(data):
+        start = drive.start()
         if data[max(0, start - 1) : start].isalpha():
             yield from _path_at(data, start - 1)
-        start = data.find(_DRIVE, start + 1)
 
 
 def _path_at(data: bytes, first: int) -> Iterator[bytes]:

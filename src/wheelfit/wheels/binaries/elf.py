@@ -205,20 +205,12 @@ class _Reader:
         yield from offload.read_targets(self._window, section.start, section.size)
 
 
-_EXECUTABLE = 4  # SHF_EXECINSTR
-
-
 def executable_sections(window: Window) -> list[tuple[int, int]]:
     """Return where code is: the position and size of each section.
 
     :raises Unreadable: that cannot be found out.
     """
-    with _taken_at_its_word():
-        return [
-            (section["sh_offset"], section["sh_size"])
-            for section in _open(window).iter_sections("SHT_PROGBITS")
-            if section["sh_flags"] & _EXECUTABLE
-        ]
+    return ElfLayout(window).code_sections()
 
 
 # --- symbols ------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 LISTED = 10_000
 """Entries of one table that are looked at: sections, libraries, versions, notes."""
 _LOAD, _DYNAMIC, _NOTE = 1, 2, 4
-_NO_BITS, _VERSIONS_NEEDED = 8, 0x6FFFFFFE
+_PROGRAM, _NO_BITS, _VERSIONS_NEEDED = 1, 8, 0x6FFFFFFE
+_EXECUTABLE = 4  # SHF_EXECINSTR
 _MANY_SECTIONS = 0xFFFF
 _NEEDED, _STRINGS, _SONAME, _RPATH, _RUNPATH = 1, 5, 14, 15, 29
 _GNU_PROPERTY = 5
@@ -92,13 +93,7 @@ class ElfLayout:
         """
         if not self._sections_at:
             return []
-        form = struct.Struct(self._order + ("IIQQQQI" if self.is_wide else "IIIIIII"))
-        count, names_in = self._section_count, self._names_in
-        first = self._window.read(self._sections_at, form.size)
-        _, _, _, _, _, size, link = form.unpack(first)
-        count = count or size  # where there are more than the header has room for
-        names_in = link if names_in == _MANY_SECTIONS else names_in
-        rows = list(self._rows(form, self._sections_at, self._section_size, count))
+        rows, names_in = self._section_rows()
         if names_in >= len(rows):
             raise Unreadable("it says not where the names of its sections are")
         names = _Names(self._window, rows[names_in][4], rows[names_in][5])
@@ -106,6 +101,30 @@ class ElfLayout:
             Section(names.at(name), kind, start, size, link)
             for name, kind, _, _, start, size, link in rows
         ]
+
+    def code_sections(self) -> list[tuple[int, int]]:
+        """Return the positions and sizes of the sections with machine code.
+
+        :raises Unreadable: the table of sections is not sound.
+        """
+        rows, _ = self._section_rows()
+        return [
+            (start, size)
+            for _, kind, flags, _, start, size, _ in rows
+            if kind == _PROGRAM and flags & _EXECUTABLE
+        ]
+
+    def _section_rows(self) -> tuple[list[tuple[int, ...]], int]:
+        """Return the table of sections, and the number of the one with their names."""
+        if not self._sections_at:
+            return [], 0
+        form = struct.Struct(self._order + ("IIQQQQI" if self.is_wide else "IIIIIII"))
+        count, names_in = self._section_count, self._names_in
+        first = self._window.read(self._sections_at, form.size)
+        _, _, _, _, _, size, link = form.unpack(first)
+        count = count or size  # where there are more than the header has room for
+        names_in = link if names_in == _MANY_SECTIONS else names_in
+        return list(self._rows(form, self._sections_at, self._section_size, count)), names_in
 
     def dynamic(self) -> DynamicEntries:
         """Return the entries of the dynamic section.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 
@@ -42,8 +43,7 @@ ANY_SUFFIX = "?"
 """The suffix of code that may be for the plain architecture or for ``a`` or ``f``."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceCode:
+class DeviceCode(Struct, frozen=True):
     """The target of one image of code for NVIDIA's GPUs (B-60)."""
 
     kind: CodeKind
@@ -87,8 +87,7 @@ class DeviceCode:
                 return f"unknown code for {name}"
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionUse:
+class InstructionUse(Struct, frozen=True):
     """How a binary for x86-64 uses instructions of v3 and v4."""
 
     at_start: tuple[tuple[str, int], ...] = ()
@@ -112,8 +111,7 @@ class InstructionUse:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class IsaLevels:
+class IsaLevels(Struct, frozen=True):
     """The x86-64 levels of a binary, each as ``v3``; None: it does not say (P-102)."""
 
     needed: str | None = None
@@ -126,8 +124,7 @@ class IsaLevels:
     """How those of v3 and v4 are used; None: not looked."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SymbolVersion:
+class SymbolVersion(Struct, frozen=True, order=True):
     """A version of symbols that a binary wants of a library."""
 
     library: str
@@ -136,8 +133,7 @@ class SymbolVersion:
     """As ``GLIBC_2.17``."""
 
 
-@dataclass(frozen=True, slots=True)
-class MinimumSystem:
+class MinimumSystem(Struct, frozen=True):
     """The oldest system that a binary for one machine is made for."""
 
     machine: str
@@ -146,8 +142,7 @@ class MinimumSystem:
     version: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Struct, frozen=True):
     """The facts about one binary."""
 
     member: str
@@ -224,8 +219,7 @@ def _code_mapping(code: DeviceCode) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Binaries:
+class Binaries(Struct, frozen=True):
     """The facts about all binaries of a wheel."""
 
     members: tuple[Binary, ...] = ()

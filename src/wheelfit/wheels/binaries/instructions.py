@@ -9,9 +9,11 @@ in `InstructionUse`, and `wheelfit.wheels.binaries.unguarded_instructions` judge
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from wheelfit.errors import NeedsExtra
 from wheelfit.wheels.binaries import pe

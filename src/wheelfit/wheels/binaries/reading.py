@@ -1,13 +1,13 @@
 """Read the binaries in a wheel, or one that lies by itself.
 
-Each is unpacked once, to a temporary file, and looked at there; what has a name of texts is not
-unpacked at all.
+Each is unpacked once, a large one to a temporary file; what has a name of texts or the first bytes
+of no binary is not unpacked at all.
 """
 
 from __future__ import annotations
 
 import io
-from tempfile import TemporaryFile
+from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.wheels.binaries import elf, fatbin, macho, pe
@@ -31,8 +31,8 @@ _TEXTS = frozenset(
     """.split()  # noqa: SIM905  # a list of words is read more easily as text
 )
 """Suffixes of files that are no binaries. Others are asked for their first bytes."""
-_SMALL = 1 << 20
-"""Bytes up to which a file is kept in memory."""
+_LARGE = 32 << 20
+"""Bytes from which a file is not kept in memory; some threads may have one each."""
 _LARGEST = 8 << 30
 _FIRST = 64
 _LONGEST_PTX = 1 << 20
@@ -77,16 +77,19 @@ def _is_text(name: str) -> bool:
 
 def _unpacked(archive: WheelArchive, member: Member) -> BinaryIO | None:
     """Return the content of a member; None if it begins like no binary."""
-    pieces = archive.chunks(member.name)
-    first = next(pieces, b"")
+    first = archive.beginning(member.name)
     if _kind(first, member.name) is None:
         return None
+    if member.size < _LARGE:
+        return io.BytesIO(archive.read(member.name))
+    from tempfile import TemporaryFile  # noqa: PLC0415  # few libraries are as large
+
     try:
-        file: BinaryIO = io.BytesIO() if member.size <= _SMALL else TemporaryFile()  # noqa: SIM115
+        file: BinaryIO = TemporaryFile()  # noqa: SIM115
         try:
-            file.write(first)
-            if member.size <= _LARGEST:  # of a larger one nothing is known but its beginning
-                file.writelines(pieces)
+            # Of a very large one nothing is known but its beginning.
+            is_read = member.size <= _LARGEST
+            file.writelines(archive.chunks(member.name) if is_read else [first])
         except BaseException:
             file.close()
             raise
@@ -145,6 +148,17 @@ def _fat_binary(window: Window, name: str) -> Binary:
     except Unreadable as error:
         faults.append(str(error))
     return Binary(name, Format.FATBIN, window.size, code=in_order(code), faults=tuple(faults))
+
+
+def code_sections(file: BinaryIO, binary: Binary) -> list[tuple[int, int]]:
+    """Return the positions and sizes of the sections with code; none where they are not known.
+
+    Those of other formats may have texts, too.
+    """
+    if binary.format is Format.ELF:
+        with suppress(Unreadable):
+            return elf.executable_sections(Window(file, FACTS))
+    return []
 
 
 def symbols_in(file: BinaryIO) -> Symbols:
