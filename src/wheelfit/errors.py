@@ -23,7 +23,7 @@ WheelfitError
 │   ├── UnusableInterpreter               unusable-interpreter
 │   ├── NotRemovable                      not-removable
 │   ├── BuildFailed                       build-failed
-│   ├── UploadRefused                     upload-refused
+│   ├── UploadRefused            exit 9   upload-refused
 │   └── NeedsExtra                        needs-extra
 ├── UsageError                   exit 2   usage
 ├── NoFit                        exit 3   nothing compatible exists
@@ -188,7 +188,10 @@ class BuildFailed(UserError, code="build-failed"):
 
 
 class UploadRefused(UserError, code="upload-refused"):
-    """A file may not be on an index, or not now; its details are everything that is wrong."""
+    """A file may not be on an index, or not now; its details are everything that is wrong.
+
+    The status is that of ``publish``, which finds the same before it sends anything.
+    """
 
 
 def install_hint(extra: str) -> str:

@@ -16,8 +16,7 @@ _UserCode: TypeAlias = Literal[
     "invalid-marker", "invalid-requirement", "unsupported-schema", "invalid-bridge",
     "invalid-project", "inconsistent-documents", "invalid-host-file", "unknown-shorthand",
     "link-in-the-way", "unusable-interpreter", "no-environment", "not-installed", "not-removable",
-    "build-failed", "lost-optimisation", "upload-refused", "needs-extra", "not-a-dependency",
-    "pinned-elsewhere",
+    "build-failed", "lost-optimisation", "needs-extra", "not-a-dependency", "pinned-elsewhere",
 ]  # fmt: skip
 _NoFitCode: TypeAlias = Literal[
     "no-fit", "no-compatible-wheel", "no-case-fits", "driver-too-old", "project-not-found",
@@ -47,7 +46,7 @@ _InternalCode: TypeAlias = Literal[
 Code: TypeAlias = Literal[
     _UserCode, _NoFitCode, _IntegrityCode, _NetworkCode, _EnvironmentCode, _PolicyCode,
     _InternalCode,
-    "usage", "bad-metadata", "lock-outdated", "interrupted", "terminated",
+    "usage", "bad-metadata", "upload-refused", "lock-outdated", "interrupted", "terminated",
 ]  # fmt: skip
 """A code of an error; ``docs/reference/errors.md`` explains each."""
 
@@ -70,6 +69,7 @@ _BY_EXIT_CODE: dict[int, tuple[Code, ...]] = {
     6: get_args(_EnvironmentCode),
     7: get_args(_PolicyCode),
     8: ("bad-metadata",),
+    9: ("upload-refused",),
     31: ("lock-outdated",),
     70: get_args(_InternalCode),
     130: ("interrupted",),

@@ -12,7 +12,7 @@ from server.running import RunningIndex
 from server.uploading import upload
 
 from wheelfit.server.store.opening import open_store
-from wheelfit.testing.wheels import build_wheel
+from wheelfit.testing.wheels import build_wheel, release_document
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
 
@@ -100,6 +100,33 @@ def test_stages_are_opened_published_and_dropped(
         assert (wheel.name in names(store)) == (act == "publish")
         run("index", "stage", "publish", stage["id"], "--at", place, code=1)
     assert json.loads(run("index", "stage", "list", "--at", place, "--json").out)["stages"] == []
+
+
+@pytest.mark.parametrize("fault", ["other-spelling", "inconsistent-variants"])
+def test_a_stage_that_may_not_be_published(
+    run: Runner, place: str, store: Path, tmp_path: Path, fault: str
+) -> None:
+    """F-131: what another stage has published meanwhile is named, with the status of `publish`."""
+    stages = []
+    for number, library in enumerate(("mkl", "openblas")):
+        stage = run("index", "stage", "open", "--at", place, "--json").object["id"]
+        stages.append(stage)
+        folder = tmp_path / str(number)
+        if fault == "other-spelling":
+            path = build_wheel(folder, "other", f"1.0{'.0' * number}", build=f"{number}")
+        else:
+            properties = {"blas": {"library": [library]}}
+            document = release_document({"own": properties}, static=properties)
+            path = build_wheel(
+                folder, "other", "1.0", label="own", document=document, build=f"{number}"
+            )
+        with open_store(store) as opened:
+            upload(opened, path, stage=stage)
+    run("index", "stage", "publish", stages[0], "--at", place)
+    refused = run("index", "stage", "publish", stages[1], "--at", place, "--json", code=9).object
+    assert {one["reference"] for one in refused["error"]["violations"]} == {fault}
+    assert refused["error"]["code"] == "upload-refused"
+    assert stages[1] in run("index", "stage", "list", "--at", place).out
 
 
 def test_mistakes_are_told(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -251,7 +251,11 @@ Only the server has the URLs of a stage: --at names it.
                         summary="show the stages that are open",
                     ),
                     "publish": Command(
-                        "Show all files of a stage in one moment, or none if anything is wrong.",
+                        """\
+Show all files of a stage in one moment, or none if anything is wrong.
+
+Exit code 9 says that something is wrong; the stage stays as it is then.
+""",
                         (STAGE, PLACE, STORE),
                         Operation(
                             "live_index.publish_stage",

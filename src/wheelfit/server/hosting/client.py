@@ -12,6 +12,7 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_ope
 from wheelfit.errors import UploadRefused
 from wheelfit.sources.server_words import words_of
 from wheelfit.sources.urls import redact
+from wheelfit_runtime.error_codes import CODES
 from wheelfit_runtime.errors import (
     FileProblem,
     InvalidConfiguration,
@@ -228,7 +229,7 @@ def _error(status: int, content: bytes, where: str) -> Exception:
         )
     if status == 404:
         return FileProblem(first["message"], where=first["where"])
-    if first["reference"] in ("inconsistent-variants", "name-taken", "no-such-stage"):
+    if status < 500 and first["reference"] not in CODES:  # what keeps files out
         return UploadRefused(first["message"], where=first["where"], details=errors)
     if status < 500:
         return UserError(first["message"], where=first["where"] or where)
