@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from end_to_end.backends import SCIKIT, SETUPTOOLS, SUM, TABLE, write
+from end_to_end.backends import MESON, SCIKIT, SETUPTOOLS, SUM, TABLE, write
 
 pytestmark = [
     pytest.mark.network,
@@ -164,6 +164,13 @@ def total(int factor):
 """,
 }
 CYTHON.pop("fast.c")
+OWN_ARGS = {
+    **MESON,
+    "meson.build": MESON["meson.build"].replace(
+        "version: '1.0'", "version: '1.0', default_options: ['c_args=-DOWN']"
+    ),
+    "fast.c": f"#ifndef OWN\n#error what the project tells compilers is missing\n#endif\n{SUM}",
+}
 FORTRAN = {
     **SCIKIT,
     "CMakeLists.txt": SCIKIT["CMakeLists.txt"]
@@ -263,6 +270,7 @@ fn main() {{
     ("files", "programs"),
     [
         pytest.param(CYTHON, ["gcc"], id="cython"),
+        pytest.param(OWN_ARGS, ["gcc"], id="c_args in meson.build"),
         pytest.param(FORTRAN, ["gcc", "gfortran"], id="fortran"),
         pytest.param(CMAKE_IN_SETUP, ["gcc"], id="cmake in setup.py"),
         pytest.param(RUST, ["cargo"], id="rust"),

@@ -120,6 +120,22 @@ def test_languages() -> None:
     assert told({"CFLAGS": "-g"}, properties(), machine=ARM) == {"CFLAGS": "-g"}
 
 
+def test_compilers_that_meson_calls(tmp_path: Path) -> None:
+    """Meson gets flags with its compilers too: it looks at no variable of a project's `c_args`."""
+    for name in ("gcc", "c++", "g++", "gfortran"):
+        (tmp_path / name).touch(0o755)
+    v3 = properties("x86_64 :: level :: v3")
+    environ = {"PATH": str(tmp_path), "CXX": "ccache clang++"}
+    found = told(environ, v3, "-O3")
+    assert {name: found[name] for name in ("CC", "CXX", "FC")} == {
+        "CC": "gcc -march=x86-64-v3 -O3",
+        "CXX": "ccache clang++ -march=x86-64-v3 -O3",
+        "FC": "gfortran -march=x86-64-v3",
+    }
+    setuptools = BuildInputs(environ, machine=INTEL, backend="setuptools.build_meta")
+    assert with_flags(setuptools, v3).environ["CXX"] == "ccache clang++"
+
+
 def test_flags_of_the_plain_build_stay() -> None:
     """Where a variable would replace what a backend has, it begins with that.
 

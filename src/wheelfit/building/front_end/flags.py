@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.building.front_end.toolchains.blas import BLAS
-from wheelfit.building.front_end.toolchains.c_family import C_FAMILY, C, base_flags
+from wheelfit.building.front_end.toolchains.c_family import C_FAMILY, with_words
 from wheelfit.building.front_end.toolchains.go import GO
 from wheelfit.building.front_end.toolchains.gpus import CUDA, HIP
 from wheelfit.building.front_end.toolchains.rust import RUST
@@ -56,7 +56,7 @@ def with_flags(
     """
     for toolchain in TOOLCHAINS:
         inputs = toolchain.add(inputs, properties)
-    if words := list(further):
-        for variable in ("CL",) if inputs.is_windows else C:
-            inputs = inputs.appended(variable, words, base=base_flags(inputs))
-    return inputs
+    words = list(further)
+    if words and inputs.is_windows:
+        return inputs.appended("CL", words)
+    return with_words(inputs, words, fortran=False) if words else inputs

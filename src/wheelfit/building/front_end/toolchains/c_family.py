@@ -4,6 +4,8 @@ The flags of a variant are those of the plain build, and what the variant adds. 
 combines ``CFLAGS`` with flags of its own decides what has to stand there:
 
 - Meson, CMake and cargo put them behind those of the build type.
+- Meson does not look at them where a project sets ``c_args`` among its default options. So it
+  gets them as words of its compilers too.
 - Setuptools has the flags of the interpreter, and ``CFLAGS`` and ``CXXFLAGS`` *replace* these
   (since 75.7 and 72.2; before, they went behind them). So they must begin with them, unless the
   user has set the variable: then the plain build does without them, too.
@@ -28,15 +30,22 @@ from wheelfit_runtime.platforms.providers.aarch64 import tables as aarch64
 from wheelfit_runtime.platforms.providers.x86_64 import tables as x86_64
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from wheelfit.building.front_end.toolchains.inputs import BuildInputs
     from wheelfit.core.properties import PropertySet
 
 C = ("CFLAGS", "CXXFLAGS")
 _FORTRAN = ("FFLAGS", "FCFLAGS")
-_APPENDING = CMAKE_BACKENDS | {"maturin", "mesonpy"}
+_MESON = "mesonpy"
+_APPENDING = CMAKE_BACKENDS | {"maturin", _MESON}
 """Backends whose compilers get ``CFLAGS`` besides what a build type says, never instead."""
+_COMPILERS: Mapping[str, tuple[str, ...]] = {
+    "CC": ("cc", "gcc", "clang"),
+    "CXX": ("c++", "g++", "clang++"),
+    "FC": ("gfortran", "flang-new", "flang"),
+}
+"""The programs that Meson tries where a variable names none, in its order."""
 _FLAGS: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("x86_64", "level"): {
         name: f"-march=x86-64{'' if name == 'v1' else f'-{name}'}" for name, _ in x86_64.LEVELS
@@ -108,12 +117,25 @@ def add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
     if "zig" in inputs.environ.get("CC", ""):
         flags = tuple(map(_as_zig_spells, flags))
     option = _linker_option(properties, inputs)
-    base = base_flags(inputs)
-    for variable in C:
-        inputs = inputs.appended(variable, flags, base=base)
-    for variable in _FORTRAN:
-        inputs = inputs.appended(variable, flags)
+    inputs = with_words(inputs, flags)
     return inputs.appended("LDFLAGS", [option]) if option else inputs
+
+
+def with_words(inputs: BuildInputs, flags: Sequence[str], *, fortran: bool = True) -> BuildInputs:
+    """Return inputs by which GCC and clang get flags behind those of a plain build.
+
+    :param fortran: whether the compiler of Fortran gets them, as those of C and C++ do.
+    """
+    for variable in C:
+        inputs = inputs.appended(variable, flags, base=base_flags(inputs))
+    for variable in _FORTRAN if fortran else ():
+        inputs = inputs.appended(variable, flags)
+    path = inputs.environ.get("PATH", "")
+    for variable, programs in _COMPILERS.items() if inputs.backend == _MESON else ():
+        program = next((one for one in programs if shutil.which(one, path=path)), "")
+        if (program or variable in inputs.environ) and (fortran or variable != "FC"):
+            inputs = inputs.appended(variable, flags, base=program)
+    return inputs
 
 
 def with_mapped_folder(inputs: BuildInputs) -> BuildInputs:
@@ -123,13 +145,7 @@ def with_mapped_folder(inputs: BuildInputs) -> BuildInputs:
     """
     if inputs.is_windows:
         return inputs
-    flags = [shlex.quote(f"-ffile-prefix-map={inputs.project}=.")]
-    base = base_flags(inputs)
-    for variable in C:
-        inputs = inputs.appended(variable, flags, base=base)
-    for variable in _FORTRAN:
-        inputs = inputs.appended(variable, flags)
-    return inputs
+    return with_words(inputs, [shlex.quote(f"-ffile-prefix-map={inputs.project}=.")])
 
 
 def _as_zig_spells(flag: str) -> str:
