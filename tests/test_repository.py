@@ -130,6 +130,46 @@ def test_workflows_run_sessions_that_exist() -> None:
     assert {"lint", "release"} < asked <= sessions
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="is for Debian")
+def test_packages_that_tests_need(tmp_path: Path) -> None:
+    """What is missing is installed, one that Debian lacks stops no other, and nothing fails."""
+    script = shutil.copy(REPOSITORY / ".ci/install_packages.py", tmp_path)
+    (tmp_path / "packages.txt").write_text("# here\nold-one\nnew-one new\nlost\nshell sh\n")
+    programs = {
+        "apt-get": 'for one; do if [ $one = lost ]; then echo "no $one" >&2; exit 100; fi; done\n'
+        'case $* in *install*) echo "$*" >> installed;; esac',
+        "dpkg-query": 'for one; do :; done; case "$one $(cat installed)" in old-one*|*" $one"*) '
+        "printf installed;; esac",
+        "sh": "",
+    }
+    (tmp_path / "installed").touch()
+
+    def run(path: str) -> str:
+        words = [sys.executable, "-S", script]
+        environ = {"PATH": path}
+        done = subprocess.run(
+            words, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    assert "no apt-get" in run(str(tmp_path))
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    if os.geteuid() == 0:
+        assert run(str(tmp_path)) == "not installed: lost: no lost\ninstalled: new-one\n"
+    else:
+        assert run(str(tmp_path)).endswith("only root could: new-one, lost\n")
+
+
+def test_both_ways_install_the_same_packages() -> None:
+    """GitHub's machines and others install what one list names."""
+    command = "python3? .ci/install_packages.py$"
+    steps = jobs_of(GITHUB / "workflows/tests.yml")["tests"]["steps"]
+    assert any(re.search(command, step.get("run", "")) for step in steps)
+    assert re.search(command, (REPOSITORY / ".ci/run").read_text("utf-8"), re.MULTILINE)
+
+
 def test_both_distributions_belong_together() -> None:
     """The command needs wheelfit-runtime in its own version, which needs nothing."""
     assert wheelfit.__version__ == wheelfit_runtime.__version__ == PROJECT["version"]

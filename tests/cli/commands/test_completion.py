@@ -133,7 +133,7 @@ class TestBash:
     ("words", "offered"),
     [
         ("ins", {"install"}),
-        ("wheel re", {"relabel", "repack"}),
+        ("wheel re", {"relabel", "repack", "repair"}),
         ("install --link-m", {"--link-mode"}),
         ("install --link-mode ", {"auto", "reflink", "hardlink", "copy"}),
         ("sync --prefix wa", {"walls/"}),
