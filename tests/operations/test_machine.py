@@ -113,6 +113,22 @@ class TestThisMachine:
         assert detection is not None
         assert detection.features[0].values == ("v3",)
 
+    def test_variables_of_conda_about_the_system(self, remarks: Remarks) -> None:
+        """P-73: they choose the wheel tags of this machine, visibly, unless they shall not."""
+        environ = {"CONDA_OVERRIDE_GLIBC": "2.17", "CONDA_OVERRIDE_LINUX": "new"}
+        machine = choose(remarks, environ=environ)
+        tags = [tag.platform for tag in machine.target.tags]
+        assert "manylinux_2_17_x86_64" in tags
+        assert "manylinux_2_28_x86_64" not in tags
+        assert machine.overrides == ("CONDA_OVERRIDE_GLIBC=2.17",)
+        assert remarks.text == (
+            "warning: CONDA_OVERRIDE_LINUX='new' is ignored: a version as 5.10 is wanted\n"
+            "warning: the environment overrides the system's version: CONDA_OVERRIDE_GLIBC=2.17\n"
+        )
+        assert choose(environ=environ, no_env_override=True).target == linux_target()
+        described = choose(remarks, environ=environ, host="cuda-12.8-sm90")
+        assert "manylinux_2_28_x86_64" in [tag.platform for tag in described.target.tags]
+
     def test_policy(self) -> None:
         """Providers and devices are decided about by options."""
         machine = choose(

@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 
 from wheelfit.testing.drivers import FakeDriver, add_nvidia_gpu
-from wheelfit_runtime.loader.process import held_by, look, visible, without_initialising
+from wheelfit_runtime.loader.process import (
+    held_by,
+    look,
+    surroundings_of,
+    visible,
+    without_initialising,
+)
 from wheelfit_runtime.platforms.probes.mapped_libraries import MappedFile
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaGpu
 from wheelfit_runtime.platforms.system_view import SystemView, architecture_of_this_process
@@ -322,3 +328,12 @@ class TestGenerations:
         """Without files about GPUs nothing is left out."""
         root = machine_with_driver(tmp_path / "root", fake_driver)
         assert self.judged(root, fake_driver, (False, {}), gpu="7.0 Tesla V100") == [""]
+
+
+def test_conda_says_nothing_of_a_process() -> None:
+    """Its variables are about the machine to install for; a process runs on this one."""
+    environ = {"CONDA_OVERRIDE_CUDA": "", "CUDA_VISIBLE_DEVICES": "0", "CONDA_PREFIX": "/opt"}
+    assert surroundings_of(environ).environ == {
+        "CUDA_VISIBLE_DEVICES": "0",
+        "CONDA_PREFIX": "/opt",
+    }

@@ -17,6 +17,7 @@ from wheelfit.operations.diagnosis import Diagnosis
 from wheelfit.operations.environment_findings import ExaminationRequest, remedies_for
 from wheelfit.operations.requests import frozen_request
 from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
+from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.scrubbing import Scrubber
 from wheelfit_runtime.platforms.system_view import SystemView
@@ -153,7 +154,9 @@ def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
             translated=machines.is_translated(seen),
         )
         findings += machines.about_interpreter(machine.target, seen)
-        findings += machines.about_overrides(real.overrides_in_effect(), seen, real.namespaces)
+        of_system = (one for one in machine.overrides if one.startswith(overrides.CONDA))
+        replaced = dict.fromkeys((*real.overrides_in_effect(), *of_system))
+        findings += machines.about_overrides(replaced, seen, real.namespaces)
         findings += about_settings(
             settings,
             detections,

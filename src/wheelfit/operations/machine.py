@@ -222,10 +222,9 @@ def _choose(
         context.reporter.note(f"in effect: {', '.join(options)}")
     declared = tuple(f"{OVERRIDE}={context.environ[OVERRIDE]}" for _ in policy.abi_versions)[:1]
     if request.host is None:
-        in_effect = (*_overrides(here, context), *declared, *options)
-        return ChosenMachine(
-            "this machine", current, here, None, policy, here.namespaces, in_effect
-        )
+        target, of_system = _overridden(current, context)
+        in_effect = (*_overrides(here, context), *of_system, *declared, *options)
+        return ChosenMachine("this machine", target, here, None, policy, here.namespaces, in_effect)
     # What only another machine needs takes as long to import as all of its detection.
     from wheelfit.core.host_file import HostDetector
     from wheelfit.operations.hosts import open_host
@@ -359,6 +358,20 @@ def _declared_versions(context: Context) -> Mapping[NormalizedName, KnownVersion
             f"the environment overrides versions: {name} {known.version} {known.how}"
         )
     return versions
+
+
+def _overridden(current: Target, context: Context) -> tuple[Target, tuple[str, ...]]:
+    """Return the target as conda's variables describe its system, and those in effect."""
+    if not any(name in context.environ for name in overrides.CONDA_SYSTEM):
+        return current, ()  # without an import that few need
+    from wheelfit.core.conda_overrides import overridden_target
+
+    target, in_effect, problems = overridden_target(current, context.environ)
+    for problem in problems:
+        context.reporter.warn(problem)
+    for override in in_effect:  # P-73
+        context.reporter.warn(f"the environment overrides the system's version: {override}")
+    return target, in_effect
 
 
 def _overrides(machine: Machine | Baseline, context: Context) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit_runtime.loader.driver import MASK, hides_all, offered
 from wheelfit_runtime.loader.planning import LoadedValue
+from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.accelerator_libraries import identify
 from wheelfit_runtime.platforms.cache import RememberingProcesses
 from wheelfit_runtime.platforms.cache_folder import cache_folder_of, unsafe_cache_folder
@@ -76,8 +77,12 @@ def look(namespaces: Iterable[str], surroundings: SystemView, *, devices: bool =
 
 
 def surroundings_of(environ: Mapping[str, str]) -> SystemView:
-    """Return this machine, where what children say of drivers is remembered."""
-    here = SystemView(environ=dict(environ))
+    """Return this machine, where what children say of drivers is remembered.
+
+    What conda is told of the machine to install for is not said of the machine of a process.
+    """
+    kept = {name: text for name, text in environ.items() if not name.startswith(overrides.CONDA)}
+    here = SystemView(environ=kept)
 
     def memory() -> str | None:
         folder = cache_folder_of(environ)

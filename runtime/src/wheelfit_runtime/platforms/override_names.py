@@ -15,7 +15,8 @@ _ANY = pattern(rf"{overrides.PREFIX}|[A-Z0-9]+_(VARIANT_)?PROVIDER_FORCE_")
 
 def names_in(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of all variables that replace what would be detected, vendors' too."""
-    others = tuple(name for family in providers.every() for name in family.overrides)
+    of_families = (name for family in providers.every() for name in family.overrides)
+    others = (*of_families, *overrides.CONDA_SYSTEM)
     beginnings = tuple(name for name in others if name.endswith("_"))
     return tuple(
         sorted(

@@ -2,7 +2,8 @@
 
 Our own variables follow one pattern, ``WHEELFIT_OVERRIDE_{NAMESPACE}_{FEATURE}``,
 and hold the supported values in order, separated by commas. An empty variable is
-an unset one. Vendors' own variables are read by the provider concerned.
+an unset one. Vendors' own variables, and conda's, are read by the provider concerned.
+Of conda's an empty one says that there is no such thing (CEP 46).
 """
 
 from __future__ import annotations
@@ -19,6 +20,21 @@ if TYPE_CHECKING:
 
 PREFIX = "WHEELFIT_OVERRIDE_"
 """How our own variables begin."""
+CONDA = "CONDA_OVERRIDE_"
+"""How the variables begin that replace conda's virtual packages (CEP 30, CEP 46)."""
+CONDA_CUDA = f"{CONDA}CUDA"
+"""The CUDA version of NVIDIA's driver: of ``__cuda``."""
+CONDA_CUDA_ARCH = f"{CONDA}CUDA_ARCH"
+"""The lowest compute capability of the GPUs: of ``__cuda_arch``."""
+CONDA_ARCHSPEC = f"{CONDA}ARCHSPEC"
+"""The processor, by its name in archspec: of ``__archspec``."""
+CONDA_GLIBC = f"{CONDA}GLIBC"
+CONDA_OSX = f"{CONDA}OSX"
+CONDA_LINUX = f"{CONDA}LINUX"
+"""The version of the kernel: of ``__linux``."""
+CONDA_WIN = f"{CONDA}WIN"
+CONDA_SYSTEM = (CONDA_GLIBC, CONDA_OSX, CONDA_LINUX, CONDA_WIN)
+"""Those that concern the system, and no hardware."""
 _NAME = pattern(r"[a-z0-9_]+")
 _VALUE = pattern(r"[a-z0-9_.]+")
 
@@ -40,6 +56,12 @@ def value_of(environ: Mapping[str, str], variable: str) -> str | None:
     return environ.get(variable, "").strip() or None
 
 
+def stated_for_conda(environ: Mapping[str, str], variable: str) -> str | None:
+    """Return what a variable of conda's holds without blanks around it; None when unset."""
+    text = environ.get(variable)
+    return None if text is None else text.strip()
+
+
 def unreadable(variable: str, value: str, why: str) -> InvalidConfiguration:
     """Make the error for a variable that cannot be understood."""
     return InvalidConfiguration(
@@ -47,6 +69,33 @@ def unreadable(variable: str, value: str, why: str) -> InvalidConfiguration:
         where=variable,
         hint=f"correct {variable}, or unset it",
     )
+
+
+def processor_for_conda(
+    environ: Mapping[str, str], known: Mapping[str, str], lowest: str
+) -> tuple[str, Evidence] | None:
+    """Return what conda's variable says of the processor, and the variable; None when unset.
+
+    :param known: levels or versions by the names of archspec.
+    :param lowest: the level or version of a processor of which nothing is known.
+    :raises InvalidConfiguration: the variable names no processor of this kind.
+    """
+    text = stated_for_conda(environ, CONDA_ARCHSPEC)
+    if text is None:
+        return None
+    found = known.get(text.replace("-", "_")) if text not in _UNKNOWN_PROCESSORS else lowest
+    if found is None:
+        why = f"the name of such a processor in archspec is wanted, as {list(known)[-1]}"
+        raise unreadable(CONDA_ARCHSPEC, text, why)
+    return found, Evidence(CONDA_ARCHSPEC, text)
+
+
+_UNKNOWN_PROCESSORS = ("", "0")
+
+
+def as_seen(variable: Evidence) -> Evidence:
+    """Return a variable as a detection shows it: an empty one of conda's says something."""
+    return variable if variable.value else variable._replace(value="empty: there is none")
 
 
 def read(

@@ -65,11 +65,11 @@ class BuiltInProvider:
     """The provider of a namespace: what it finds, with what users' variables say instead (P-73).
 
     :param find: returns what is supported, given the values by feature that our variables put in
-        its place; the vendor's variables it reads itself, before it looks at anything.
+        its place; the variables of others it reads itself, before it looks at anything.
     :param features: all features, most preferred first; each with what tells whether a text can be
         one of its values.
     :param multi_value: features of which a wheel may list several values.
-    :param vendors: returns the vendor's own variables that are in effect.
+    :param others: returns the variables of others that are in effect: the vendor's, and conda's.
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class BuiltInProvider:
         features: Mapping[str, Callable[[str], object]],
         *,
         multi_value: Collection[str] = (),
-        vendors: Callable[[Mapping[str, str]], Iterable[Evidence]] = lambda _: (),
+        others: Callable[[SystemView], Iterable[Evidence]] = lambda _: (),
     ) -> None:
         self._namespace = namespace
         self._find = find
         self._features = features
         self._multi_value = multi_value
-        self._vendors = vendors
+        self._others = others
 
     def accepts(self, feature: str, value: str) -> bool | None:
         """Return whether a value can be one of a feature; None: there is no such feature."""
@@ -107,10 +107,10 @@ class BuiltInProvider:
         """Return the variables that replace something, as ``NAME=value``."""
         try:
             own = overrides.read(self._namespace, surroundings.environ, self.accepts)
-            vendors = tuple(self._vendors(surroundings.environ))
+            others = tuple(self._others(surroundings))
         except InvalidConfiguration:
             return ()  # it switches the provider off and is told as a warning
-        return (*(f"{one.source}={one.value}" for one in vendors), *map(str, own))
+        return (*(f"{one.source}={one.value}" for one in others), *map(str, own))
 
     def get_supported_configs(self) -> list[PluginFeature]:
         """Return what the running machine supports, most preferred first (P-26)."""

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms import providers
+from wheelfit_runtime.platforms import overrides, providers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,6 +23,7 @@ _PREFIXES = (
     "PROGRAMFILES",
     "SYSTEMROOT",
     "WHEELFIT_OVERRIDE_",
+    overrides.CONDA,
     *(prefix for family in providers.every() for prefix in family.recorded_variables),
 )
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH", re.IGNORECASE)

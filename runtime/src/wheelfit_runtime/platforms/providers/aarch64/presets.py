@@ -6,24 +6,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms.facts import Core, Cpu
+from wheelfit_runtime.platforms.facts import Cpu
 from wheelfit_runtime.platforms.preset_parts import ProcessorRow
-from wheelfit_runtime.platforms.providers.aarch64 import provider, tables
+from wheelfit_runtime.platforms.providers.aarch64 import provider
 from wheelfit_runtime.platforms.providers.aarch64.record import FAMILY
 
 if TYPE_CHECKING:
     from wheelfit_runtime.platforms.features import Detection
-
-
-def _arm(version: str) -> Cpu:
-    """Return a processor that has what a version of the architecture needs, and no more."""
-    names = [name for name, _ in tables.REQUIREMENTS]
-    flags = frozenset(["fp", "asimd"])
-    for _, added in tables.REQUIREMENTS[: names.index(version) + 1]:
-        flags |= added
-    # From 8.5 on the bits alone do not tell (P-113): a Neoverse N2 is known to be one.
-    cores = (Core(0x41, 0xD49),) if names.index(version) > names.index("8.4a") else ()
-    return Cpu(flags, cores)
 
 
 # What macOS 12 tells of an M1 and an M2, and macOS 14 of an M3; later releases tell of more.
@@ -37,7 +26,7 @@ _APPLE_FLAGS = frozenset(
 
 def _row(version: str, words: str) -> ProcessorRow:
     # Of other systems than Linux detection knows only what all machines have.
-    return ProcessorRow(FAMILY.namespace, _arm(version), words, "Linux")
+    return ProcessorRow(FAMILY.namespace, provider.of_version(version), words, "Linux")
 
 
 def _apple(brand: str, *added: str) -> ProcessorRow:

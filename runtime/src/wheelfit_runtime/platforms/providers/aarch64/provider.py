@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms.facts import Cpu
+from wheelfit_runtime.platforms import overrides
+from wheelfit_runtime.platforms.facts import Core, Cpu
 from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
 from wheelfit_runtime.platforms.probes import proc_cpuinfo, sysctl, windows_features
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
@@ -38,8 +39,33 @@ def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detec
     if surroundings.architecture != NAMESPACE:
         seen = Evidence("interpreter architecture", surroundings.architecture)
         return answer(NAMESPACE, evidence=(seen,))
-    bits_decide = surroundings.system == "Linux"
-    return supported(read(surroundings), bits_decide=bits_decide, reference=surroundings.reference)
+    stated = _stated(surroundings)
+    cpu = of_version(stated[0]) if stated else read(surroundings)
+    cpu = cpu._replace(evidence=(overrides.as_seen(stated[1]),)) if stated else cpu
+    bits_decide = surroundings.system == "Linux" or stated is not None
+    return supported(cpu, bits_decide=bits_decide, reference=surroundings.reference)
+
+
+def _stated(surroundings: SystemView) -> tuple[str, Evidence] | None:
+    """Return the version that conda's variable states; None: it concerns no such processor."""
+    if surroundings.architecture != NAMESPACE:
+        return None
+    return overrides.processor_for_conda(surroundings.environ, tables.ARCHSPEC, _BASELINE)
+
+
+def of_version(version: str) -> Cpu:
+    """Return a processor that has what a version of the architecture needs, and no more.
+
+    :param version: as ``8.2a``.
+    """
+    flags = frozenset(["fp", "asimd"])
+    for name, added in tables.REQUIREMENTS:
+        flags |= added
+        if name == version:
+            break
+    # From 8.5 on the bits alone do not tell (P-113): a Neoverse N2 is known to be one.
+    cores = (Core(0x41, 0xD49),) if _is_newer(version, _LAST_FROM_BITS) else ()
+    return Cpu(flags, cores)
 
 
 def supported(cpu: Cpu, *, bits_decide: bool = True, reference: bool = False) -> Detection:
@@ -169,7 +195,10 @@ def _read_linux(surroundings: SystemView) -> Cpu:
 
 
 _PROVIDER = BuiltInProvider(
-    NAMESPACE, _find, {_VERSION: _VERSIONS.__contains__, **dict.fromkeys(_ABILITIES, "on".__eq__)}
+    NAMESPACE,
+    _find,
+    {_VERSION: _VERSIONS.__contains__, **dict.fromkeys(_ABILITIES, "on".__eq__)},
+    others=lambda surroundings: (_stated(surroundings) or ())[1:],
 )
 accepts = _PROVIDER.accepts
 detect = _PROVIDER.detect

@@ -25,4 +25,5 @@ FAMILY = HardwareFamily(
         ),
     ),
     lowest=("version", "8a"),
+    overrides=("CONDA_OVERRIDE_ARCHSPEC",),
 )

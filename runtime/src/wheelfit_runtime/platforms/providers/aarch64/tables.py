@@ -41,6 +41,22 @@ REQUIREMENTS: tuple[tuple[str, frozenset[str]], ...] = (
     ("9.0a", frozenset(["sve2"])),
 )
 
+# The 64-bit Arm processors of archspec-json 0.2.5 to 0.2.7 (cpu/microarchitectures.json), each with
+# the newest version that has a name here and is an ancestor; of AmpereOne what P-115 says.
+ARCHSPEC: MappingProxyType[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys("aarch64 cortex_a72".split(), "8a"),
+        **dict.fromkeys("armv8.1a thunderx2".split(), "8.1a"),
+        **dict.fromkeys("armv8.2a a64fx neoverse_n1".split(), "8.2a"),
+        "armv8.3a": "8.3a",
+        **dict.fromkeys("armv8.4a neoverse_v1 ampere1 ampere1a m1".split(), "8.4a"),
+        **dict.fromkeys("armv8.5a armv8.6a m2 m3 m4".split(), "8.5a"),
+        **dict.fromkeys(
+            "armv9.0a armv9.2a neoverse_n2 neoverse_v2 neoverse_v3ae olympus".split(), "9.0a"
+        ),
+    }
+)
+
 # P-115; "and newer" of P-113 by the part numbers that the Linux kernel and util-linux know.
 CORE_VERSIONS: MappingProxyType[Core, str] = MappingProxyType(
     {

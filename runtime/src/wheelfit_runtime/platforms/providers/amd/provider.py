@@ -301,7 +301,7 @@ _PROVIDER = BuiltInProvider(
         _ROCM: lambda value: re.fullmatch(_ROCM_VALUE, value),
     },
     multi_value=(_GFX,),
-    vendors=lambda environ: _read_forced(environ).evidence,
+    others=lambda surroundings: _read_forced(surroundings.environ).evidence,
 )
 accepts = _PROVIDER.accepts
 detect = _PROVIDER.detect

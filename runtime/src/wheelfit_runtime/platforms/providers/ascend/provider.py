@@ -217,7 +217,7 @@ _PROVIDER = BuiltInProvider(
         _TYPE: lambda value: re.fullmatch(_TYPE_VALUE, value),
         **dict.fromkeys((_DRIVER, _CANN), lambda value: re.fullmatch(_VERSION_VALUE, value)),
     },
-    vendors=lambda environ: _read_forced(environ).evidence,
+    others=lambda surroundings: _read_forced(surroundings.environ).evidence,
 )
 accepts = _PROVIDER.accepts
 detect = _PROVIDER.detect

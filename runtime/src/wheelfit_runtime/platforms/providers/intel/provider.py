@@ -116,8 +116,8 @@ def _read_forced(environ: Mapping[str, str]) -> DeviceIp | None:
     return ip
 
 
-def _forced_by(environ: Mapping[str, str]) -> tuple[Evidence, ...]:
-    ip = _read_forced(environ)
+def _forced_by(surroundings: SystemView) -> tuple[Evidence, ...]:
+    ip = _read_forced(surroundings.environ)
     return () if ip is None else (Evidence(_FORCE, str(ip)),)
 
 
@@ -142,7 +142,7 @@ def _parse(text: str) -> DeviceIp | None:
 
 
 _PROVIDER = BuiltInProvider(
-    NAMESPACE, _find, {_DEVICE_IP: _parse}, multi_value=(_DEVICE_IP,), vendors=_forced_by
+    NAMESPACE, _find, {_DEVICE_IP: _parse}, multi_value=(_DEVICE_IP,), others=_forced_by
 )
 accepts = _PROVIDER.accepts
 detect = _PROVIDER.detect

@@ -192,49 +192,80 @@ def _tegra_warnings(driver: NvidiaDriver, files: NvidiaFiles) -> tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Forced:
-    """What NVIDIA's variables replace."""
+    """What NVIDIA's variables replace, and conda's."""
 
     version: Capability | None
     capability: Capability | None
     evidence: tuple[Evidence, ...]
+    """The variables."""
+    no_driver: bool = False
+    no_gpu: bool = False
 
     @property
     def is_complete(self) -> bool:
-        return self.version is not None and self.capability is not None
+        is_gpu_known = self.capability is not None or self.no_gpu
+        return self.no_driver or (self.version is not None and is_gpu_known)
 
     def applied_to(self, driver: NvidiaDriver) -> NvidiaDriver:
         """Return the driver as the user wants it to look."""
+        seen = tuple(map(overrides.as_seen, self.evidence))
+        if self.no_driver:
+            return NvidiaDriver(evidence=seen)
+        if self.no_gpu:
+            driver = driver._replace(gpus=())
         if self.version is not None:
             # With the version forced, only what is known of devices still counts.
             driver = driver._replace(cuda_version=self.version, broken=False)
         if self.capability is not None:
             # Without a driver a device alone supports nothing.
             driver = driver._replace(gpus=(NvidiaGpu(0, "", self.capability),))
-        return driver._replace(evidence=(*self.evidence, *driver.evidence))
+        return driver._replace(evidence=(*seen, *driver.evidence))
 
 
 def _read_forced(environ: Mapping[str, str]) -> _Forced:
-    """Read NVIDIA's variables (P-85).
+    """Read NVIDIA's variables, and conda's where NVIDIA's say nothing (P-85, CEP 46).
 
     :raises InvalidConfiguration: one of them cannot be used (P-73, P-86).
     """
-    evidence = []
-    version = capability = None
-    if text := overrides.value_of(environ, _FORCE_DRIVER):
-        match = _FORCED_DRIVER.fullmatch(text)
-        if match is None:
-            raise overrides.unreadable(_FORCE_DRIVER, text, "a version as 12.8 is wanted")
-        version = Capability(int(match[1]), int(match[2] or 0))
-        if cuda_values.bound_count(version) > _BOUND_LIMIT:
-            raise overrides.unreadable(_FORCE_DRIVER, text, "the version is not credible")
-        evidence.append(Evidence(_FORCE_DRIVER, text))
-    if text := overrides.value_of(environ, _FORCE_SM):
-        match = _FORCED_SM.fullmatch(text)
-        if match is None:
-            raise overrides.unreadable(_FORCE_SM, text, "a capability as 9.0 is wanted")
-        capability = Capability(int(match[1]), int(match[2]))
-        evidence.append(Evidence(_FORCE_SM, text))
-    return _Forced(version, capability, tuple(evidence))
+    of_driver = _stated(environ, _FORCE_DRIVER, overrides.CONDA_CUDA)
+    of_gpu = _stated(environ, _FORCE_SM, overrides.CONDA_CUDA_ARCH)
+    return _Forced(
+        _forced_version(of_driver) if of_driver else None,
+        _forced_capability(of_gpu) if of_gpu else None,
+        tuple(filter(None, (of_driver, of_gpu))),
+        no_driver=of_driver is not None and not of_driver.value,
+        no_gpu=of_gpu is not None and not of_gpu.value,
+    )
+
+
+def _forced_version(said: Evidence) -> Capability | None:
+    if not said.value:
+        return None
+    match = _FORCED_DRIVER.fullmatch(said.value)
+    if match is None:
+        raise overrides.unreadable(*said, "a version as 12.8 is wanted")
+    version = Capability(int(match[1]), int(match[2] or 0))
+    if cuda_values.bound_count(version) > _BOUND_LIMIT:
+        raise overrides.unreadable(*said, "the version is not credible")
+    return version
+
+
+def _forced_capability(said: Evidence) -> Capability | None:
+    if not said.value:
+        return None
+    match = _FORCED_SM.fullmatch(said.value)
+    if match is None:
+        raise overrides.unreadable(*said, "a capability as 9.0 is wanted")
+    return Capability(int(match[1]), int(match[2]))
+
+
+def _stated(environ: Mapping[str, str], vendors: str, condas: str) -> Evidence | None:
+    """Return the variable that replaces a fact: NVIDIA's, or else conda's, which may be empty."""
+    text = overrides.value_of(environ, vendors)
+    if text is not None:
+        return Evidence(vendors, text)
+    text = overrides.stated_for_conda(environ, condas)
+    return None if text is None else Evidence(condas, text)
 
 
 def _hints(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -257,7 +288,7 @@ def _provider(look: Callable[[SystemView], NvidiaDriver]) -> BuiltInProvider:
         find,
         {_LOWER: _BOUND.fullmatch, _UPPER: _BOUND.fullmatch, _SM: _SM_VALUE.fullmatch},
         multi_value=(_SM,),
-        vendors=lambda environ: _read_forced(environ).evidence,
+        others=lambda surroundings: _read_forced(surroundings.environ).evidence,
     )
 
 

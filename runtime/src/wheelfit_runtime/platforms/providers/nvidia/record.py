@@ -63,6 +63,7 @@ FAMILY = HardwareFamily(
         "NV_PROVIDER_": "obsolete; nothing reads it",
     },
     recorded_variables=("CUDA_", "NVIDIA_", "NV_PROVIDER_", "NV_VARIANT_PROVIDER_"),
+    overrides=("CONDA_OVERRIDE_CUDA", "CONDA_OVERRIDE_CUDA_ARCH"),
     steering_variables=("CUDA_", "NVIDIA_", "NV_"),
     tools=("nvidia-smi",),
     toolkit_tools=("nvcc",),

@@ -79,8 +79,8 @@ def read(surroundings: SystemView) -> TpuFiles:
     return TpuFiles(evidence=(Evidence("files", "no sign of a TPU"),))
 
 
-def _forced_by(environ: Mapping[str, str]) -> tuple[Evidence, ...]:
-    text = overrides.value_of(environ, _FORCE)
+def _forced_by(surroundings: SystemView) -> tuple[Evidence, ...]:
+    text = overrides.value_of(surroundings.environ, _FORCE)
     return () if text is None else (Evidence(_FORCE, text),)
 
 
@@ -97,7 +97,7 @@ _PROVIDER = BuiltInProvider(
     NAMESPACE,
     _find,
     {_PRESENT: tables.PRESENT.__contains__, _GENERATION: tables.GENERATIONS.__contains__},
-    vendors=_forced_by,
+    others=_forced_by,
 )
 accepts = _PROVIDER.accepts
 detect = _PROVIDER.detect

@@ -5,33 +5,25 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms.facts import Cpu
 from wheelfit_runtime.platforms.preset_parts import ProcessorRow
-from wheelfit_runtime.platforms.providers.x86_64 import provider, tables
+from wheelfit_runtime.platforms.providers.x86_64 import provider
 from wheelfit_runtime.platforms.providers.x86_64.record import FAMILY
 
 if TYPE_CHECKING:
+    from wheelfit_runtime.platforms.facts import Cpu
     from wheelfit_runtime.platforms.features import Detection
 
 
-def _level(number: int) -> frozenset[str]:
-    """Return the flags of an x86-64 level (psABI), those of the lower ones included."""
-    flags = frozenset(("mmx", "sse", "sse2"))
-    for _, added in tables.LEVELS[:number]:
-        flags |= added
-    return flags | frozenset(["xsave"]) if number >= 3 else flags
-
-
-def _row(number: int, words: str) -> ProcessorRow:
-    return ProcessorRow(FAMILY.namespace, Cpu(_level(number)), words)
+def _row(level: str, words: str) -> ProcessorRow:
+    return ProcessorRow(FAMILY.namespace, provider.of_level(level), words)
 
 
 PROCESSORS = MappingProxyType(
     {
-        "x86_64-v1": _row(1, "any x86-64 processor"),
-        "x86_64-v2": _row(2, "x86-64 level v2 (Nehalem, 2008)"),
-        "x86_64-v3": _row(3, "x86-64 level v3 (Haswell, 2013; Zen)"),
-        "x86_64-v4": _row(4, "x86-64 level v4 (Skylake-SP, 2017; Zen 4)"),
+        "x86_64-v1": _row("v1", "any x86-64 processor"),
+        "x86_64-v2": _row("v2", "x86-64 level v2 (Nehalem, 2008)"),
+        "x86_64-v3": _row("v3", "x86-64 level v3 (Haswell, 2013; Zen)"),
+        "x86_64-v4": _row("v4", "x86-64 level v4 (Skylake-SP, 2017; Zen 4)"),
     }
 )
 """By the name in a preset."""

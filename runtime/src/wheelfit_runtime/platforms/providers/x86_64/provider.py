@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.facts import Cpu
 from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
 from wheelfit_runtime.platforms.probes import proc_cpuinfo, sysctl, windows_features
@@ -38,7 +39,30 @@ def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detec
     if surroundings.architecture != NAMESPACE:  # P-104
         seen = Evidence("interpreter architecture", surroundings.architecture)
         return answer(NAMESPACE, evidence=(seen,))
-    return supported(read(surroundings), reference=surroundings.reference)
+    stated = _stated(surroundings)
+    cpu = of_level(stated[0]) if stated else read(surroundings)
+    cpu = cpu._replace(evidence=(overrides.as_seen(stated[1]),)) if stated else cpu
+    return supported(cpu, reference=surroundings.reference)
+
+
+def _stated(surroundings: SystemView) -> tuple[str, Evidence] | None:
+    """Return the level that conda's variable states; None: it concerns no such processor."""
+    if surroundings.architecture != NAMESPACE:
+        return None
+    return overrides.processor_for_conda(surroundings.environ, tables.ARCHSPEC, _LEVELS[-1])
+
+
+def of_level(level: str) -> Cpu:
+    """Return a processor with the flags of a level and of the lower ones (psABI), and no others.
+
+    :param level: as ``v3``.
+    """
+    flags = frozenset(("mmx", "sse", "sse2"))
+    for name, added in tables.LEVELS:
+        flags |= added
+        if name == level:
+            break
+    return Cpu(flags | frozenset(["xsave"]) if "avx" in flags else flags)
 
 
 def supported(cpu: Cpu, *, reference: bool = False) -> Detection:
@@ -143,6 +167,7 @@ _PROVIDER = BuiltInProvider(
     NAMESPACE,
     _find,
     {quick_look.FEATURE: _LEVELS.__contains__, **dict.fromkeys(_FLAGS, "on".__eq__)},
+    others=lambda surroundings: (_stated(surroundings) or ())[1:],
 )
 accepts = _PROVIDER.accepts
 detect = _PROVIDER.detect

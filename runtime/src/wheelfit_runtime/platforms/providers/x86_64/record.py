@@ -25,4 +25,5 @@ FAMILY = HardwareFamily(
         ),
     ),
     lowest=("level", "v1"),
+    overrides=("CONDA_OVERRIDE_ARCHSPEC",),
 )

@@ -34,6 +34,33 @@ LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
     ("v4", frozenset("avx512f avx512bw avx512cd avx512dq avx512vl".split())),
 )
 
+# The x86-64 processors of archspec-json 0.2.5 to 0.2.7 (cpu/microarchitectures.json), each with the
+# highest level whose features it lists.
+ARCHSPEC: MappingProxyType[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys("x86_64 nocona core2 k10".split(), "v1"),
+        **dict.fromkeys(
+            """
+            x86_64_v2 nehalem westmere sandybridge ivybridge bulldozer piledriver steamroller
+            """.split(),
+            "v2",
+        ),
+        **dict.fromkeys(
+            """
+            x86_64_v3 haswell broadwell skylake mic_knl alderlake arrowlake arrowlake_s excavator
+            zen zen2 zen3
+            """.split(),
+            "v3",
+        ),
+        **dict.fromkeys(
+            """
+            x86_64_v4 skylake_avx512 cannonlake cascadelake icelake sapphirerapids zen4 zen5 zen6
+            """.split(),
+            "v4",
+        ),
+    }
+)
+
 # P-107: (leaf, subleaf, register) -> bit -> flag by its Linux name.
 CPUID_FLAGS: MappingProxyType[tuple[int, int, str], dict[int, str]] = MappingProxyType(
     {
