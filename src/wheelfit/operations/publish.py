@@ -234,15 +234,9 @@ def _attested(
     from dataclasses import replace
     from pathlib import Path
 
-    from wheelfit.building.publishing.release_files import FileKind
     from wheelfit.building.publishing.signing import attest
 
-    unsigned = [one for one in compared.new if not one.attestations]
-    missing = [one for one in unsigned if one.kind is not FileKind.VARIANT]
-    if len(missing) < len(unsigned):
-        context.reporter.warn(
-            "wheels with a label are not signed: tools for attestations do not take their names yet"
-        )
+    missing = [one for one in compared.new if not one.attestations]
     if not missing:
         return outgoing
     instance = None if request.sigstore is None else Path(request.sigstore)

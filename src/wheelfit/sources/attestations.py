@@ -10,7 +10,8 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from wheelfit.errors import AttestationProblem, install_hint
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import AttestationProblem, InvalidFilename, install_hint
 from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _KINDS = ("github", "gitlab", "google", "circleci")
 _MOST_ATTESTATIONS = 20
+_STATEMENT = "application/vnd.in-toto+json"
 
 
 def identity_parts(text: str) -> tuple[str, str]:
@@ -54,16 +56,20 @@ def verify_provenance(
     library = _library()
     try:
         document = library.Provenance.model_validate_json(provenance)
-        file = library.Distribution(name=filename, digest=sha256)
     except ValueError as error:  # what the library raises is of this kind
         raise AttestationProblem(
             f"its provenance cannot be read: {_first_line(error)}", where=filename
         ) from None
+    is_labelled = _is_labelled(filename)
     signers: dict[str, None] = {}
     for publisher, attestation in _attestations(document, filename):
         try:
-            attestation.verify(publisher, file, offline=True)
-        except library.AttestationError as error:
+            if is_labelled:
+                _verify_labelled(publisher, attestation, filename, sha256)
+            else:
+                file = library.Distribution(name=filename, digest=sha256)
+                attestation.verify(publisher, file, offline=True)
+        except ValueError as error:  # what the library raises is of this kind
             raise AttestationProblem(
                 f"an attestation does not hold: {_first_line(error)}",
                 where=filename,
@@ -79,6 +85,47 @@ def verify_provenance(
                 f"it was published by {', '.join(strangers)}, not by {wanted}", where=filename
             )
     return tuple(signers)
+
+
+def _is_labelled(filename: str) -> bool:
+    """Return whether a file is a wheel with a label, whose name the library refuses."""
+    try:
+        return parse_wheel_filename(filename).is_variant
+    except InvalidFilename:
+        return False
+
+
+def _verify_labelled(publisher: Any, attestation: Any, filename: str, sha256: str) -> None:
+    """Verify an attestation of a wheel with a label.
+
+    Certificate, log and signature are verified as for every file; what the library does besides is
+    to compare the statement with the file, for which it reads the name in its own way.
+
+    :raises ValueError: it does not hold.
+    """
+    from pypi_attestations import AttestationType  # noqa: PLC0415 - an extra
+    from sigstore.errors import VerificationError  # noqa: PLC0415
+    from sigstore.verify import Verifier  # noqa: PLC0415
+
+    policy = publisher._as_policy()  # noqa: SLF001 - what the library verifies publishers by
+    try:
+        verifier = Verifier.production(offline=True)
+        kind, payload = verifier.verify_dsse(attestation.to_bundle(), policy)
+    except VerificationError as error:
+        raise ValueError(str(error)) from None
+    if kind != _STATEMENT:
+        raise ValueError(f"{kind!r} was signed, which is not a statement")
+    statement = json.loads(payload)
+    subjects = statement.get("subject") if isinstance(statement, dict) else None
+    match subjects:
+        case [{"name": str(name), "digest": {"sha256": digest}}]:
+            if name != filename:
+                raise ValueError(f"it names {name!r}")
+            if digest != sha256:
+                raise ValueError("the digest in it is that of another file")
+        case _:
+            raise ValueError("its statement is not about one file")
+    AttestationType(statement.get("predicateType"))
 
 
 def make_provenance(attestations: bytes, filename: str, sha256: str) -> bytes:

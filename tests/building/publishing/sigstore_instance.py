@@ -24,13 +24,18 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
 
 __all__ = ["Sigstore"]
 
-ISSUER = "https://issuer.example"
+ISSUER = "https://token.actions.githubusercontent.com"
+IDENTITY = "https://github.com/owner/fast/.github/workflows/release.yml@refs/heads/main"
 _SCT = ObjectIdentifier("1.3.6.1.4.1.11129.2.4.2")
-_FULCIO_ISSUERS = {
-    ObjectIdentifier("1.3.6.1.4.1.57264.1.1"): ISSUER.encode(),
-    ObjectIdentifier("1.3.6.1.4.1.57264.1.8"): bytes([0x0C, len(ISSUER)]) + ISSUER.encode(),
+_FULCIO = "1.3.6.1.4.1.57264.1"
+_CLAIMS = {
+    8: ISSUER,
+    12: "https://github.com/owner/fast",
+    14: "refs/heads/main",
+    18: IDENTITY,
 }
-"""Where certificates say who vouches for the identity, and how."""
+"""What certificates say of the job that signs, by the last number of its place: who vouches for it,
+its repository, its branch and its workflow."""
 _START = "2020-01-01T00:00:00Z"
 
 
@@ -121,7 +126,7 @@ class Sigstore:
     def token(self, audience: str = "sigstore") -> str:
         """Return the identity token of a job."""
         now = int(time.time())
-        claims = {"iss": ISSUER, "aud": audience, "sub": "https://ci.example/owner/fast",
+        claims = {"iss": ISSUER, "aud": audience, "sub": IDENTITY,
                   "iat": now, "exp": now + 60}  # fmt: skip
         return str(jwt.encode(claims, self.ca, algorithm="ES256"))
 
@@ -162,7 +167,8 @@ class Sigstore:
             .add_extension(x509.SubjectAlternativeName(
                 [x509.UniformResourceIdentifier(subject)]), critical=True)
         )  # fmt: skip
-        for kind, value in _FULCIO_ISSUERS.items():
+        for number, claim in _CLAIMS.items():
+            kind, value = ObjectIdentifier(f"{_FULCIO}.{number}"), _der_value(0x0C, claim.encode())
             builder = builder.add_extension(x509.UnrecognizedExtension(kind, value), critical=False)
         tbs = builder.sign(self.ca, hashes.SHA256()).tbs_certificate_bytes
         return builder.add_extension(

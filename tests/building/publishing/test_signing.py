@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +16,9 @@ from server.uploading import DOCUMENT
 from wheelfit.building.publishing.release_files import collect
 from wheelfit.building.publishing.signing import attest
 from wheelfit.errors import AttestationProblem
-from wheelfit.operations.context import Context, Reporter
+from wheelfit.operations.context import Context
 from wheelfit.operations.publish import PublishRequest, publish
+from wheelfit.testing.attestations import SigningAuthority
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, Unreachable
 
@@ -45,13 +48,14 @@ def instance(sigstore: Sigstore, tmp_path: Path) -> Path:
 
 def statement(sigstore: Sigstore, attestation: bytes) -> Any:
     """Verify an attestation by the root of a sigstore alone; return what was signed."""
+    from building.publishing.sigstore_instance import IDENTITY, ISSUER
     from pypi_attestations import Attestation
     from sigstore.models import ClientTrustConfig
     from sigstore.verify import Verifier
-    from sigstore.verify.policy import Identity
+    from sigstore.verify.policy import AllOf, Identity, OIDCIssuerV2
 
     trusted = ClientTrustConfig.from_json(json.dumps(sigstore.configuration())).trusted_root
-    policy = Identity(identity="https://ci.example/owner/fast", issuer="https://issuer.example")
+    policy = AllOf([Identity(identity=IDENTITY), OIDCIssuerV2(ISSUER)])
     bundle = Attestation.model_validate_json(attestation).to_bundle()
     kind, payload = Verifier(trusted_root=trusted).verify_dsse(bundle, policy)
     assert kind == "application/vnd.in-toto+json"
@@ -101,33 +105,86 @@ def test_they_go_along_with_the_files(sigstore: Sigstore, instance: Path, tmp_pa
     assert [len(one.attestations) for one in report.outgoing.files] == [1, 1]
 
 
-class Listening(Reporter):
-    """Remember warnings."""
+VERIFY = """
+import sys
+from pathlib import Path
+from wheelfit.errors import AttestationProblem
+from wheelfit.sources.attestations import make_provenance
+attestation, name, sha256 = sys.argv[1:]
+try:
+    make_provenance(f"[{Path(attestation).read_text()}]".encode(), name, sha256)
+    print("holds")
+except AttestationProblem as error:
+    print(error)
+"""
 
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
 
-    def warn(self, text: str) -> None:
-        """Take a warning."""
-        self.warnings.append(text)
+def verified(attestation: Path, name: str, sha256: str, environ: Mapping[str, str]) -> str:
+    """Return what our verifier says, in a process that reads the root of trust once."""
+    command = [sys.executable, "-c", VERIFY, str(attestation), name, sha256]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=dict(environ))
+    return done.stdout.strip()
 
 
-def test_wheels_with_a_label_are_left_out(
+def shape(value: object) -> object:
+    """Return a document with the types of its values in place of these."""
+    if isinstance(value, dict):
+        return {name: shape(one) for name, one in value.items()}
+    return [shape(one) for one in value] if isinstance(value, list) else type(value)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="caches are found as on Linux")
+def test_wheels_with_a_label_are_signed_alike(
     sigstore: Sigstore, instance: Path, tmp_path: Path
 ) -> None:
-    """The library refuses their names: they are published unsigned, and that is told."""
+    """PEP 740: the same document as of a wheel without label, and it is verified as that is."""
+    from pypi_attestations import Attestation, Distribution
+
+    dist, environ = tmp_path / "dist", {"SIGSTORE_ID_TOKEN": sigstore.token()}
+    build_wheel(dist, "fast", "1.0")
+    build_wheel(dist, "fast", "1.0", label="mkl", document=DOCUMENT)
+    plain, labelled = files = collect([dist]).files
+    plain_path, labelled_path = attest(files, environ, instance)
+    documents = [json.loads(path.read_bytes()) for path in (plain_path, labelled_path)]
+    assert shape(documents[0]) == shape(documents[1])
+    signed = [statement(sigstore, path.read_bytes()) for path in (plain_path, labelled_path)]
+    assert signed[0] | {"subject": None} == signed[1] | {"subject": None}
+    assert signed[1]["subject"] == [
+        {"name": labelled.filename, "digest": {"sha256": labelled.sha256}}
+    ]
+    # The root of trust of this sigstore in place of the public one.
+    trusting = SigningAuthority("owner/fast").trust(tmp_path / "cache")
+    (root,) = (tmp_path / "cache").rglob("trusted_root.json")
+    root.write_text(json.dumps(sigstore.configuration()["trustedRoot"]))
+    for file, path in ((plain, plain_path), (labelled, labelled_path)):
+        assert verified(path, file.filename, file.sha256, trusting) == "holds"
+    name, sha256 = labelled.filename, labelled.sha256
+    assert "digest" in verified(labelled_path, name, "0" * 64, trusting)
+    other = name.replace("mkl", "open")
+    assert "it names" in verified(labelled_path, other, sha256, trusting)
+    assert "it names" in verified(plain_path, name, plain.sha256, trusting)
+    public = {"XDG_CACHE_HOME": str(tmp_path / "public")}
+    assert "does not hold" in verified(labelled_path, name, sha256, public)
+    with pytest.raises(ValueError, match="build number"):  # the reason for a verifier of our own
+        Distribution(name=name, digest=sha256)
+    assert Attestation.model_validate(documents[1]).statement == signed[1]
+
+
+def test_wheels_with_a_label_are_published_with_attestations(
+    sigstore: Sigstore, instance: Path, tmp_path: Path
+) -> None:
+    """Every file that is sent is signed."""
     dist = tmp_path / "dist"
     build_wheel(dist, "fast", "1.0")
     build_wheel(dist, "fast", "1.0", label="mkl", document=DOCUMENT)
-    reporter = Listening()
     environ = {"WHEELFIT_CACHE_DIR": str(tmp_path / "c"), "SIGSTORE_ID_TOKEN": sigstore.token()}
     request = PublishRequest(
-        paths=(str(dist),), to=str(tmp_path / "site"), attest=True, sigstore=str(instance)
-    )
-    report = publish(request, Context(environ, reporter=reporter))
+        paths=(str(dist),), to=str(tmp_path / "site"), attest=True, sigstore=str(instance),
+        ignore=("bad-attestation",),
+    )  # fmt: skip
+    report = publish(request, Context(environ))
     assert report.act is not None, report.found
-    assert [len(one.attestations) for one in report.outgoing.files] == [1, 0]
-    assert "wheels with a label are not signed" in reporter.warnings[0]
+    assert [len(one.attestations) for one in report.outgoing.files] == [1, 1]
 
 
 def test_what_cannot_be_signed_is_not_published(

@@ -43,8 +43,9 @@ def attest(
     :raises Unreachable: sigstore cannot be asked.
     """
     try:
-        from pypi_attestations import Attestation, AttestationError, Distribution  # noqa: PLC0415
-        from sigstore.sign import SigningContext  # noqa: PLC0415 - an extra
+        from pypi_attestations import Attestation, AttestationError  # noqa: PLC0415 - an extra
+        from sigstore.oidc import ExpiredIdentity  # noqa: PLC0415
+        from sigstore.sign import ExpiredCertificate, SigningContext  # noqa: PLC0415
     except ImportError:
         raise NeedsExtra("attestations", "pypi-attestations") from None
     # It warns of what is meant here: an instance that is not the public one.
@@ -53,18 +54,32 @@ def attest(
     written = []
     with _failures(), SigningContext.from_trust_config(configuration).signer(_token(environ)) as by:
         for file in files:
-            what = Distribution(name=file.filename, digest=file.sha256)
             try:
-                attestation = Attestation.sign(by, what)
-            except AttestationError as error:
+                bundle = by.sign_dsse(_statement(file.filename, file.sha256))
+                attestation = Attestation.from_bundle(bundle)
+            except (AttestationError, ExpiredCertificate, ExpiredIdentity) as error:
+                reason = str(error) or "the identity of the job expired meanwhile"
                 raise AttestationProblem(
-                    f"it cannot be signed: {error}", where=str(file.path)
+                    f"it cannot be signed: {reason}", where=str(file.path)
                 ) from None
             path = file.path.with_name(f"{file.filename}{ATTESTATION}")
             with new_file(path, overwrite=False) as content:
                 write_all(content, attestation.model_dump_json().encode())
             written.append(path)
     return tuple(written)
+
+
+def _statement(filename: str, sha256: str) -> Any:
+    """Return the statement that a file was published, as PEP 740 has it.
+
+    ``Attestation.sign`` writes the same, but of file names without a label alone.
+    """
+    from pypi_attestations import AttestationType  # noqa: PLC0415 - an extra
+    from sigstore.dsse import DigestSet, StatementBuilder, Subject  # noqa: PLC0415
+
+    subject = Subject(name=filename, digest=DigestSet(root={"sha256": sha256}))
+    predicate = AttestationType.PYPI_PUBLISH_V1
+    return StatementBuilder().subjects([subject]).predicate_type(predicate).build()
 
 
 def _configuration(instance: Path | None) -> Any:

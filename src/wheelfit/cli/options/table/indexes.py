@@ -400,7 +400,7 @@ PUBLISH = OptionGroup(
         Option(
             "--attest",
             FLAG,
-            "sign files without a label with the identity of this CI job (PEP 740), and send that",
+            "sign files with the identity of this CI job (PEP 740), and send that",
         ),
         Option(
             "--sigstore",
