@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
     from packaging.version import Version
 
-    from wheelfit.building.abi.bounds import ReleaseVerdict
-    from wheelfit.building.abi.release_comparison import FoundBounds, Release
+    from wheelfit.building.abi.bounds import FoundBounds, ReleaseVerdict
+    from wheelfit.building.abi.release_comparison import Release
     from wheelfit.core.labels import Label
     from wheelfit.core.requirements import Requirement
     from wheelfit.operations.context import Context, Reporter
@@ -104,7 +104,8 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
 
     from wheelfit.building.abi.numpy_api import NUMPY, numpy_bounds
     from wheelfit.building.abi.python_api import python_bounds
-    from wheelfit.building.abi.release_comparison import find_program, look
+    from wheelfit.building.abi.release_comparison import find_program, look, read_libraries
+    from wheelfit.building.abi.torch_api import TORCH, torch_bounds
     from wheelfit.core.abi_exports import AbiExports
     from wheelfit.core.properties import parse_namespace
     from wheelfit.core.versions import parse_version
@@ -130,6 +131,12 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
         found = None
         if releases.project == NUMPY:
             found = numpy_bounds(consumer, against, exports or AbiExports())
+        elif releases.project == TORCH and built_with is None and releases.are_published:
+            found = torch_bounds(
+                read_libraries(consumer).symbols.values(),
+                [(one.version, one.origin) for one in against],
+                exports or AbiExports(),
+            )
         found = found or look(
             consumer,
             against,
@@ -210,6 +217,8 @@ class _Releases:
         self._scratch = scratch
         self.project = self._normalised(request.named) if request.named else ""
         """The project, normalised; empty if unknown."""
+        self.are_published = True
+        """Whether all of them are those of an index: none is a file that was named."""
 
     @staticmethod
     def _normalised(text: str) -> str:
@@ -248,6 +257,7 @@ class _Releases:
 
         version, equals, file = text.partition("=")
         if equals and version[:1].isdigit() and not file.startswith("="):
+            self.are_published = False
             yield _release(_version(version, parse_version), Path(file))
         elif (project := named_project(text, self._request, versions_suffice=True)) is not None:
             yield from self._published(project)
@@ -255,6 +265,7 @@ class _Releases:
             yield from self._files(Path(text))
 
     def _files(self, path: Path) -> Iterator[Release]:
+        self.are_published = False
         from wheelfit_runtime.errors import FileProblem
 
         if path.is_dir():

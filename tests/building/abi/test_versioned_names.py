@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.building.abi.versioned_names import namespace_notes, torch_notes
+from wheelfit.building.abi.versioned_names import namespace_notes
 
 
 @pytest.mark.parametrize(
@@ -31,13 +31,3 @@ def test_others() -> None:
     """B-61: no version is read into names that have none."""
     names = ["_ZN2at6TensorC1Ev", "uv_loop_init", "u_free", "usb_open_2", "_ZN5arrow6StatusC1Ev"]
     assert not list(namespace_notes(names))
-
-
-def test_torch() -> None:
-    """B-61: the stable C interface of torch, C++, and both."""
-    stable, other = "aoti_torch_get_dim", "_ZN3c105ErrorC2Ev"
-    (note,) = torch_notes([stable])
-    assert "is in its stable C interface" in note
-    (note,) = torch_notes([stable, other])
-    assert note.endswith(f"1 are C++, which no release promises to keep: {other}")
-    assert not list(torch_notes([other]))

@@ -114,6 +114,15 @@ class Bounds:
         return ",".join(parts)
 
 
+@dataclass(frozen=True, slots=True)
+class FoundBounds:
+    """The bounds that were derived, with reservations."""
+
+    bounds: Bounds
+    notes: tuple[str, ...]
+    """One sentence each, without a final full stop."""
+
+
 def consumer_of(members: Iterable[Symbols]) -> Consumer:
     """Return what the libraries of a consumer want together."""
     found = list(members)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from wheelfit.building.abi.bounds import Bounds, ReleaseVerdict
-from wheelfit.building.abi.release_comparison import FoundBounds
+from wheelfit.building.abi.bounds import Bounds, FoundBounds, ReleaseVerdict
 from wheelfit.core.abi_exports import values_for
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.reading import unpacked_binaries

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from wheelfit.building.abi.bounds import Bounds, ReleaseVerdict
-from wheelfit.building.abi.release_comparison import FoundBounds
+from wheelfit.building.abi.bounds import Bounds, FoundBounds, ReleaseVerdict
 from wheelfit.checking.wheels.stable_abi import stable_since
 from wheelfit.core.abi_exports import AbiExports, values_for
 from wheelfit.core.filename import parse_wheel_filename

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wheelfit.building.abi.bounds import consumer_of, derive, offer_of
-from wheelfit.building.abi.versioned_names import namespace_notes, torch_notes
+from wheelfit.building.abi.bounds import FoundBounds, consumer_of, derive, offer_of
+from wheelfit.building.abi.torch_api import torch_notes
+from wheelfit.building.abi.versioned_names import namespace_notes
 from wheelfit.checking.wheels.platform_tags import read_platform
 from wheelfit.core.abi_exports import FILE, AbiExports, parse_abi_exports
 from wheelfit.core.filename import parse_wheel_filename
@@ -54,15 +55,6 @@ class Release:
     open: Callable[[], ByteSource | None] = lambda: None
     """Returns the bytes of a wheel that is elsewhere, so that a part of it is enough; None: it must
     be fetched."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundBounds:
-    """The bounds that were derived, with reservations."""
-
-    bounds: Bounds
-    notes: tuple[str, ...]
-    """One sentence each, without a final full stop."""
 
 
 def look(
@@ -127,14 +119,11 @@ def look(
         bounds = derive(wanted, changed, promised)
         shutil.rmtree(scratch / "consumer", ignore_errors=True)
     notes += namespace_notes(wanted.wanted)
-    if TORCH in bounds.libraries:
-        notes += torch_notes(bounds.symbols)
+    notes += torch_notes(wanted.wanted)
     notes += _reservations(bounds, offers, program=program)
     return FoundBounds(bounds, tuple(dict.fromkeys(notes)))
 
 
-TORCH = "libtorch_cpu.so"
-"""The library of torch that has its stable C interface."""
 _AT_ONCE = 4
 """Releases that are fetched and read at the same time."""
 

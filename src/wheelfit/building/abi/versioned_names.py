@@ -1,4 +1,4 @@
-"""Read versions from the names of symbols: namespaces of C++ that carry one, and promised names."""
+"""Read versions from the names of symbols: namespaces of C++ that carry one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ _NAMESPACES = (
         pattern(r"15json_abi_v(\d_\d_\d)|16json_abi_v(\d_\d\d_\d)"),
     ),
 )
-_STABLE_TORCH = pattern(r"(?:aoti_torch|torch)_\w+")
-_CPP_TORCH = pattern(r"_Z\w*?(?:3c10|2at|5torch|5caffe2)")
 
 
 def namespace_notes(symbols: Iterable[str]) -> Iterator[str]:
@@ -46,25 +44,4 @@ def namespace_notes(symbols: Iterable[str]) -> Iterator[str]:
         yield (
             f"{written.format(version)} ({count_of(count, 'symbol')}) is in releases {releases} of "
             f"{library} only"
-        )
-
-
-def torch_notes(symbols: Iterable[str]) -> Iterator[str]:
-    """Yield whether what is used of torch is its stable C interface, which later releases keep.
-
-    >>> list(torch_notes(["aoti_torch_get_dim"]))[0]
-    'all that it uses of torch (1 symbol) is in its stable C interface, which later releases keep'
-    """
-    names = [symbol.partition("@")[0] for symbol in symbols]
-    stable = [name for name in names if _STABLE_TORCH.fullmatch(name)]
-    others = sorted(name for name in names if _CPP_TORCH.match(name))
-    if stable and not others:
-        yield (
-            f"all that it uses of torch ({count_of(len(stable), 'symbol')}) is in its stable C "
-            "interface, which later releases keep"
-        )
-    elif stable:
-        yield (
-            f"{count_of(len(stable), 'symbol')} of torch are in its stable C interface; "
-            f"{len(others)} are C++, which no release promises to keep: {others[0]}"
         )

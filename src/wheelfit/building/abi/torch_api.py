@@ -1,0 +1,198 @@
+"""Derive with which releases of torch something works, from its functions that it wants (B-61).
+
+The stable C interface of torch is functions, as ``aoti_torch_get_dim``, which later releases keep.
+The table of the release that brought each is made from torch's headers, in
+``torch_interface.json``; `tests/building/abi/write_torch_interface.py` writes that file. So no
+release is fetched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.version import Version
+
+from wheelfit.building.abi.bounds import (
+    Bounds,
+    FoundBounds,
+    ReleaseVerdict,
+    consumer_of,
+    name_of,
+)
+from wheelfit.core.abi_exports import values_for
+from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.wording import count_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from wheelfit.building.abi.bounds import Consumer
+    from wheelfit.core.abi_exports import AbiExports
+    from wheelfit.wheels.binaries.elf import Symbols
+
+TORCH = "torch"
+_STABLE = pattern(r"(?:aoti|torch)_\w+")
+_UNSTABLE = pattern(r"_Z\w*?(?:3c10|2at|5torch|5caffe2)|THP")
+"""C++ of torch, and what its bindings for Python have beside the interface."""
+_LIBRARIES = pattern(r"lib(?:torch|c10)(?:_\w+)?\.so")
+_OF_CUDA = ("libtorch_cuda.so", "libc10_cuda.so")
+
+
+class _Table(msgspec.Struct, frozen=True):
+    oldest: str
+    newest: str
+    since: dict[str, list[str]]
+    until: dict[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class TorchInterface:
+    """The functions of the stable C interface of torch."""
+
+    oldest: Version
+    """The oldest release in the table: which of its functions are older is not known."""
+    newest: Version
+    since: Mapping[str, Version]
+    """The release that brought a function."""
+    until: Mapping[str, Version]
+    """The release that dropped it, where one did."""
+
+
+@cache
+def torch_interface() -> TorchInterface:
+    """Return the table of the interface."""
+    text = files(__package__).joinpath("torch_interface.json").read_bytes()
+    table = msgspec.json.decode(text, type=_Table)
+
+    def by_name(releases: Mapping[str, Sequence[str]]) -> dict[str, Version]:
+        return {name: Version(one) for one, names in releases.items() for name in names}
+
+    return TorchInterface(
+        Version(table.oldest), Version(table.newest), by_name(table.since), by_name(table.until)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TorchUse:
+    """The symbols of torch that something wants."""
+
+    stable: frozenset[str]
+    """Functions of the stable interface, by the table."""
+    unknown: frozenset[str]
+    """Functions with names as those of the interface, which the table does not have."""
+    unstable: frozenset[str]
+    """What no release promises to keep."""
+
+    @property
+    def first(self) -> Version | None:
+        """The first release that has all functions that the table knows; None: there are none."""
+        since = torch_interface().since
+        return max((since[name] for name in self.stable), default=None)
+
+    def newest_of(self) -> list[str]:
+        """Return the functions that the first release brought."""
+        since, first = torch_interface().since, self.first
+        return sorted(name for name in self.stable if since[name] == first)
+
+
+def torch_use(symbols: Iterable[str]) -> TorchUse:
+    """Sort the symbols of torch among those that are wanted."""
+    names = frozenset(map(name_of, symbols))
+    like = frozenset(name for name in names if _STABLE.fullmatch(name))
+    stable = like & torch_interface().since.keys()
+    unstable = frozenset(name for name in names if _UNSTABLE.match(name))
+    return TorchUse(stable, like - stable, unstable)
+
+
+def torch_notes(symbols: Iterable[str]) -> Iterator[str]:
+    """Yield what the stable interface of torch bounds, and what is used beside it.
+
+    >>> list(torch_notes(["torch_call_dispatcher"]))[0]
+    '1 symbol of the stable C interface of torch needs torch 2.10.0 (torch_call_dispatcher)'
+
+    :param symbols: that are wanted of torch, or of whatever.
+    """
+    use = torch_use(symbols)
+    if use.first is not None:
+        count = count_of(len(use.stable), "symbol")
+        needs = "needs" if len(use.stable) == 1 else "need"
+        yield (
+            f"{count} of the stable C interface of torch {needs} torch {use.first} "
+            f"({_few(use.newest_of())})"
+        )
+        if use.first == torch_interface().oldest:
+            yield f"functions of torch {use.first} may be older: the table begins there"
+    if use.unstable:
+        count = count_of(len(use.unstable), "symbol")
+        few = _few(sorted(use.unstable))
+        yield f"{count} of torch beside it no release promises to keep: {few}"
+    if use.unknown:
+        yield (
+            f"the table of the interface, which ends with torch {torch_interface().newest}, has no "
+            f"{_few(sorted(use.unknown))}"
+        )
+
+
+def torch_bounds(
+    members: Iterable[Symbols], releases: Iterable[tuple[Version, str]], exports: AbiExports
+) -> FoundBounds | None:
+    """Return with which releases of torch something works; no release is fetched for that.
+
+    :param members: the symbols of its libraries.
+    :param releases: version and file name, each version once, the oldest first.
+    :return: None if it uses more of torch than the interface, or nothing of it.
+    """
+    consumer = consumer_of(members)
+    use = torch_use(consumer.wanted)
+    if use.unknown or use.unstable or use.first is None:
+        return None
+    verdicts = tuple(_verdict(version, origin, use) for version, origin in releases)
+    fits = {one.version: one.fits for one in verdicts}
+    bounds = Bounds(
+        (),
+        tuple(sorted(use.stable)),
+        verdicts,
+        values_for(fits, exports),
+        interface=f"{count_of(len(use.stable), 'symbol')} of the stable C interface of torch",
+    )
+    return FoundBounds(bounds, (*torch_notes(use.stable), *_reservations(consumer, verdicts)))
+
+
+def _verdict(version: Version, origin: str, use: TorchUse) -> ReleaseVerdict:
+    table = torch_interface()
+    if version < table.oldest:
+        return ReleaseVerdict(version, origin, refusal=f"is older than torch {table.oldest}")
+    missing = [
+        name
+        for name in use.stable
+        if version < table.since[name] or version >= table.until.get(name, _NEVER)
+    ]
+    return ReleaseVerdict(version, origin, (), tuple(sorted(missing)))
+
+
+_NEVER = Version("999999")
+
+
+def _reservations(consumer: Consumer, verdicts: Sequence[ReleaseVerdict]) -> Iterator[str]:
+    """Yield what the table does not say."""
+    newest = torch_interface().newest
+    if any(one.version > newest for one in verdicts):
+        yield f"releases after torch {newest} are taken to keep the interface, as torch promises"
+    if of_cuda := [name for name in _OF_CUDA if name in consumer.needed]:
+        yield f"it loads {' and '.join(of_cuda)}, which builds of torch without CUDA lack"
+    others = sorted(
+        name
+        for name in consumer.needed
+        if name.startswith(("libtorch", "libc10")) and _LIBRARIES.fullmatch(name) is None
+    )
+    if others:
+        yield f"whether torch has {_few(others)} was not looked at"
+    yield "what a function does with arguments that a newer release knows was not looked at"
+
+
+def _few(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
