@@ -32,7 +32,7 @@ class Allowance:
 
 FACTS = Allowance(400_000, 64 << 20, 1 << 20)
 """Enough for headers, and for fat binaries with some hundred thousand images."""
-SYMBOLS = Allowance(12_000_000, 1 << 30, 64 << 20)
+SYMBOLS = Allowance(12_000_000, 1 << 30, 256 << 20)
 """Enough for a million symbols."""
 
 _FIRST_LOOKS = 20_000

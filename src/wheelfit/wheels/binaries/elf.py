@@ -9,11 +9,12 @@ raises means that the file is not sound.
 
 from __future__ import annotations
 
+import struct
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import starmap
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from wheelfit.errors import NeedsExtra
 from wheelfit.wheels.binaries import fatbin, offload
@@ -32,7 +33,7 @@ from wheelfit.wheels.binaries.facts import (
 from wheelfit.wheels.binaries.x86_64_levels import level_of_bits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from elftools.elf.elffile import ELFFile
 
@@ -249,28 +250,21 @@ def _symbols(window: Window, file: ELFFile) -> Symbols:
     table = next(_tables(file, "SHT_DYNSYM"), None)
     if table is None:
         raise Unreadable("it has no table of dynamic symbols, or says not where")
-    versions = next(_tables(file, "SHT_GNU_versym"), None)
     known = dict(_version_names(file))
     exported, wanted, weak = set(), set(), set()
     providers = {}
-    for number, symbol in enumerate(table.iter_symbols()):
-        binding = symbol.entry.st_info.bind
-        name = printable(symbol.name)
-        if not name or binding not in ("STB_GLOBAL", "STB_WEAK", "STB_LOOS"):
+    for entry in _entries(window, file, table):
+        if not entry.name or entry.binding not in _SEEN:
             continue
-        version = library = ""
-        if versions is not None:
-            index = versions.get_symbol(number).entry.ndx
-            if isinstance(index, int):
-                version, library = known.get(index & 0x7FFF, ("", ""))
-        full = f"{name}@{version}" if version else name
-        if symbol.entry.st_shndx == "SHN_UNDEF":
+        version, library = known.get(entry.version & _VERSION, ("", ""))
+        full = f"{entry.name}@{version}" if version else entry.name
+        if entry.section == _UNDEFINED:
             wanted.add(full)
-            if binding == "STB_WEAK":
+            if entry.binding == _WEAK:
                 weak.add(full)
             if library:
                 providers[full] = library
-        elif symbol.entry.st_other.visibility in ("STV_DEFAULT", "STV_PROTECTED"):
+        elif entry.visibility in _OFFERED:
             exported.add(full)
     return Symbols(
         dynamic.sonames[0] if dynamic.sonames else None,
@@ -281,6 +275,54 @@ def _symbols(window: Window, file: ELFFile) -> Symbols:
         tuple(sorted(providers.items())),
         any(section.name == ".debug_info" for section in file.iter_sections()),
     )
+
+
+_WEAK = 2
+_SEEN = (1, _WEAK, 10)
+"""Bindings of symbols that other files see: global, weak, unique."""
+_OFFERED = (0, 3)
+"""Visibilities of symbols that others may use: default, protected."""
+_UNDEFINED = 0
+_VERSION = 0x7FFF
+
+
+class _Entry(NamedTuple):
+    """An entry of a table of symbols."""
+
+    name: str
+    binding: int
+    visibility: int
+    section: int
+    version: int
+
+
+def _entries(window: Window, file: ELFFile, table: Any) -> Iterator[_Entry]:
+    """Yield the entries of a table of symbols; read at once, for there may be a million."""
+    order, is_64 = "<" if file.little_endian else ">", file.elfclass == 64
+    form = struct.Struct(f"{order}{'IBBHQQ' if is_64 else 'IIIBBH'}")
+    if table["sh_entsize"] != form.size:
+        raise Unreadable(f"its symbols have {table['sh_entsize']} bytes")
+    data = window.read(table["sh_offset"], table["sh_size"])
+    linked = file.get_section(table["sh_link"])
+    names = window.read(linked["sh_offset"], linked["sh_size"])
+    versions: Sequence[int] = ()
+    if (numbers := next(_tables(file, "SHT_GNU_versym"), None)) is not None:
+        raw = window.read(numbers["sh_offset"], numbers["sh_size"])
+        versions = struct.unpack(f"{order}{len(raw) // 2}H", raw[: len(raw) // 2 * 2])
+    left = _SHARED * len(names) + _SHORT
+    count = len(data) // form.size
+    for number, one in enumerate(form.iter_unpack(data[: count * form.size])):
+        start, info, other, section = one[:4] if is_64 else (one[0], *one[3:])
+        end = names.find(b"\0", start, start + left)
+        if end < 0:
+            raise Unreadable("the name of a symbol does not end, or is outside of its table")
+        left -= end - start  # long names that share an end cost as much as if they did not
+        version = versions[number] if number < len(versions) else 0
+        yield _Entry(printable(names[start:end]), info >> 4, other & 3, section, version)
+
+
+_SHARED, _SHORT = 4, 1 << 20
+"""How many bytes all names of symbols have: so many times those of their table, and these."""
 
 
 def _version_names(file: ELFFile) -> Iterator[tuple[int, tuple[str, str]]]:
