@@ -13,14 +13,8 @@ from packaging.version import Version
 from server.debian import Unavailable, find_or_install
 from wheels.binaries.compiling import FAST, POINT, Workshop, versions_of_fast
 
-from wheelfit.building.abi.bounds import Offer, consumer_of, derive, offer_of
-from wheelfit.building.abi.release_comparison import (
-    FoundBounds,
-    Release,
-    choose_wheels,
-    find_program,
-    look,
-)
+from wheelfit.building.abi.bounds import FoundBounds, Offer, consumer_of, derive, offer_of
+from wheelfit.building.abi.release_comparison import Release, choose_wheels, find_program, look
 from wheelfit.core.abi_dependency import matches
 from wheelfit.core.abi_exports import AbiExports, AbiLevel, exported_value, values_for
 from wheelfit.core.filename import parse_wheel_filename

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
+from wheelfit.building.abi.bounds import FoundBounds
 from wheelfit.building.abi.python_api import python_bounds
-from wheelfit.building.abi.release_comparison import FoundBounds
 from wheelfit.testing.binaries import elf_file
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import FileProblem
