@@ -23,6 +23,7 @@ from server.uploading import DOCUMENT
 
 from wheelfit.building.publishing.publication import publish_as_one
 from wheelfit.building.publishing.release_files import collect
+from wheelfit.building.publishing.sessions import SessionIndex
 from wheelfit.building.publishing.twine_sender import TwineSender
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit.sources.credentials import Login
@@ -33,6 +34,7 @@ from wheelfit_runtime.errors import NetworkError
 pytest.importorskip("twine", reason="needs the extra `publish`")
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux does")
+JSON = "application/vnd.pypi.simple.v1+json"
 PYPISERVER = ("pypiserver==2.4.2", "setuptools<81")
 
 
@@ -277,6 +279,43 @@ def test_one_conflict_has_one_exit_code(index: RunningIndex, tmp_path: Path) -> 
     assert "stage drop" in str(raced["findings"])
     assert waiting(index) == [["raced-1.0-py3-none-any.whl"]]
     stages.drop(stage)
+
+
+def test_an_index_of_ours_has_publishing_sessions(
+    index: RunningIndex, pip: Path, tmp_path: Path
+) -> None:
+    """PEP 694: what waits in a session can be tried by its address, and the client takes it up."""
+    plain = release(tmp_path / "dist", "staged")[-1]
+    root = f"{index.origin}/upload/"
+    files = collect([tmp_path / "dist"]).files
+    client = SessionIndex(root, Login("__token__", index.token))
+    session = client.open(files[0].release, [])
+    (own,) = (one for one in files if one.path == plain)
+    client.send(session, own, NoProgress())
+    client.close()
+    stage, target = session["links"]["stage"], tmp_path / "preview"
+    run(pip, "install", "--no-cache-dir", "-i", stage, "--target", target, "staged",
+        folder=tmp_path)  # fmt: skip
+    assert built(target, "staged") == "None"
+    assert index.get("/simple/staged/")[0] == 404
+    words = ("dist", "--to", index.url, "--session-url", root)
+    said = publish(tmp_path, *words, token=index.token)
+    assert (said["way"], said["published"]) == ("session", True)
+    names = {one.filename for one in files} | {"staged-1.0-variants.json"}
+    page = json.loads(index.get("/simple/staged/", accept=JSON)[2])
+    assert {one["filename"] for one in page["files"]} == names
+    assert publish(tmp_path, *words, token=index.token)["published"] is True  # all was there
+    build_wheel(tmp_path / "other" / "dist", "staged", "1.0", requires=["more"])
+    said = publish(tmp_path / "other", *words, token=index.token, code=9)
+    assert {one["code"] for one in said["findings"]} == {"name-taken"}
+    more = build_wheel(tmp_path / "more" / "dist", "staged", "1.1")
+    more.with_name(f"{more.name}.publish.attestation").write_text("{}")
+    ignore = ("--ignore", "bad-attestation")
+    said = publish(tmp_path / "more", *words, *ignore, token=index.token, code=9)
+    assert [one["code"] for one in said["findings"]] == ["bad-attestation"]  # as it says itself
+    said = publish(tmp_path / "more", "dist", "--to", index.url, *ignore, token=index.token, code=9)
+    assert [one["code"] for one in said["findings"]] == ["bad-attestation"]
+    assert session["session-token"] not in index.log
 
 
 def test_several_who_publish_at_once(index: RunningIndex, tmp_path: Path) -> None:

@@ -281,7 +281,8 @@ def _send(
         renew = partial(trusted_login, url, context.environ, index.tls)
         return TwineSender(url, index.login, index.tls, renew=renew if index.is_trusting else None)
 
-    if index.base is not None and not request.one_by_one:
+    way = _way_of(index, one_by_one=request.one_by_one)
+    if index.base is not None and way == "stage":
         from wheelfit.server.hosting.client import ServerAdministration
 
         base = index.base
@@ -297,9 +298,10 @@ def _send(
                 lambda: _by_name(index.there(list(there), context)),
                 progress,
             )
-    new_files = new_index_files(index_files, there)
+    # An index of ours makes them itself.
+    new_files = {} if index.base else new_index_files(index_files, there)
     with context.reporter.work("sending") as progress:
-        if index.session_url is not None and not request.one_by_one:
+        if index.session_url is not None and way == "session":
             act = publish_in_sessions(
                 outgoing.files,
                 new_files,
@@ -310,7 +312,7 @@ def _send(
         else:
             act = publish_in_order(
                 outgoing.files,
-                {} if index.base else new_files,  # one of ours makes them itself
+                new_files,
                 sender(index.upload_url),
                 lambda: _by_name(index.there(list(there), context)),
                 progress,

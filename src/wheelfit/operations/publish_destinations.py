@@ -353,12 +353,14 @@ def _index(
     )
     if place:
         reporter.detail(f"the login is that of {place}")
+    sessions = _sessions_of(request.session_url, clean)
     if base is not None:
-        return UploadIndex(f"{base}/legacy/", f"{base}/simple/", base, login, settings, tls)
+        return UploadIndex(
+            f"{base}/legacy/", f"{base}/simple/", base, login, settings, tls, sessions
+        )
     check_url = request.check_url or _PUBLIC.get(host) or f"{_without_ending(clean)}/simple/"
     if not request.check_url and host not in _PUBLIC:
         reporter.detail(f"what is there already is looked for at {redact(check_url)}")
-    sessions = _sessions_of(request.session_url, clean)
     return UploadIndex(clean, split_userinfo(check_url)[0], None, login, settings, tls, sessions)
 
 

@@ -217,9 +217,16 @@ class SessionIndex:
         is_conflict = conflicts and answer.status == 409 and "location" in answer.headers
         if answer.status < 300 or is_conflict:
             return answer
-        words = _problem(answer.json()) or words_of(answer.reason, answer.content)
-        where = redact(self.root)
-        raise failure_of(answer.status, f"it says: {words}", b"", answer.headers, what, where)
+        said = answer.json()
+        words = _problem(said) or words_of(answer.reason, answer.content)
+        raise failure_of(
+            answer.status,
+            f"it says: {words}",
+            _references(said),
+            answer.headers,
+            what,
+            redact(self.root),
+        )
 
 
 def publish_in_sessions(
@@ -305,6 +312,15 @@ def _problem(said: Mapping[str, Any]) -> str:
         errors, list) else []  # fmt: skip
     words = [said.get("title"), said.get("detail"), said.get("details"), *more]
     return " ".join("; ".join(str(one) for one in words if one).split())[:500]
+
+
+def _references(said: Mapping[str, Any]) -> bytes:
+    """Return the errors of an index of ours as it tells them elsewhere; empty: it is another."""
+    try:
+        errors = [{**one, "where": one["source"]} for one in said["errors"] if one["reference"]]
+    except (LookupError, TypeError):
+        return b""
+    return json.dumps({"errors": errors}).encode()
 
 
 def _seconds(text: str) -> float:

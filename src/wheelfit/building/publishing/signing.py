@@ -45,7 +45,10 @@ def attest(
     try:
         from pypi_attestations import Attestation, AttestationError  # noqa: PLC0415 - an extra
         from sigstore.oidc import ExpiredIdentity  # noqa: PLC0415
-        from sigstore.sign import ExpiredCertificate, SigningContext  # noqa: PLC0415
+        from sigstore.sign import (  # type: ignore[attr-defined]  # noqa: PLC0415
+            ExpiredCertificate,  # which signing raises
+            SigningContext,
+        )
     except ImportError:
         raise NeedsExtra("attestations", "pypi-attestations") from None
     # It warns of what is meant here: an instance that is not the public one.

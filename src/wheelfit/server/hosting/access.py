@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 OPERATOR = "admin"
 """Who owns what nobody else does, and manages tokens."""
 _USER = "__token__"
-_BEARER = 'Bearer realm="wheelfit"'
+BEARER = 'Bearer realm="wheelfit"'
+"""Asks a client for a token where no browser shall keep one."""
 _BASIC = 'Basic realm="wheelfit: tokens for reading", charset="UTF-8"'
 """Makes a browser ask its user for a login, which it keeps."""
 
@@ -155,6 +156,6 @@ def is_operator(token: Token) -> bool:
 
 def denial(error: Denied, *, takes_basic: bool) -> Answer:
     """Return the answer to a client that is denied access."""
-    asked = _BASIC if takes_basic else _BEARER
+    asked = _BASIC if takes_basic else BEARER
     headers = {"www-authenticate": asked} if error.status == 401 else {}
     return replace(Answer.text(error.status, error.sentence, headers), reason=error.sentence)

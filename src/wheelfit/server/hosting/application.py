@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -14,17 +14,19 @@ from packaging.utils import canonicalize_name
 from wheelfit.errors import StorageUnavailable, UploadRefused
 from wheelfit.server.hosting.access import Denied, denial, secret_of, visitor
 from wheelfit.server.hosting.api import HostingApi, JsonBody, Rules, read_body
+from wheelfit.server.hosting.error_answers import json_answer, refused, told
 from wheelfit.server.hosting.page_cache import HotPages
 from wheelfit.server.hosting.public_errors import discreet
+from wheelfit.server.hosting.sessions import ROOT, SessionApi
 from wheelfit.server.messages import STRICT, Answer
 from wheelfit.server.rebinding_guard import is_of_foreign_page
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.records import PUBLISHED, Violation, violations_of
 from wheelfit.server.store.stored_index import StoredIndex
-from wheelfit.server.store.tokens import stage_of
+from wheelfit.server.store.tokens import STAGE_PREFIX, stage_of
 from wheelfit.server.uploads.accepting import Accepted, accept
 from wheelfit.server.uploads.form import FormLimits, read_form
-from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, NetworkError, WheelfitError
+from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, NetworkError
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -39,12 +41,12 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Index
 
 
-ROUTES = ("simple", "files", "legacy", "stage", "health", "metrics", "api", "other")
+ROUTES = ("simple", "files", "legacy", ROOT, "stage", "health", "metrics", "api", "other")
 """What requests are for, as metrics and logs call it."""
 _STAGE = pattern(r"[0-9a-f]{16}")
 _SOON = {"retry-after": "2"}
 _READY = frozenset({"/-/health", "/-/health/", "/-/health/ready"})
-_CHANGING = frozenset({"legacy", "stage", "api"})
+_CHANGING = frozenset({"legacy", ROOT, "stage", "api"})
 """Routes by which something can be changed."""
 HEADERS = tuple(STRICT.items())
 """What goes with every answer that says nothing else."""
@@ -114,13 +116,13 @@ class HostedIndex:
             return denial(error, takes_basic=_is_read(request.path))
         except UploadRefused as error:
             # The form itself, or what a stage says of others.
-            return _refused(request, violations_of(error))
+            return refused(request, violations_of(error))
         except (FileProblem, InvalidConfiguration) as error:
             status = 404 if isinstance(error, FileProblem) else 400
-            return _told(request, status, error)
+            return told(request, status, error)
         except (StorageUnavailable, NetworkError) as error:
             status = 503 if isinstance(error, StorageUnavailable) else 502
-            answer = _told(request, status, discreet(error, self._log))
+            answer = told(request, status, discreet(error, self._log))
             return replace(answer, headers={**answer.headers, **_SOON})
 
     def _answer(self, request: Request) -> Answer:
@@ -140,8 +142,12 @@ class HostedIndex:
                 return self._read(request, self._pages)
             case ["legacy"] | ["legacy", ""]:
                 return self._upload(request, PUBLISHED)
+            case [root, *rest] if root == ROOT:
+                return self._in_session(request, rest)
             case ["stage", stage, *rest] if _STAGE.fullmatch(stage):
                 return self._staged(request, stage, rest)
+            case ["stage", secret, *rest] if secret.startswith(STAGE_PREFIX):
+                return self._previewed(request, secret, rest)
             case ["-", "metrics"]:
                 return self._measured(request)
             case ["-", "api", *rest]:
@@ -183,7 +189,7 @@ class HostedIndex:
             name = upload.first("name")
             if not name:
                 wrong = Violation("bad-form", "it names no project", "the form: name")
-                return self._count("refused", _refused(request, (wrong,)))
+                return self._count("refused", refused(request, (wrong,)))
             who.need("upload", canonicalize_name(name))
             size = upload.draft.size
             outcome = accept(upload, self._store, now=self._now(), stage=stage, by=who.token.owner)
@@ -198,7 +204,7 @@ class HostedIndex:
             facts["stage"] = stage
         if not isinstance(outcome, Accepted):
             self._log("refused", **facts, reason="; ".join(one.reference for one in outcome))
-            return self._count("refused", _refused(request, outcome))
+            return self._count("refused", refused(request, outcome))
         self._pages.changed(canonicalize_name(name))
         self._log("upload" if outcome.is_new else "repeated", **facts)
         said = [f"{outcome.filename} is {'waiting' if stage else 'published'}"]
@@ -216,6 +222,8 @@ class HostedIndex:
     def _staged(self, request: Request, stage: str, rest: Sequence[str]) -> Answer:
         if rest in (["legacy"], ["legacy", ""]):
             self._visitor(request).need_stage(stage, now=self._now())
+            if self._store.sessions.session(stage) is not None:
+                return Answer.text(409, f"to this stage files come by its session, at /{ROOT}/")
             return self._upload(request, stage)
         if rest[:1] not in (["simple"], ["files"]):
             return Answer.text(404, "there is no such page")
@@ -224,10 +232,29 @@ class HostedIndex:
         if opened is None or opened.id != stage:
             # Whoever opened it sees it with his own token too.
             self._visitor(request).need_whole_stage(stage, now=self._now())
-        answer = SimpleIndex(StoredIndex(self._store, stage=stage))(
-            replace(request, path="/" + "/".join(rest))
-        )
+        return self._shown(request, stage, rest)
+
+    def _previewed(self, request: Request, secret: str, rest: Sequence[str]) -> Answer:
+        """Answer with a stage, to whom has the address of its preview (PEP 694)."""
+        opened = stage_of(self._store.records, secret, now=self._now())
+        if opened is None or rest[:1] not in (["simple"], ["files"]):
+            return Answer.text(404, "there is no such page")
+        return self._shown(request, opened.id, rest)
+
+    def _shown(self, request: Request, stage: str, rest: Sequence[str]) -> Answer:
+        path = "/" + "/".join(rest)
+        answer = SimpleIndex(StoredIndex(self._store, stage=stage))(replace(request, path=path))
         return replace(answer, headers={**answer.headers, "cache-control": "private, no-store"})
+
+    def _in_session(self, request: Request, words: Sequence[str]) -> Answer:
+        """Answer a publishing session (PEP 694)."""
+        api = SessionApi(
+            self._store, self._rules, self._now, partial(self._visitor, request), self._log
+        )
+        answer = api.answer(request, words)
+        if request.method != "GET" and answer.status < 300:
+            self._pages.changed()
+        return answer
 
     # --- what operators see and do -----------------------------------------------------------
 
@@ -236,7 +263,7 @@ class HostedIndex:
         known = {one.name: one.trouble or "ready" for one in self._store.probes}
         is_ready = all(one == "ready" for one in known.values())
         said = {"status": "ready" if is_ready else "not ready", "dependencies": known}
-        return _json(200 if is_ready else 503, said)
+        return json_answer(200 if is_ready else 503, said)
 
     def _measured(self, request: Request) -> Answer:
         if self._rules.metrics == "operator":
@@ -265,7 +292,7 @@ class HostedIndex:
                 token=who.token.id,
                 what=", ".join(map(str, what)) if isinstance(what, list) else None,
             )
-        return _json(200, result)
+        return json_answer(200, result)
 
 
 # --- answers ------------------------------------------------------------------------
@@ -277,42 +304,3 @@ def _is_read(path: str) -> bool:
         case ["legacy" | "-", *_] | ["stage", _, "legacy", *_]:
             return False
     return True
-
-
-def _refused(request: Request, violations: Sequence[Violation]) -> Answer:
-    """Tell everything that keeps a file out, so that every publishing tool shows it."""
-    first, *others = violations
-    references = {one.reference for one in violations}
-    status = 400
-    if "too-large" in references:
-        status = 413
-    elif references <= {"name-taken", "name-deleted"}:
-        status = 409
-    elif references <= {"not-an-owner"}:
-        status = 403
-    more = f" (and {len(others)} more)" if others else ""
-    if _wants_json(request):
-        answer = _json(status, {"errors": [asdict(one) for one in violations]})
-    else:
-        answer = Answer.text(status, "\n".join(map(str, violations)))
-    return replace(answer, reason=f"{first}{more}")
-
-
-def _told(request: Request, status: int, error: WheelfitError) -> Answer:
-    where = f"{error.where}: " if error.where else ""
-    sentence = f"{where}{error.message}"
-    if _wants_json(request):
-        one = {"reference": error.reference, "message": error.message, "where": error.where}
-        answer = _json(status, {"errors": [one]})
-    else:
-        answer = Answer.text(status, sentence)
-    return replace(answer, reason=sentence)
-
-
-def _wants_json(request: Request) -> bool:
-    return "application/json" in request.headers.get("accept", "")
-
-
-def _json(status: int, value: object) -> Answer:
-    headers = {"content-type": "application/json", "cache-control": "no-store"}
-    return Answer.of(status, json.dumps(value).encode(), headers)

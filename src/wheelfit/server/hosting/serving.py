@@ -24,7 +24,7 @@ from wheelfit.server.site.site import Site
 from wheelfit.server.store.blobs import GuardedBlobs, make_folder, storage_error
 from wheelfit.server.store.opening import clean, open_blobs, open_store
 from wheelfit.server.store.stored_index import StoredIndex
-from wheelfit.server.store.tokens import issue_first
+from wheelfit.server.store.tokens import issue_first, without_secrets
 from wheelfit.server.upstream.merged import Declared
 from wheelfit.wheels.atomic_write import write_file
 from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
@@ -198,16 +198,20 @@ def _telling(log: Log, metrics: Metrics, *, log_requests: bool) -> Callable[[Ser
     """Return what counts and writes down the requests that were answered."""
 
     def tell(served: ServedRequest) -> None:
-        route = route_of(served.request.path)
+        route, path = route_of(served.request.path), without_secrets(served.request.path)
         metrics.served(route, served.status, served.sent, served.seconds)
         if served.error is not None:
             error = served.error
-            log("failure", path=served.request.path, error=f"{type(error).__name__}: {error}")
+            log(
+                "failure",
+                path=path,
+                error=f"{type(error).__name__}: {error}",
+            )
         if log_requests:
             log(
                 "request",
                 method=served.request.method,
-                path=served.request.path,
+                path=path,
                 status=served.status,
                 sent=served.sent,
                 seconds=round(served.seconds, 4),

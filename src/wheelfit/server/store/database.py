@@ -142,6 +142,21 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             " PRIMARY KEY (serial, filename))"
         ),
     ),
+    (
+        # A stage that is a publishing session (PEP 694), and the uploads to it.
+        (
+            "CREATE TABLE session (id TEXT PRIMARY KEY, project TEXT NOT NULL,"
+            " version TEXT NOT NULL, spelling TEXT NOT NULL, status TEXT NOT NULL,"
+            " token TEXT NOT NULL, created TEXT NOT NULL, expires TEXT NOT NULL)"
+        ),
+        "CREATE INDEX session_of_release ON session (project, version)",
+        (
+            "CREATE TABLE upload (id TEXT PRIMARY KEY, session TEXT NOT NULL,"
+            " filename TEXT NOT NULL, size {number} NOT NULL, hashes TEXT NOT NULL,"
+            " status TEXT NOT NULL)"
+        ),
+        "CREATE INDEX upload_of_session ON upload (session, filename)",
+    ),
 )
 """For each version of the schema, from 1, the statements that make it of the one before."""
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from wheelfit.server.backing_services import Dependency
 from wheelfit.server.store.blobs import GuardedBlobs
 from wheelfit.server.store.folder import FolderBlobs
+from wheelfit.server.store.sessions import Sessions
 from wheelfit.server.store.sql_records import Records
 from wheelfit.server.store.sqlite import SqliteDatabase
 from wheelfit.server.store.tokens import written
@@ -40,6 +41,7 @@ class Store(NamedTuple):
     """The records and bytes of an index; a context manager that closes it."""
 
     records: Records
+    sessions: Sessions
     blobs: Blobs
     probes: Mapping[Dependency, Callable[[], None]] = MappingProxyType({})
     """The dependencies, each with a function that raises an error if it does not answer."""
@@ -85,6 +87,7 @@ def open_store(folder: Path, *, records: str | None = None, blobs: str | None = 
     has_bytes = Dependency("storage", most=_DOWNLOADS)
     return Store(
         Records(database),
+        Sessions(database),
         GuardedBlobs(kept, has_bytes),
         {is_asked: database.probe, has_bytes: kept.probe},
     )
@@ -162,6 +165,10 @@ EMPTY_STAGE_LASTS = timedelta(hours=6)
 """How long a stage waits for its first file, which may be large, if it does not expire before."""
 
 
+_ENDED_SESSION_LASTS = timedelta(days=7)
+"""For how long after it would have expired the end of a publishing session can be seen."""
+
+
 def clean(store: Store, *, now: datetime, grace: timedelta) -> CleaningResult:
     """Remove what nobody needs; any number may do this at once, while others upload.
 
@@ -176,6 +183,7 @@ def clean(store: Store, *, now: datetime, grace: timedelta) -> CleaningResult:
     for stage in stages:
         store.records.drop(stage)
     empty = store.records.drop_empty(written(now - EMPTY_STAGE_LASTS))
+    store.sessions.forget(written(now - _ENDED_SESSION_LASTS))
     count = size = 0
     for some in _some(store, before):
         sizes = {blob.sha256: blob.size for blob in some}

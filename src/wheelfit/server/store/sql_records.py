@@ -33,6 +33,13 @@ from wheelfit.server.store.release_documents import (
     spelling_faults,
     wheels_of,
 )
+from wheelfit.server.store.sessions import (
+    check_finished,
+    end_session,
+    free_names,
+    project_of_session,
+    register_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -344,15 +351,19 @@ class Records:
 
         :param time: what the files get as the time of their upload.
         :raises UploadRefused: ``inconsistent-variants`` with what was published meanwhile, or
-            ``other-spelling`` than that has, or ``second-sdist``; the stage stays as it is.
+            ``other-spelling`` than that has, or ``second-sdist``; or ``upload-unfinished`` of a
+            publishing session. The stage stays as it is.
         """
         if stage == PUBLISHED:
             return ()
         with self._database.writing() as execute:
+            check_finished(execute, stage)
             rows = execute(f"SELECT {_FILE} FROM file WHERE stage = ?", (stage,))  # noqa: S608
             files = sorted(map(_stored, rows), key=lambda file: file.filename)
             execute("UPDATE file SET stage = '', uploaded = ? WHERE stage = ?", (time, stage))
             execute("DELETE FROM stage WHERE id = ?", (stage,))
+            register_names(execute, project_of_session(execute, stage))
+            end_session(execute, stage, "published")
             _log(execute, [(one.project, "upload", one.filename) for one in files], time)
             releases = {(one.project, canonicalize_version(one.version)) for one in files}
             names = frozenset(one.filename for one in files)
@@ -376,21 +387,23 @@ class Records:
         if stage == PUBLISHED:
             return 0
         with self._database.writing() as execute:
-            count = len(execute("SELECT filename FROM file WHERE stage = ?", (stage,)))
-            execute("DELETE FROM file WHERE stage = ?", (stage,))
-            execute("DELETE FROM stage WHERE id = ?", (stage,))
-        return count
+            return _drop(execute, stage)
 
     def drop_empty(self, before: str) -> int:
         """End the stages into which no file came; return how many.
 
         :param before: only those that were opened before, in RFC 3339.
         """
-        empty = "created <= ? AND NOT EXISTS (SELECT 1 FROM file WHERE file.stage = stage.id)"
         with self._database.writing() as execute:
-            count = len(execute(f"SELECT id FROM stage WHERE {empty}", (before,)))  # noqa: S608
-            execute(f"DELETE FROM stage WHERE {empty}", (before,))  # noqa: S608
-        return count
+            empty = execute(
+                "SELECT id FROM stage WHERE created <= ?"
+                " AND NOT EXISTS (SELECT 1 FROM file WHERE file.stage = stage.id)"
+                " AND NOT EXISTS (SELECT 1 FROM upload WHERE upload.session = stage.id)",
+                (before,),
+            )
+            for (stage,) in empty:
+                _drop(execute, stage)
+        return len(empty)
 
     # --- tokens and owners --------------------------------------------------------------
 
@@ -454,6 +467,16 @@ class Records:
 
 _END = (1 << 63) - 1
 _TOKEN = "id, owner, scopes, created, projects, expires, note"  # noqa: S105 - columns
+
+
+def _drop(execute: Execute, stage: str) -> int:
+    """End a stage and forget its files; return how many."""
+    rows = execute("SELECT project FROM file WHERE stage = ?", (stage,))
+    execute("DELETE FROM file WHERE stage = ?", (stage,))
+    execute("DELETE FROM stage WHERE id = ?", (stage,))
+    end_session(execute, stage, "canceled")
+    free_names(execute, {name for (name,) in rows} | project_of_session(execute, stage))
+    return len(rows)
 
 
 def _stored(row: Row) -> StoredFile:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from wheelfit.server.store.records import Stage, Token
+from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 
 _PREFIX = "wheelfit-"
-_STAGE_PREFIX = "wheelfit-stage-"
+STAGE_PREFIX = "wheelfit-stage-"
+"""How secrets of stages begin."""
+_STAGE_SECRET = pattern(rf"{STAGE_PREFIX}[\w-]+")
 
 
 def written(time: datetime) -> str:
@@ -50,7 +53,7 @@ def issue(
     :param lasts: how long it is good; None: until it is revoked.
     """
     token, secret = _token(owner, scopes, now, projects, lasts, note)
-    records.add_token(token, _digest(secret))
+    records.add_token(token, digest(secret))
     return token, secret
 
 
@@ -68,7 +71,7 @@ def issue_first(
     :param keep: writes the secret down; called before the token is good.
     """
     token, secret = _token(owner, scopes, now, None, None, note)
-    return records.add_first_token(token, _digest(secret), lambda: keep(secret))
+    return records.add_first_token(token, digest(secret), lambda: keep(secret))
 
 
 def _token(
@@ -93,7 +96,7 @@ def _token(
 
 def holder(records: Records, secret: str, *, now: datetime) -> Token | None:
     """Return what a secret allows; None if nobody knows it, or it is no good any more."""
-    token = records.token(_digest(secret))
+    token = records.token(digest(secret))
     if token is None or (token.expires is not None and token.expires <= written(now)):
         return None
     return token
@@ -117,18 +120,29 @@ def open_stage(
     records: Records, owner: str, *, now: datetime, lasts: timedelta
 ) -> tuple[Stage, str]:
     """Open a stage; return it with the secret that is the only way to it."""
-    secret = _STAGE_PREFIX + secrets.token_urlsafe(32)
-    stage = Stage(secrets.token_hex(8), owner, written(now), written(now + lasts))
-    records.open_stage(stage, _digest(secret))
+    stage, secret = new_stage(owner, now=now, lasts=lasts)
+    records.open_stage(stage, digest(secret))
     return stage, secret
+
+
+def new_stage(owner: str, *, now: datetime, lasts: timedelta) -> tuple[Stage, str]:
+    """Return a stage that is not recorded yet, and its secret."""
+    secret = STAGE_PREFIX + secrets.token_urlsafe(32)
+    return Stage(secrets.token_hex(8), owner, written(now), written(now + lasts)), secret
 
 
 def stage_of(records: Records, secret: str, *, now: datetime) -> Stage | None:
     """Return the stage that a secret opens, if it is still there and its time is not up."""
-    stage = records.stage(_digest(secret))
+    stage = records.stage(digest(secret))
     return None if stage is None or stage.expires <= written(now) else stage
 
 
-def _digest(secret: str) -> bytes:
+def without_secrets(path: str) -> str:
+    """Return the path of a request for logs: previews of stages are found by their secrets."""
+    return _STAGE_SECRET.sub(f"{STAGE_PREFIX}…", path)
+
+
+def digest(secret: str) -> bytes:
+    """Return what a secret is known by."""
     # 256 bits of chance need no slow hash, and nothing is compared byte by byte but digests.
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

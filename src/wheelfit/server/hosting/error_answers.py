@@ -1,0 +1,83 @@
+"""Tell errors to clients: as text, as JSON, or as problem details (RFC 9457)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+from wheelfit.server.messages import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wheelfit.server.messages import Request
+    from wheelfit.server.store.records import Violation
+    from wheelfit_runtime.errors import WheelfitError
+
+META = {"meta": {"api-version": "2.0"}}
+"""What every answer of publishing sessions says (PEP 694)."""
+
+
+def refused(request: Request, violations: Sequence[Violation]) -> Answer:
+    """Tell everything that keeps a file out, so that every publishing tool shows it."""
+    first, *others = violations
+    more = f" (and {len(others)} more)" if others else ""
+    status = status_of(violations)
+    if wants_json(request):
+        answer = json_answer(status, {"errors": [asdict(one) for one in violations]})
+    else:
+        answer = Answer.text(status, "\n".join(map(str, violations)))
+    return replace(answer, reason=f"{first}{more}")
+
+
+def status_of(violations: Sequence[Violation]) -> int:
+    """Return the status of an answer that tells what is wrong."""
+    references = {one.reference for one in violations}
+    if "too-large" in references:
+        return 413
+    if references <= {"name-taken", "name-deleted", "upload-unfinished", "session-ended"}:
+        return 409
+    return 403 if references <= {"not-an-owner"} else 400
+
+
+def told(request: Request, status: int, error: WheelfitError) -> Answer:
+    """Tell an error."""
+    where = f"{error.where}: " if error.where else ""
+    sentence = f"{where}{error.message}"
+    if wants_json(request):
+        one = {"reference": error.reference, "message": error.message, "where": error.where}
+        answer = json_answer(status, {"errors": [one]})
+    else:
+        answer = Answer.text(status, sentence)
+    return replace(answer, reason=sentence)
+
+
+def wants_json(request: Request) -> bool:
+    """Return whether a client asks for JSON."""
+    return "application/json" in request.headers.get("accept", "")
+
+
+def json_answer(status: int, value: object) -> Answer:
+    """Return an answer in JSON."""
+    headers = {"content-type": "application/json", "cache-control": "no-store"}
+    return Answer.of(status, json.dumps(value).encode(), headers)
+
+
+def problem(
+    status: int,
+    title: str,
+    errors: Sequence[Violation] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
+    """Return problem details as publishing sessions have them (PEP 694, RFC 9457).
+
+    :param title: what is wrong, one sentence.
+    :param errors: all that is wrong, if that is more.
+    """
+    named = [
+        {"source": one.where, "message": one.message, "reference": one.reference} for one in errors
+    ]
+    value = {**META, "type": "about:blank", "status": status, "title": title, "errors": named}
+    kind = {"content-type": "application/problem+json", "cache-control": "no-store"}
+    return Answer.of(status, json.dumps(value).encode(), {**kind, **(headers or {})})

@@ -1,0 +1,265 @@
+"""Publishing sessions in the records (PEP 694): stages for one release, and the uploads to them.
+
+The files of a session are those of its stage. The session adds its release, and the status of each
+upload.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal, cast
+
+from packaging.utils import NormalizedName, canonicalize_version
+from packaging.version import Version
+
+from wheelfit.server.store.database import insert
+from wheelfit.server.store.records import PUBLISHED, Violation, refusal
+from wheelfit.server.store.release_documents import owners_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wheelfit.server.store.database import Database, Execute
+    from wheelfit.server.store.records import Stage
+
+SessionStatus = Literal["open", "published", "canceled"]
+"""There is neither ``processing`` nor ``error``: what is published is so when it is answered."""
+UploadStatus = Literal["pending", "received", "completed", "error", "canceled"]
+"""``received``: the content has come and been checked; to clients it is ``pending`` as well."""
+_LIVE = "status <> 'canceled'"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A publishing session."""
+
+    id: str
+    """That of its stage."""
+    project: NormalizedName
+    version: Version
+    status: SessionStatus
+    token: str
+    """Opens the preview of the stage; kept as it is, for it is shown again."""
+    created: str
+    """RFC 3339, UTC."""
+    expires: str
+    """RFC 3339, UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionUpload:
+    """The upload of one file to a session."""
+
+    id: str
+    session: str
+    filename: str
+    size: int
+    """Bytes that were announced."""
+    hashes: Mapping[str, str]
+    """Digests that were announced, hexadecimal, by algorithm."""
+    status: UploadStatus = "pending"
+
+
+class Sessions:
+    """The publishing sessions of an index, in its database; as `Records` for many at once."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, session: Session, stage: Stage, secret: bytes, by: str) -> Session:
+        """Create a session with its stage, and reserve the name of a new project.
+
+        :param secret: the digest of the token.
+        :param by: who owns the project from now on if nobody does.
+        :return: the session; or the one that is open for this release already.
+        :raises UploadRefused: ``not-an-owner``.
+        """
+        version = canonicalize_version(session.version)
+        with self._database.writing() as execute:
+            owners = owners_of(execute, session.project)
+            if owners and by not in owners:
+                message = f"{session.project} belongs to others than {by}"
+                raise refusal([Violation("not-an-owner", message, session.project)])
+            rows = execute(
+                "SELECT id FROM session WHERE project = ? AND version = ? AND status = 'open'",
+                (session.project, version),
+            )
+            if rows:
+                return cast("Session", _session(execute, rows[0][0]))
+            if not owners:
+                insert(execute, "owner", project=session.project, name=by)
+            insert(execute, "stage", **asdict(stage), secret=secret)
+            insert(
+                execute,
+                "session",
+                id=session.id,
+                project=session.project,
+                version=version,
+                spelling=str(session.version),
+                status=session.status,
+                token=session.token,
+                created=session.created,
+                expires=session.expires,
+            )
+        return session
+
+    def session(self, id_: str) -> Session | None:
+        """Return a session, also one that has ended not long ago."""
+        with self._database.reading() as execute:
+            return _session(execute, id_)
+
+    def uploads(self, session: str) -> tuple[SessionUpload, ...]:
+        """Return the uploads to a session that were not cancelled, by file name."""
+        with self._database.reading() as execute:
+            rows = execute(f"SELECT {_UPLOAD} FROM upload WHERE session = ? AND {_LIVE}",  # noqa: S608
+                           (session,))  # fmt: skip
+        return tuple(sorted((_upload(*row) for row in rows), key=lambda one: one.filename))
+
+    def upload(self, id_: str) -> SessionUpload | None:
+        """Return an upload, also a cancelled one."""
+        with self._database.reading() as execute:
+            rows = execute(f"SELECT {_UPLOAD} FROM upload WHERE id = ?", (id_,))  # noqa: S608
+        return _upload(*rows[0]) if rows else None
+
+    def begin(self, upload: SessionUpload) -> None:
+        """Begin an upload; a finished one of the same name gives way.
+
+        :raises UploadRefused: ``session-ended``; ``upload-unfinished``, one of this name is under
+            way; ``name-taken``, the file is published.
+        """
+        name, session = upload.filename, upload.session
+        with self._database.writing() as execute:
+            if not execute("SELECT 1 FROM stage WHERE id = ?", (session,)):
+                message = "the session was published or cancelled"
+                raise refusal([Violation("session-ended", message, name)])
+            if execute("SELECT 1 FROM file WHERE filename = ? AND stage = ?", (name, PUBLISHED)):
+                message = "a file of this name is published already"
+                raise refusal([Violation("name-taken", message, name)])
+            rows = execute(
+                f"SELECT status FROM upload WHERE session = ? AND filename = ? AND {_LIVE}",  # noqa: S608
+                (session, name),
+            )
+            if any(status in ("pending", "received") for (status,) in rows):
+                message = "an upload of this file is under way; cancel it first"
+                raise refusal([Violation("upload-unfinished", message, name)])
+            _cancel(execute, session, name)
+            values = {**asdict(upload), "hashes": json.dumps(dict(upload.hashes))}
+            insert(execute, "upload", **values)
+
+    def move(self, upload: SessionUpload, status: UploadStatus) -> bool:
+        """Give an upload another status; False if it has not the one any more that it had."""
+        with self._database.writing() as execute:
+            where = "WHERE id = ? AND status = ?"
+            rows = execute(f"SELECT 1 FROM upload {where}", (upload.id, upload.status))  # noqa: S608
+            execute(f"UPDATE upload SET status = ? {where}",  # noqa: S608
+                    (status, upload.id, upload.status))  # fmt: skip
+        return bool(rows)
+
+    def attest(self, upload: SessionUpload, provenance: bytes) -> None:
+        """Store what was attested about a file that waits in a session."""
+        with self._database.writing() as execute:
+            execute("UPDATE file SET provenance = ? WHERE filename = ? AND stage = ?",
+                    (provenance, upload.filename, upload.session))  # fmt: skip
+
+    def cancel(self, upload: SessionUpload) -> None:
+        """Cancel an upload, and forget its file."""
+        with self._database.writing() as execute:
+            if execute("SELECT 1 FROM stage WHERE id = ?", (upload.session,)):
+                _cancel(execute, upload.session, upload.filename)
+
+    def extend(self, id_: str, expires: str) -> None:
+        """Let a session expire later; never earlier than it would."""
+        with self._database.writing() as execute:
+            for table in ("stage", "session"):
+                execute(f"UPDATE {table} SET expires = ? WHERE id = ? AND expires < ?",  # noqa: S608
+                        (expires, id_, expires))  # fmt: skip
+
+    def forget(self, before: str) -> None:
+        """Forget the sessions that have ended and would have expired before, in RFC 3339."""
+        with self._database.writing() as execute:
+            where = "status <> 'open' AND expires <= ?"
+            execute(f"DELETE FROM upload WHERE session IN (SELECT id FROM session WHERE {where})",  # noqa: S608
+                    (before,))  # fmt: skip
+            execute(f"DELETE FROM session WHERE {where}", (before,))  # noqa: S608
+
+
+_UPLOAD = "id, session, filename, size, hashes, status"
+
+
+def _session(execute: Execute, id_: str) -> Session | None:
+    rows = execute(
+        "SELECT id, project, spelling, status, token, created, expires FROM session WHERE id = ?",
+        (id_,),
+    )
+    if not rows:
+        return None
+    key, project, spelling, *rest = rows[0]
+    return Session(key, NormalizedName(project), Version(spelling), *rest)
+
+
+def _upload(
+    id_: str, session: str, filename: str, size: int, hashes: str, status: UploadStatus
+) -> SessionUpload:
+    return SessionUpload(id_, session, filename, size, json.loads(hashes), status)
+
+
+def _cancel(execute: Execute, session: str, filename: str) -> None:
+    execute("UPDATE upload SET status = 'canceled' WHERE session = ? AND filename = ?",
+            (session, filename))  # fmt: skip
+    execute("DELETE FROM file WHERE filename = ? AND stage = ?", (filename, session))
+
+
+# --- what every end of a stage has to do --------------------------------------------------------
+
+
+def end_session(execute: Execute, stage: str, status: SessionStatus) -> None:
+    """End the session of a stage, if it has one."""
+    execute("UPDATE session SET status = ? WHERE id = ?", (status, stage))
+
+
+def check_finished(execute: Execute, stage: str) -> None:
+    """Check that every upload to a stage is completed, if it is a session's.
+
+    :raises UploadRefused: ``upload-unfinished``.
+    """
+    rows = execute(
+        f"SELECT filename, status FROM upload WHERE session = ? AND {_LIVE}"  # noqa: S608
+        " AND status <> 'completed'",
+        (stage,),
+    )
+    if rows:
+        raise refusal(
+            [
+                Violation("upload-unfinished", f"its upload is {shown_status(status)}", filename)
+                for filename, status in sorted(rows)
+            ]
+        )
+
+
+def shown_status(status: UploadStatus) -> str:
+    """Return the status of an upload as clients know it."""
+    return "pending" if status == "received" else status
+
+
+def project_of_session(execute: Execute, stage: str) -> set[str]:
+    """Return the project of the session of a stage; nothing if it has none."""
+    return {name for (name,) in execute("SELECT project FROM session WHERE id = ?", (stage,))}
+
+
+def register_names(execute: Execute, projects: Iterable[str]) -> None:
+    """Register projects of which no file is published yet: from now on they belong here."""
+    for project in projects:
+        if not execute("SELECT 1 FROM project WHERE name = ?", (project,)):
+            insert(execute, "project", name=project, serial=0)
+
+
+def free_names(execute: Execute, projects: Iterable[str]) -> None:
+    """Forget who owns projects of which nothing was ever published, and nothing waits."""
+    for project in projects:
+        if not (
+            execute("SELECT 1 FROM project WHERE name = ?", (project,))
+            or execute("SELECT 1 FROM file WHERE project = ? LIMIT 1", (project,))
+            or execute("SELECT 1 FROM session WHERE project = ? AND status = 'open'", (project,))
+        ):
+            execute("DELETE FROM owner WHERE project = ?", (project,))

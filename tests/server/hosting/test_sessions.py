@@ -1,0 +1,366 @@
+"""Publishing sessions of a live index (PEP 694), over its routes and without a socket."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.utils import canonicalize_name
+from server.running import basic
+from server.uploading import CONTENT_TYPE, DOCUMENT, fields_of, form
+
+from wheelfit.server.hosting.api import Rules
+from wheelfit.server.hosting.application import HostedIndex
+from wheelfit.server.hosting.logs import Log
+from wheelfit.server.hosting.metrics import Metrics
+from wheelfit.server.messages import Answer, Request
+from wheelfit.server.store.opening import Store, clean, open_store
+from wheelfit.server.store.records import Scope
+from wheelfit.server.store.tokens import issue
+from wheelfit.testing.wheels import build_wheel
+
+pytest.importorskip("prometheus_client", reason="needs the extra `server`")
+pytest.importorskip("python_multipart", reason="needs the extra `server`")
+
+START = datetime(2026, 11, 22, 12, tzinfo=UTC)
+ORIGIN = "https://wheels.example"
+TYPE = "application/vnd.pypi.upload.v2+json"
+META = {"meta": {"api-version": "2.0"}}
+
+
+class Host:
+    """An index, with a clock that is moved by hand."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.time = START
+        self.written = io.StringIO()
+        self.log = Log(self.written, "json")
+        self.index = HostedIndex(
+            store,
+            log=self.log,
+            metrics=Metrics(),
+            rules=Rules(file_size=1 << 20),
+            now=lambda: self.time,
+        )
+        self.token = self.issue("upload")
+
+    def issue(self, *scopes: Scope, owner: str = "ann", **options: Any) -> str:
+        """Make a token; return its secret."""
+        return issue(self.store.records, owner, scopes, now=self.time, **options)[1]
+
+    def ask(
+        self,
+        method: str,
+        url: str,
+        said: object = None,
+        *,
+        token: str | None = None,
+        kind: str = TYPE,
+    ) -> Answer:
+        """Send a request; what is no bytes is sent as JSON."""
+        shown = self.token if token is None else token
+        headers = {"content-type": kind} | ({"authorization": basic(shown)} if shown else {})
+        data = said if isinstance(said, bytes) else json.dumps(said).encode() if said else b""
+        path = url.removeprefix(ORIGIN)
+        return self.index(Request(method, path, headers, origin=ORIGIN, body=io.BytesIO(data)))
+
+    def create(self, name: str = "fast", version: str = "1.0", **options: Any) -> Answer:
+        """Create a session."""
+        return self.ask("POST", "/upload/", {**META, "name": name, "version": version}, **options)
+
+    def begin(self, session: Mapping[str, Any], path: Path, **changes: Any) -> Answer:
+        """Begin an upload of a file."""
+        content = path.read_bytes()
+        said = {
+            **META,
+            "filename": path.name,
+            "size": len(content),
+            "hashes": {"sha256": hashlib.sha256(content).hexdigest()},
+            "mechanism": "http-post-bytes",
+        }
+        return self.ask("POST", session["links"]["upload"], said | changes)
+
+    def put(self, upload: Mapping[str, Any], content: bytes) -> Answer:
+        """Send the content of a file."""
+        url = upload["mechanism"]["file_url"]
+        return self.ask("POST", url, content, kind="application/octet-stream")
+
+    def send(self, session: Mapping[str, Any], path: Path) -> dict[str, Any]:
+        """Send a file, and complete it."""
+        upload = read(self.begin(session, path), 202)
+        assert self.put(upload, path.read_bytes()).status == 201
+        return read(self.ask("POST", upload["links"]["complete"], META), 201)
+
+    def names(self, page: str = "/simple/fast/") -> set[str]:
+        """Return the files on a page."""
+        headers = {"accept": "application/vnd.pypi.simple.v1+json"}
+        answer = self.index(Request("GET", page.removeprefix(ORIGIN), headers))
+        return {one["filename"] for one in read(answer)["files"]} if answer.status == 200 else set()
+
+
+def read(answer: Answer, status: int = 200) -> dict[str, Any]:
+    """Return the JSON of an answer."""
+    text = b"".join(answer.body)
+    assert answer.status == status, text
+    found = json.loads(text)
+    assert isinstance(found, dict)
+    return found
+
+
+def refused(answer: Answer) -> tuple[int, set[str]]:
+    """Return status and references of problem details (RFC 9457)."""
+    assert answer.headers["content-type"] == "application/problem+json"
+    value = read(answer, answer.status)
+    assert value["status"] == answer.status
+    assert value["title"]
+    assert value["meta"] == {"api-version": "2.0"}
+    return answer.status, {one["reference"] for one in value["errors"]}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    """Return an index."""
+    with open_store(tmp_path / "store") as store:
+        host = Host(store)
+        yield host
+        host.log.close()
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> list[Path]:
+    """Return a release with two variants."""
+    return [
+        build_wheel(tmp_path / "dist", "fast", "1.0", label=label, document=DOCUMENT)
+        for label in ("mkl", "open")
+    ]
+
+
+def test_a_release_appears_at_once(host: Host, wheels: list[Path]) -> None:
+    """Files wait in a session, which who knows its address may look at, until it is published."""
+    answer = host.create("Fast", "1.0")
+    session = read(answer, 201)
+    assert answer.headers["location"] == session["links"]["session"]
+    assert answer.headers["content-type"] == TYPE
+    assert (session["status"], session["files"]) == ("open", {})
+    assert session["mechanisms"] == ["http-post-bytes"]
+    assert session["session-token"] in session["links"]["stage"]
+    for path in wheels:
+        assert host.send(session, path)["status"] == "completed"
+    status = read(host.ask("GET", session["links"]["session"]))
+    assert {name: one["status"] for name, one in status["files"].items()} == {
+        path.name: "completed" for path in wheels
+    }
+    for one in status["files"].values():
+        assert one["link"].startswith(f"{ORIGIN}/")
+        assert session["session-token"] in one["link"]
+        assert read(host.ask("GET", one["link"]))["status"] == "completed"
+    assert host.names() == set()
+    preview = {path.name for path in wheels} | {"fast-1.0-variants.json"}
+    assert host.names(f"{session['links']['stage']}fast/") == preview
+    published = read(host.ask("POST", session["links"]["publish"], META), 201)
+    assert published["status"] == "published"
+    assert host.names() == preview
+    assert host.names(f"{session['links']['stage']}fast/") == set()
+    assert read(host.ask("GET", session["links"]["session"]))["status"] == "published"
+    assert host.ask("DELETE", session["links"]["session"]).status == 409
+    other = read(host.create(), 201)  # the release may get more files
+    assert other["session-token"] != session["session-token"]
+    assert refused(host.begin(other, wheels[0])) == (409, {"name-taken"})
+    host.log.close()
+    assert session["session-token"] not in host.written.getvalue()
+
+
+def test_one_session_for_a_release(host: Host) -> None:
+    """A second one is not created; the answer leads to the first."""
+    session = read(host.create(), 201)
+    again = host.create("FAST", "1")
+    assert refused(again) == (409, set())
+    assert again.headers["location"] == session["links"]["session"]
+    assert read(host.create("fast", "2.0"), 201)["links"] != session["links"]
+    assert host.ask("DELETE", session["links"]["session"]).status == 204
+    assert read(host.ask("GET", session["links"]["session"]))["status"] == "canceled"
+    assert host.ask("DELETE", session["links"]["session"]).status == 204
+    assert read(host.create(), 201)["links"] != session["links"]
+
+
+def test_who_may_take_part(host: Host) -> None:
+    """Each request is judged by the token that it shows; a new name is reserved at once."""
+    other = host.issue("upload", owner="bob")
+    assert refused(host.create(token=""))[0] == 401
+    assert "www-authenticate" in host.create(token="").headers
+    assert refused(host.create(token=host.issue("read")))[0] == 403
+    session = read(host.create(), 201)
+    assert refused(host.create(token=other))[0] == 403
+    assert refused(host.ask("GET", session["links"]["session"], token=other))[0] == 403
+    assert refused(host.ask("POST", session["links"]["publish"], META, token=other))[0] == 403
+    second = host.issue("upload", projects=[canonicalize_name("fast")])
+    assert host.ask("GET", session["links"]["session"], token=second).status == 200
+    host.ask("DELETE", session["links"]["session"])
+    assert read(host.create(token=other), 201)["status"] == "open"  # the name is free again
+
+
+def test_a_name_can_be_registered(host: Host) -> None:
+    """PEP 694: a session that is published without files reserves the name for good."""
+    session = read(host.create(version="0.0.0a0"), 201)
+    assert read(host.ask("POST", session["links"]["publish"], META), 201)["status"] == "published"
+    other = read(host.create(), 201)
+    host.ask("DELETE", other["links"]["session"])
+    assert refused(host.create(token=host.issue("upload", owner="bob")))[0] == 403
+    assert host.store.records.claims(canonicalize_name("fast"))
+    assert host.names() == set()
+
+
+def test_uploads_have_states(host: Host, wheels: list[Path]) -> None:
+    """An unfinished upload keeps a session from being published; a cancelled one is gone."""
+    session = read(host.create(), 201)
+    upload = read(host.begin(session, wheels[0]), 202)
+    link = upload["links"]["file-upload-session"]
+    assert upload["status"] == "pending"
+    assert refused(host.begin(session, wheels[0])) == (409, {"upload-unfinished"})
+    publish = session["links"]["publish"]
+    assert refused(host.ask("POST", publish, META)) == (409, {"upload-unfinished"})
+    assert host.put(upload, wheels[0].read_bytes()).status == 201
+    assert refused(host.put(upload, b"x"))[0] == 409
+    assert read(host.ask("GET", link))["status"] == "pending"
+    assert refused(host.ask("POST", publish, META)) == (409, {"upload-unfinished"})
+    assert host.ask("DELETE", link).status == 204
+    assert read(host.ask("GET", link))["status"] == "canceled"
+    assert read(host.ask("GET", session["links"]["session"]))["files"] == {}
+    assert refused(host.ask("POST", upload["links"]["complete"], META))[0] == 409
+    empty = read(host.begin(session, wheels[0]), 202)
+    assert refused(host.ask("POST", empty["links"]["complete"], META))[0] == 400
+    assert read(host.ask("GET", empty["links"]["file-upload-session"]))["status"] == "error"
+    host.send(session, wheels[0])  # which replaces it
+    host.send(session, wheels[0])  # and so does the next
+    assert host.send(session, wheels[1])["status"] == "completed"
+    assert read(host.ask("POST", publish, META), 201)["status"] == "published"
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "references"),
+    [
+        ({"filename": "fast-2.0-py3-none-any.whl"}, 400, {"other-release"}),
+        ({"filename": "other-1.0.tar.gz"}, 400, {"other-release"}),
+        ({"filename": "../fast-1.0.tar.gz"}, 400, {"invalid-filename"}),
+        ({"filename": "fast.exe"}, 400, {"invalid-filename"}),
+        ({"mechanism": "vnd-acme-postal"}, 422, set()),
+        ({"size": -1}, 400, set()),
+        ({"size": True}, 400, set()),
+        ({"size": 2 << 20}, 413, {"too-large"}),
+        ({"hashes": {"md5": "0"}}, 400, set()),
+        ({"hashes": {"sha256": 1}}, 400, set()),
+        ({"hashes": {"sha256": "0", "crc": "0"}}, 400, set()),
+        ({"meta": {"api-version": "3.0"}}, 400, set()),
+    ],
+)
+def test_uploads_that_cannot_begin(
+    host: Host, wheels: list[Path], changes: dict[str, Any], status: int, references: set[str]
+) -> None:
+    """What can be known before a byte is sent is told before."""
+    session = read(host.create(), 201)
+    assert refused(host.begin(session, wheels[0], **changes)) == (status, references)
+    assert read(host.ask("GET", session["links"]["session"]))["files"] == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "changes", "references"),
+    [
+        (b"", {}, {"wrong-size", "hash-mismatch"}),
+        (b"x" * 100_000, {}, {"too-large"}),
+        (None, {"hashes": {"sha256": "0" * 64}}, {"hash-mismatch"}),
+        (None, {"hashes": {"sha512": "0" * 128}}, {"hash-mismatch"}),
+        (b"PK", {"size": 2, "hashes": {"sha256": hashlib.sha256(b"PK").hexdigest()}},
+         {"unsound-archive"}),
+    ],
+)  # fmt: skip
+def test_contents_that_do_not_pass(
+    host: Host, wheels: list[Path], content: bytes | None, changes: Any, references: set[str]
+) -> None:
+    """The content is held against what was announced, and against the rules of all uploads."""
+    session = read(host.create(), 201)
+    upload = read(host.begin(session, wheels[0], **changes), 202)
+    answer = host.put(upload, wheels[0].read_bytes() if content is None else content)
+    status, found = refused(answer)
+    assert status in (400, 413)
+    assert references <= found
+    assert host.names(f"{session['links']['stage']}fast/") == set()
+    assert read(host.create("fast", "3.0"), 201)["status"] == "open"
+
+
+def test_attestations_are_verified(host: Host, wheels: list[Path]) -> None:
+    """PEP 740: they follow the content, and what does not hold is refused."""
+    pytest.importorskip("pypi_attestations", reason="needs the extra `attestations`")
+    session = read(host.create(), 201)
+    upload = read(host.begin(session, wheels[0]), 202)
+    url, kind = upload["mechanism"]["attestations_url"], "application/json"
+    assert refused(host.ask("POST", url, b"[]", kind=kind))[0] == 409
+    host.put(upload, wheels[0].read_bytes())
+    assert refused(host.ask("POST", url, b"[{}]", kind=kind)) == (400, {"bad-attestation"})
+    assert host.ask("POST", upload["links"]["complete"], META).status == 201
+
+
+def test_sessions_end_by_themselves(host: Host, wheels: list[Path]) -> None:
+    """An empty session goes soon, another one in its time, and who asks can make that longer."""
+    session = read(host.create(), 201)
+    assert session["expires-at"] == "2026-11-22T18:00:00Z"
+    host.send(session, wheels[0])
+    link = session["links"]["session"]
+    assert read(host.ask("GET", link))["expires-at"] == "2026-11-29T12:00:00Z"
+    longer = read(host.ask("POST", session["links"]["extend"], {**META, "extend-for": 3600}))
+    assert longer["expires-at"] == "2026-11-29T13:00:00Z"
+    longest = {**META, "extend-for": 1e9}
+    assert read(host.ask("POST", session["links"]["extend"], longest))["expires-at"] == (
+        "2026-12-20T12:00:00Z"
+    )
+    empty = read(host.create("fast", "2.0"), 201)
+    host.time += timedelta(hours=7)
+    assert clean(host.store, now=host.time, grace=timedelta(days=1)).stages == 1
+    assert read(host.ask("GET", empty["links"]["session"]))["status"] == "canceled"
+    host.time += timedelta(days=28)
+    assert read(host.ask("GET", link))["status"] == "canceled"  # before anybody cleans up
+    assert read(host.create(), 201)["status"] == "open"
+    host.time += timedelta(days=8)
+    clean(host.store, now=host.time, grace=timedelta(days=1))
+    assert refused(host.ask("GET", link)) == (404, set())
+
+
+def test_sessions_are_stages(host: Host, wheels: list[Path]) -> None:
+    """The operator sees them, and may drop them; the form for uploads is not for them."""
+    session = read(host.create(), 201)
+    host.send(session, wheels[0])
+    (stage,) = host.store.records.stages()
+    content = wheels[1].read_bytes()
+    body = io.BytesIO(form(wheels[1].name, content, fields_of(wheels[1].name, content)))
+    headers = {"authorization": basic(host.token), "content-type": CONTENT_TYPE}
+    path = f"/stage/{stage.id}/legacy/"
+    assert host.index(Request("POST", path, headers, body=body)).status == 409
+    host.store.records.drop(stage.id)
+    assert read(host.ask("GET", session["links"]["session"]))["status"] == "canceled"
+    assert refused(host.begin(session, wheels[1])) == (409, {"session-ended"})
+
+
+def test_other_requests(host: Host, wheels: list[Path]) -> None:
+    """What is no request of the API is answered with problem details too."""
+    session = read(host.create(), 201)
+    upload = read(host.begin(session, wheels[0]), 202)
+    guessed = upload["links"]["complete"].replace(session["session-token"], "wheelfit-stage-x")
+    assert refused(host.ask("POST", guessed, META))[0] == 404
+    assert refused(host.ask("GET", "/upload/"))[0] == 405
+    assert refused(host.ask("GET", "/upload/0123456789abcdef"))[0] == 404
+    assert refused(host.ask("POST", "/upload/", META, kind="application/json"))[0] == 415
+    assert refused(host.ask("POST", "/upload/", b"{"))[0] == 400
+    assert refused(host.ask("POST", "/upload/", b"[]"))[0] == 400
+    assert refused(host.create("-", "1.0"))[0] == 400
+    assert refused(host.create("fast", "one"))[0] == 400
+    assert refused(host.ask("POST", f"{session['links']['session']}/more", META))[0] == 404
+    assert host.index(Request("GET", "/stage/wheelfit-stage-x/simple/")).status == 404
+    attack = {"sec-fetch-site": "cross-site", "authorization": basic(host.token)}
+    assert host.index(Request("DELETE", f"/upload/{session['links']['session'][-16:]}", attack)
+                      ).status == 403  # fmt: skip
