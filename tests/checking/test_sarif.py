@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from checking.releases import INDEX_FILE, check, document, sound_release, write
+from checking.releases import INDEX_FILE, check, codes, document, only, sound_release, write
 from jsonschema import Draft202012Validator
 
 from wheelfit.checking.findings import Count, Report, Unchecked
@@ -51,8 +52,53 @@ LOCATION = {
         },
     },
 }
+POSITION = {"type": "integer", "minimum": 1}
+FIX = {
+    "type": "object",
+    "required": ["artifactChanges"],
+    "properties": {
+        "description": TEXT,
+        "artifactChanges": {
+            "type": "array",
+            "minItems": 1,
+            "uniqueItems": True,
+            "items": {
+                "type": "object",
+                "required": ["artifactLocation", "replacements"],
+                "properties": {
+                    "artifactLocation": ARTIFACT,
+                    "replacements": {
+                        "type": "array",
+                        "minItems": 1,
+                        "items": {
+                            "type": "object",
+                            "required": ["deletedRegion"],
+                            "properties": {
+                                "deletedRegion": {
+                                    "type": "object",
+                                    "properties": {
+                                        "startLine": POSITION,
+                                        "startColumn": POSITION,
+                                        "endLine": POSITION,
+                                        "endColumn": POSITION,
+                                    },
+                                    "additionalProperties": False,
+                                },
+                                "insertedContent": TEXT,
+                            },
+                            "additionalProperties": False,
+                        },
+                    },
+                },
+                "additionalProperties": False,
+            },
+        },
+    },
+    "additionalProperties": False,
+}
 LEVEL = {"enum": ["none", "note", "warning", "error"]}
-# What the standard requires of the parts in use (sections 3.13, 3.14, 3.19, 3.20, 3.27, 3.49).
+# What the standard requires of the parts in use (sections 3.13, 3.14, 3.19, 3.20, 3.27, 3.49, 3.55
+# to 3.57).
 SCHEMA = {
     "type": "object",
     "required": ["version", "runs"],
@@ -128,6 +174,7 @@ SCHEMA = {
                                 "message": TEXT,
                                 "ruleIndex": {"type": "integer", "minimum": 0},
                                 "locations": {"type": "array", "minItems": 1, "items": LOCATION},
+                                "fixes": {"type": "array", "items": FIX},
                                 "partialFingerprints": {
                                     "type": "object",
                                     "additionalProperties": {"type": "string"},
@@ -178,6 +225,107 @@ def test_findings(tmp_path: Path) -> None:
     line = path.read_text().splitlines()[place["region"]["startLine"] - 1]
     assert '"sm_arch"' in line
     assert run["invocations"] == [{"executionSuccessful": True, "toolExecutionNotifications": []}]
+
+
+def applied(fix: dict[str, Any], text: str) -> str:
+    """Return a text after a fix, done as an editor does it."""
+    (change,) = fix["artifactChanges"]
+    (replacement,) = change["replacements"]
+    region = replacement["deletedRegion"]
+    lines = text.split("\n")
+
+    def index(line: int, column: int) -> int:
+        return sum(len(one) + 1 for one in lines[: line - 1]) + column - 1
+
+    start = index(region["startLine"], region["startColumn"])
+    stop = index(region["endLine"], region["endColumn"])
+    return text[:start] + str(replacement["insertedContent"]["text"]) + text[stop:]
+
+
+def renamed(content: dict[str, Any], old: str, new: str) -> None:
+    """Give a key another name."""
+    content[new] = content.pop(old)
+
+
+def misspelt_value(content: dict[str, Any]) -> None:
+    """Give a variant a value that its static list has with another spelling."""
+    content["providers"]["blas"]["static-properties"]["library"] = ["openblas"]
+    content["variants"]["mkl"]["blas"]["library"] = ["openbals"]
+
+
+SPOILT: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
+    "order": ("bad-values", lambda d: d["variants"]["cu128"]["nvidia"]["sm_arch"].reverse()),
+    "twice": (
+        "bad-values", lambda d: d["variants"]["cu128"]["nvidia"]["sm_arch"].append("90_real")
+    ),
+    "value": ("unselectable-variant", misspelt_value),
+    "feature": (
+        "unknown-feature",
+        lambda d: renamed(d["variants"]["cu128"]["nvidia"], "sm_arch", "sm_arhc"),
+    ),
+    "key": ("wrong-keys", lambda d: renamed(d["providers"]["nvidia"], "plugin-api", "plugin-aip")),
+    "outer key": ("wrong-keys", lambda d: renamed(d, "variants", "varaints")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SPOILT)
+def test_fixes(tmp_path: Path, kind: str) -> None:
+    """F-131: where the right text is sure, a fix has it, and after that nothing is found."""
+    code, spoil = SPOILT[kind]
+    path = write(tmp_path / INDEX_FILE, document(spoil))
+    report = check(path)
+    fixed = [
+        (result, fix)
+        for result in log(report, tmp_path)["results"]
+        for fix in result.get("fixes", ())
+    ]
+    ((result, fix),) = fixed
+    assert result["ruleId"] == code
+    assert fix["artifactChanges"][0]["artifactLocation"]["uri"] == INDEX_FILE
+    assert fix["description"]["text"][:-1].lower() in result["message"]["text"].lower()
+    path.write_text(applied(fix, path.read_text()))
+    assert not check(path).findings
+
+
+def test_fixes_of_a_project(tmp_path: Path) -> None:
+    """B-34: classifiers that are misspelt or out of use are corrected in the project."""
+    pytest.importorskip("trove_classifiers", reason="needs the extra `build`")
+    project = tmp_path / "pyproject.toml"
+    project.write_text(
+        """\
+[project]
+classifiers = [
+  "Programing Language :: Python",  # ü
+  'Natural Language :: Ukranian',
+  "Nonsense",
+]
+"""
+    )
+    while fixes := [
+        fix for one in log(check(project), tmp_path)["results"] for fix in one.get("fixes", ())
+    ]:
+        project.write_text(applied(fixes[0], project.read_text()))
+    assert codes(check(project)) == {"unknown-classifier": 1}
+    assert only(check(project), "unknown-classifier").line == 5
+    assert project.read_text().splitlines()[2:4] == [
+        '  "Programming Language :: Python",  # ü',
+        '  "Natural Language :: Ukrainian",',
+    ]
+
+
+def test_no_fixes_inside_a_wheel(tmp_path: Path) -> None:
+    """What is packed into a wheel cannot be edited there; the message has what is right."""
+    pytest.importorskip("trove_classifiers", reason="needs the extra `build`")
+    metadata = [("Classifier", "Programing Language :: Python")]
+    spoilt = document(lambda d: d["variants"]["mkl"]["blas"]["library"].append("mkl"))
+    build_wheel(tmp_path, "fast", "1.0", label="mkl", document=spoilt, metadata_extra=metadata)
+    results = log(check(tmp_path), tmp_path)["results"]
+    found = {one["ruleId"]: one for one in results}
+    assert (
+        "write 'Programming Language :: Python'" in found["unknown-classifier"]["message"]["text"]
+    )
+    assert "bad-values" in found
+    assert not any("fixes" in one for one in results)
 
 
 def test_nothing_found(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -60,6 +60,28 @@ class CheckTable(dict[str, Check]):
         return self.setdefault(code, Check(code, rule, Severity.NOTE, meaning, remedy))
 
 
+class Region(NamedTuple):
+    """A part of a text; lines and columns count from 1, in characters."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    """The column behind the last character."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """The one right text for a part of a document, where it is sure."""
+
+    text: str
+    """In the language of the document."""
+    is_of_key: bool = False
+    """Whether it takes the place of the key; otherwise of the value."""
+    region: Region | None = None
+    """The part that it takes the place of; None as long as nobody has looked."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A finding of a check."""
@@ -81,6 +103,8 @@ class Finding:
     """Where in the document, as ``variants.cu128.nvidia``; empty for the whole."""
     line: int | None = None
     """Line of the document, from 1; None when it has none or it is not known."""
+    correction: Correction | None = None
+    """The right text for its place; None where that is not sure."""
 
     @property
     def sort_key(self) -> tuple[str, str, int, str, str, str]:
@@ -124,6 +148,7 @@ class CheckedFile:
         rule: str = "",
         remedy: str = "",
         severity: Severity | None = None,
+        correction: Correction | None = None,
     ) -> Finding:
         """Return a finding here.
 
@@ -139,6 +164,7 @@ class CheckedFile:
             remedy or check.remedy,
             self.member,
             path,
+            correction=correction,
         )
 
 

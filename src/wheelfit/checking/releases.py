@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.documents.line_numbers import with_lines
+from wheelfit.checking.documents.places import with_places
 from wheelfit.checking.findings import CheckedFile, Severity, first_of, some_of
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.checking.wheels.dependencies import Declared, undeclared_findings
@@ -113,7 +113,7 @@ def _numbered(findings: list[Finding], index_files: Iterable[IndexFacts]) -> lis
     for index in index_files:
         here = [one for one in findings if one.where == index.where]
         others = [one for one in findings if one.where != index.where]
-        findings = [*others, *with_lines(here, index.data)]
+        findings = [*others, *with_places(here, index.data)]
     return findings
 
 

@@ -12,6 +12,8 @@ from wheelfit.checking.checks import CHECKS
 from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from wheelfit.checking.findings import Check, Finding, Report, Unchecked
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -74,6 +76,7 @@ def _result(finding: Finding, index: int, folder: Path) -> dict[str, Any]:
     if place:
         location["logicalLocations"] = [{"fullyQualifiedName": place}]
     inside = f"{place}: " if place else ""
+    fixes = list(_fixes(finding, folder))
     return {
         "ruleId": finding.code,
         "ruleIndex": index,
@@ -82,6 +85,34 @@ def _result(finding: Finding, index: int, folder: Path) -> dict[str, Any]:
         "locations": [location],
         "partialFingerprints": {"wheelfit/v1": _fingerprint(finding)},
         "properties": {"rule": finding.rule},
+        **({"fixes": fixes} if fixes else {}),
+    }
+
+
+def _fixes(finding: Finding, folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the change of the file that ends a finding, where there is a sure one.
+
+    What is packed into a wheel cannot be edited there, and what is on an index neither.
+    """
+    correction = finding.correction
+    if correction is None or correction.region is None or finding.member or "://" in finding.where:
+        return
+    line, column, end_line, end_column = correction.region
+    deleted = {
+        "startLine": line,
+        "startColumn": column,
+        "endLine": end_line,
+        "endColumn": end_column,
+    }
+    replacement = {"deletedRegion": deleted, "insertedContent": {"text": correction.text}}
+    yield {
+        "description": {"text": _sentence(finding.remedy)},
+        "artifactChanges": [
+            {
+                "artifactLocation": _artifact(finding.where, folder),
+                "replacements": [replacement],
+            }
+        ],
     }
 
 

@@ -24,12 +24,17 @@ def line_of(text: str, path: str) -> int | None:
 
     :param path: as errors write it, as ``provider[1].properties.sm_arch``.
     """
-    lines = lines_of(text)
-    while path:
-        if path in lines:
-            return lines[path]
+    return nearest(path, lines_of(text))
+
+
+def nearest(path: str, lines: Mapping[str, int]) -> int | None:
+    """Return the line of a place, or of what is nearest around it; None for nothing at all.
+
+    :param lines: by path.
+    """
+    while path and path not in lines:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
-    return None
+    return lines.get(path)
 
 
 def lines_of(text: str) -> Mapping[str, int]:

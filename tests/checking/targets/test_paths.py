@@ -53,9 +53,9 @@ class TestTargets:
         project.write_text(f"{table}variants.null.x86_64.level = [4]\nprovider = {{}}\n")
         findings = check(project).findings
         assert {finding.where for finding in findings} == {str(project)}
-        assert [(finding.code, finding.path) for finding in findings] == [
-            ("wrong-keys", "variant.provider"),
-            ("wrong-type", "variant.variants.null.x86_64.level[0]"),
+        assert [(finding.code, finding.line, finding.path) for finding in findings] == [
+            ("wrong-type", 5, "variant.variants.null.x86_64.level[0]"),
+            ("wrong-keys", 6, "variant.provider"),
         ]
         project.write_text("[variant")
         assert only(check(project), "unreadable-document").where == str(project)

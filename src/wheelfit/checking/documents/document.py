@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from msgspec import structs
 
 from wheelfit.checking import checks, tool_profiles
-from wheelfit.checking.documents.line_numbers import with_lines
-from wheelfit.checking.documents.spelling import is_slip, resembling, spellings_of, words_of
-from wheelfit.checking.findings import CheckedFile, first_of
+from wheelfit.checking.documents.classifiers import classifier_findings
+from wheelfit.checking.documents.places import with_places, with_places_in_toml
+from wheelfit.checking.documents.spelling import (
+    is_slip,
+    meant_by,
+    resembling,
+    spellings_of,
+    words_of,
+)
+from wheelfit.checking.findings import CheckedFile, Correction, first_of
 from wheelfit.core import strict_toml
 from wheelfit.core.index_metadata import label_fault
 from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
@@ -31,6 +39,7 @@ from wheelfit.core.providers import (
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.strict_json import path_of
+from wheelfit.core.variant_json_layouts import entries, pep850
 from wheelfit.core.variant_json_layouts.schema import PEP_825, PEP_850
 from wheelfit.errors import InvalidRequirement
 from wheelfit_runtime.errors import InvalidDocument
@@ -38,7 +47,7 @@ from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from wheelfit.checking.findings import Finding
     from wheelfit.checking.tool_profiles import Profile
@@ -58,6 +67,8 @@ _HASH_LABEL = re.compile(r"[0-9a-f]{8}")
 _FAMILIAR = HARDWARE | {ABI_DEPENDENCY, *STATIC_FAMILIES}
 _MOST = 20
 """Values that a message lists."""
+_MOST_COMPARED = 5000
+"""Pairs of a wrong and a right value that are compared for spelling."""
 _SMALL = 1 << 14
 """Bytes of documents whose findings are kept for a while: of wheels of many releases."""
 
@@ -82,18 +93,23 @@ def check_variant_document(
     return [replace(one, where=place.where, member=place.member) for one in findings], document
 
 
-def check_project_table(data: bytes, place: CheckedFile) -> list[Finding]:
-    """Return the faults of the ``[variant]`` table of a project; none where there is no table."""
+def check_project_file(data: bytes, place: CheckedFile) -> list[Finding]:
+    """Return the faults of the ``[variant]`` table of a project, and of its classifiers."""
     try:
         pyproject = strict_toml.load(data)
     except ValueError as error:
         message = f"the file is not TOML: {error}"
         return [place.found(checks.UNREADABLE_DOCUMENT, message, remedy="correct its syntax")]
+    findings = []
     try:
         read_project_table(pyproject)
     except InvalidDocument as error:
-        return _of_faults(error.faults, place)
-    return []
+        findings += _of_faults(error.faults, place)
+    project = pyproject.get("project")
+    classifiers = project.get("classifiers") if isinstance(project, dict) else None
+    if isinstance(classifiers, list) and all(isinstance(one, str) for one in classifiers):
+        findings += classifier_findings(classifiers, place, "project", "classifiers")
+    return with_places_in_toml(findings, data)
 
 
 def _look_at(
@@ -104,12 +120,12 @@ def _look_at(
     faults, document = examine_document(data, where=place.where)
     findings = _of_faults(faults, place)
     if document is None:
-        return with_lines(findings, data), None
+        return with_places(findings, data), None
     if label is not None:
         findings += _label_faults(document, label, place)
     findings += _Sense(document, is_index=is_whole and label is None).all()
     findings += tool_profiles.about_document(document, place, profiles)
-    return with_lines(findings, data), document
+    return with_places(findings, data), document
 
 
 def _of_faults(faults: Iterable[Fault], place: CheckedFile) -> list[Finding]:
@@ -119,9 +135,45 @@ def _of_faults(faults: Iterable[Fault], place: CheckedFile) -> list[Finding]:
             fault.message,
             path=fault.path,
             rule=fault.rule,
+            **_renamed(_meant_key(fault)),
         )
         for fault in faults
     ]
+
+
+def _meant_key(fault: Fault) -> str | None:
+    """Return the key of the format that an unknown one stands for."""
+    parent, _, key = fault.path.rpartition(".")
+    if parent and not parent.startswith("providers."):
+        return None
+    known = entries.KNOWN_KEYS if parent else pep850.KEYS
+    return None if key in known else meant_by(key, known)
+
+
+class _Correction(TypedDict, total=False):
+    """The arguments of a finding that can be corrected."""
+
+    correction: Correction
+    remedy: str
+
+
+def _renamed(key: str | None) -> _Correction:
+    if key is None:
+        return {}
+    return {"correction": Correction(json.dumps(key), is_of_key=True), "remedy": f"write {key}"}
+
+
+def _respelled(values: Sequence[str], wrong: Iterable[str], known: Sequence[str]) -> _Correction:
+    """Return the correction of values of which some are wrong; none if one of them is unclear."""
+    wrong = list(wrong)
+    if len(wrong) * len(known) > _MOST_COMPARED:
+        return {}
+    instead = {one: meant_by(one, known) for one in wrong}
+    meant = [one for one in instead.values() if one is not None]
+    if len(meant) < len(instead):
+        return {}
+    corrected = sorted({instead.get(one) or one for one in values})
+    return {"correction": Correction(json.dumps(corrected)), "remedy": f"write {listed(meant)}"}
 
 
 # The wheels of one label say the same in release after release.
@@ -262,8 +314,8 @@ class _Sense:
             case None if feature.namespace in VOCABULARIES:
                 yield from self._offered(feature, values, path)
 
-    def _unselectable(self, message: str, path: str) -> Finding:
-        return _found(checks.UNSELECTABLE_VARIANT, message, path=path)
+    def _unselectable(self, message: str, path: str, **correction: Unpack[_Correction]) -> Finding:
+        return _found(checks.UNSELECTABLE_VARIANT, message, path=path, **correction)
 
     def _listed(
         self, provider: StaticProvider, feature: Feature, values: tuple[str, ...], path: str
@@ -283,12 +335,14 @@ class _Sense:
                 f"the static list of {feature} has {first_of(static, _MOST)}, and none of "
                 f"{first_of(values, _MOST)}",
                 path,
+                **_respelled(values, dead, static),
             )
         elif dead:
             yield _found(
                 checks.DEAD_VALUE,
                 f"{first_of(dead, _MOST)} is not in the static list of {feature}",
                 path=path,
+                **_respelled(values, dead, static),
             )
 
     def _offered(self, feature: Feature, values: tuple[str, ...], path: str) -> Iterator[Finding]:
@@ -312,6 +366,7 @@ class _Sense:
                     checks.UNKNOWN_FEATURE,
                     f"{feature.namespace} has no feature {feature.name}, but for instance {known}",
                     path=path,
+                    **_renamed(meant_by(feature.name, vocabulary.features)),
                 )
             return
         if len(values) > 1 and not offered.multi_value:
@@ -323,6 +378,7 @@ class _Sense:
                 checks.UNKNOWN_VALUE,
                 f"nobody offers {feature} with the value {first_of(unknown, _MOST)}{whole}",
                 path=path,
+                **_respelled(values, unknown, (*offered.published, *offered.wider)),
             )
         wider = [value for value in values if value in offered.wider]
         if wider and not is_disputed:

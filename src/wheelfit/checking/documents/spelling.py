@@ -49,6 +49,26 @@ def is_slip(text: str, meant: str) -> bool:
     return here[:2].isalpha() and here[:2] == there[1::-1] and here[2:] == there[2:]
 
 
+def meant_by(text: str, known: Iterable[str]) -> str | None:
+    """Return the one known text that a text stands for; None if there is none, or are several.
+
+    >>> meant_by("sm_arhc", ["sm_arch", "cuda_version_lower_bound"])
+    'sm_arch'
+    >>> meant_by("license :: osi  approved", ["License :: OSI Approved"])
+    'License :: OSI Approved'
+
+    :param text: is not known itself.
+    """
+    known = list(known)
+    found = [one for one in known if _folded(one) == _folded(text)]
+    found = found or [one for one in known if is_slip(text, one)]
+    return found[0] if len(found) == 1 else None
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
 def words_of(label: str) -> tuple[str, ...]:
     """Return the parts of a label.
 

@@ -213,10 +213,10 @@ class _Work:
         for path in self.named.documents:
             self._document(path)
         for path in self.named.projects:
-            from wheelfit.checking.documents.document import check_project_table  # noqa: PLC0415
+            from wheelfit.checking.documents.document import check_project_file  # noqa: PLC0415
 
             if (data := self._read(path, DEFAULT_LIMITS.size)) is not None:
-                self.findings += check_project_table(data, CheckedFile(str(path)))
+                self.findings += check_project_file(data, CheckedFile(str(path)))
         for path, release in self.named.sources.items():
             self._group(release, path).has_source = True
         releases = self._releases()

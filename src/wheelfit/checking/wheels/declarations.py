@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.checking import checks
 from wheelfit.checking.documents.document import VOCABULARIES
-from wheelfit.checking.documents.line_numbers import with_lines
+from wheelfit.checking.documents.places import with_places
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import InvalidRequirement
 from wheelfit.wheels.dist_info import data_folder
@@ -67,7 +67,7 @@ def declaration_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[
                     what = " ".join(filter(None, key))
                     message = f"{other} declares {what} already, and the first one counts"
                     found.append(inside.found(checks.REPEATED_DECLARATION, message))
-                yield from with_lines(found, data)
+                yield from with_places(found, data)
 
 
 def _looks_declared(path: str) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.checking import checks, tool_profiles
+from wheelfit.checking.documents.classifiers import classifier_findings
 from wheelfit.checking.findings import CheckedFile, Severity
 from wheelfit.checking.tool_profiles import Profile
-from wheelfit.checking.wheels.classifiers import classifier_findings
 from wheelfit.checking.wheels.contents import content_findings, is_library
 from wheelfit.checking.wheels.dependencies import abi_findings, check_dependencies
 from wheelfit.core.core_metadata import read_metadata, repeated_fields

@@ -204,11 +204,11 @@ Check wheels, index files, folders of them, and what is published.
 
 Everything that is wrong is said at once, with the place, the rule and what to do. A TARGET is a
 wheel, a *-variants.json or variant.json file, a folder (searched with all folders in it), a URL of
-such a file, a pyproject.toml, whose [variant] table is checked, or a project of an index:
-`project:torch`, `project:torch==2.8.0`. Where an index is named (--index-url, --extra-index-url,
---find-links), `torch` is a project too, unless a file or folder of that name exists, or it is a
-usual name of a folder. Any other word is a path. --environment looks at what is installed instead,
-or as well.
+such a file, a pyproject.toml, whose [variant] table and classifiers are checked, or a project of an
+index: `project:torch`, `project:torch==2.8.0`. Where an index is named (--index-url,
+--extra-index-url, --find-links), `torch` is a project too, unless a file or folder of that name
+exists, or it is a usual name of a folder. Any other word is a path. --environment looks at what is
+installed instead, or as well.
 """,
         (CHECK, REPORTING, WORKERS_WITH_THREADS, SOURCES, ENVIRONMENT, MACHINE),
         _check,

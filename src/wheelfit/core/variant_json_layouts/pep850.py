@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.variant_json_layouts.findings import Findings
 
-_KEYS = frozenset([schema.KEY, priorities.KEY, entries.KEY, variants.KEY])
+KEYS = frozenset([schema.KEY, priorities.KEY, entries.KEY, variants.KEY])
 
 
 class Pep850(NamedTuple):
@@ -25,7 +25,7 @@ class Pep850(NamedTuple):
 
     def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
         """Read a document; see `Layout.read`."""
-        unknown_keys(document, _KEYS, findings, fault=not tolerant)
+        unknown_keys(document, KEYS, findings, fault=not tolerant)
         namespaces = priorities.read_namespaces(document, findings)
         providers = entries.read_providers(document, findings, tolerant=tolerant)
         return Parts(
