@@ -317,6 +317,8 @@ EXCEPTIONS = {
     "operations/host_descriptions.py": "options of `host new` for three families",
     "wheelfit_runtime/platforms/recording.py": "--rocm-compat, --tpu-generation",
     # What another tool knows.
+    "core/virtual_packages.py": "conda's virtual packages of CUDA",
+    "resolution/virtual_package_hosts.py": "conda's virtual packages of CUDA",
     "checking/tool_profiles.py": "the providers that uv brings",
     # CUDA and ROCm, of which wheels contain code that is read, and processes have libraries.
     "checking/wheels/binaries.py": "GPU code in wheels",

@@ -185,6 +185,21 @@ def show_host(name: str, context: Context) -> HostReport:
     return HostReport(host, host.file.target(current, host.name), detections)
 
 
+def format_host(report: HostReport, form: str, context: Context) -> str:
+    """Return a machine as conda or pixi knows it, and report what they cannot be told.
+
+    :param report: what is known of the machine.
+    :param form: ``conda`` or ``pixi``.
+    :raises UserError: ``invalid-host-file``; conda has no such platform.
+    """
+    from wheelfit.core.virtual_packages import as_pixi, as_text, conda_platform
+
+    platform, unsaid = conda_platform(report.host.file, report.target)
+    for sentence in unsaid:
+        context.reporter.note(f"note: {sentence}")
+    return as_text(platform) if form == "conda" else as_pixi(platform, report.host.record)
+
+
 def compare_hosts(first: str, second: str, context: Context) -> HostComparison:
     """Return what differs between two machines.
 

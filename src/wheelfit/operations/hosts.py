@@ -1,4 +1,7 @@
-"""What a user calls a machine: a host file, one of their own by its name, or a preset."""
+"""What a user calls a machine: a host file, one of their own by its name, or a preset.
+
+What conda and pixi say of a machine serves as a host file too.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from wheelfit.core import strict_toml
 from wheelfit.core.host_file_mapping import parse_host_file, to_mapping
+from wheelfit.core.virtual_package_files import read_platforms
 from wheelfit.operations.context import Context
 from wheelfit.operations.user_folders import configuration_file, home
 from wheelfit_runtime.errors import FileProblem, UnknownHost, UserError
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from wheelfit.core.host_file import HostFile, HostInterpreter
+    from wheelfit.core.virtual_packages import CondaPlatform
     from wheelfit_runtime.platforms.presets import Preset
 
 
@@ -89,7 +94,8 @@ def own_hosts(environ: Mapping[str, str]) -> dict[str, Path]:
 def open_host(name: str, environ: Mapping[str, str], *, rocm_same_major: bool = False) -> Host:
     """Return the machine that a user names.
 
-    What has a slash or ends in ``.toml`` is a file. Any other name is that of a host file of
+    What has a slash or ends in ``.toml`` is a file; of a manifest of pixi ``#NAME`` at the end
+    is the platform. Any other name is that of a host file of
     the user's own, or else of a preset, or else of a file in the current folder: whoever puts
     a file there must not decide what a preset means.
 
@@ -103,7 +109,7 @@ def open_host(name: str, environ: Mapping[str, str], *, rocm_same_major: bool = 
     """
     from wheelfit_runtime.platforms.presets import compose, is_preset
 
-    if "/" in name or os.sep in name or name.endswith(".toml"):
+    if "/" in name or os.sep in name or name.partition("#")[0].endswith(".toml"):
         return Host(name, "file", load_host_file(name))
     own = own_hosts(environ)
     if name in own:
@@ -174,16 +180,47 @@ def _filled(match: re.Match[str]) -> str:
 
 
 def load_host_file(name: str) -> HostFile:
-    """Read a host file.
+    """Read a host file, or what conda or pixi say of a machine.
 
-    :param name: its path.
+    :param name: its path, with ``#NAME`` where a manifest of pixi has several platforms.
     :raises FileProblem: it cannot be read.
     :raises UserError: ``invalid-host-file``; it is too large, is not TOML, or says something a host
         file cannot say.
     """
+    path, mark, wanted = name.rpartition("#")
+    if not mark or os.path.lexists(name):
+        path, wanted = name, ""
+    data = _host_data(path, name)
+    platforms = read_platforms(data, path)
+    if platforms is None and not wanted:
+        return parse_host_file(data, path)
+    from wheelfit.resolution.virtual_package_hosts import host_of_virtual_packages
+
+    return host_of_virtual_packages(_platform_called(wanted, platforms or (), path), path)
+
+
+def _platform_called(wanted: str, platforms: tuple[CondaPlatform, ...], path: str) -> CondaPlatform:
+    """Return the platform of a manifest that a name means; empty: the only one.
+
+    :raises UserError: ``invalid-host-file``; there is none, or there are several.
+    """
+    found = [one for one in platforms if not wanted or wanted == one.name]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(f"{path}#{one.name}" for one in platforms if one.name)
+    problem = f"has no platform {wanted!r}" if wanted else "describes several machines"
+    raise UserError(
+        f"the file {problem}",
+        code="invalid-host-file",
+        where=path,
+        hint=f"name one of {names}" if names else "only manifests of pixi name platforms",
+    )
+
+
+def _host_data(path: str, name: str) -> bytes:
     limit = strict_toml.DEFAULT_LIMITS.size
     try:
-        with Path(name).open("rb") as file:
+        with Path(path).open("rb") as file:
             data = file.read(limit + 1)
     except OSError as error:
         raise FileProblem(
@@ -195,7 +232,7 @@ def load_host_file(name: str) -> HostFile:
         raise UserError(
             f"the host file has more than {limit} bytes", code="invalid-host-file", where=name
         )
-    return parse_host_file(data, name)
+    return data
 
 
 def _unknown(name: str, own: Iterable[str]) -> UnknownHost:

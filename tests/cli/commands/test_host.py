@@ -171,6 +171,54 @@ class TestDiff:
         assert "platform" in {one["path"] for one in found["differences"]}
 
 
+class TestConda:
+    """``host show --format``, and files of conda and pixi as hosts."""
+
+    def test_for_conda_and_pixi(self, run: Runner, tmp_path: Path) -> None:
+        """Each form can be read again as a host, and says what it leaves out."""
+        for form in ("conda", "pixi"):
+            path = tmp_path / f"{form}.toml"
+            path.write_text(run("host", "show", "v100-535", "--format", form).out)
+            found = run("host", "show", path, "--json").object
+            Draft202012Validator(SCHEMA).validate(found)
+            features = found["namespaces"]["nvidia"]["features"]
+            values = [one["values"][0] for one in features]
+            assert values == ["12.2", "15.20", "70_real"]
+        said = run("host", "show", "mi300x-rocm7", "--format", "conda")
+        assert said.out.startswith("# platform: linux-64\n__archspec=1=x86_64_v4\n__glibc=2.28=0\n")
+        assert said.err == "note: conda has no virtual package for AMD GPUs: amd is left out\n"
+        this = run("host", "show", "this", "--format", "pixi").out
+        assert '{ name = "this-machine", platform = "linux-' in this
+        run("host", "show", "this", "--format", "conda", "--json", code=2)
+
+    def test_a_workspace_of_pixi(self, run: Runner, tmp_path: Path) -> None:
+        """One of several platforms is named; the hint has the names."""
+        path = tmp_path / "pixi.toml"
+        path.write_text(
+            '[workspace]\nplatforms = ["osx-arm64", { name = "gpu", platform = "linux-64", '
+            'cuda = { driver = "12.8", arch = "8.6" }, glibc = "2.34" }]\n'
+        )
+        found = run("host", "show", f"{path}#gpu", "--json").object
+        assert found["host"]["origin"] == "virtual packages of gpu"
+        assert found["platforms"][1] == "manylinux_2_34_x86_64"
+        several = run("host", "show", path, "--json", code=1).error
+        assert several["hint"] == f"name one of {path}#osx-arm64, {path}#gpu"
+        other = run("host", "show", f"{path}#cpu", "--json", code=1).error
+        assert other["message"] == "the file has no platform 'cpu'"
+        node = tmp_path / "node.toml"
+        run("host", "new", "-o", node, f"{path}#gpu", "--python", "3.12")
+        assert run("host", "diff", node, f"{path}#gpu").out.startswith(f"{node} and ")
+        assert run("host", "show", f"{node}#gpu", "--json", code=1).error["hint"] == (
+            "only manifests of pixi name platforms"
+        )
+
+    def test_a_file_with_a_number_sign(self, run: Runner, tmp_path: Path) -> None:
+        """A file of that very name comes first."""
+        path = tmp_path / "node#7.toml"
+        run("host", "new", "-o", path, "v100-535")
+        assert run("host", "show", path).out.startswith(f"{path}\n")
+
+
 class TestNew:
     """``host new``."""
 

@@ -91,9 +91,16 @@ def _list_hosts(arguments: Namespace, output: Output, context: Context) -> int:
 
 def _show_host(arguments: Namespace, output: Output, context: Context) -> int:
     from wheelfit.cli.render.machines import show_host_report
-    from wheelfit.operations.host_descriptions import show_host
+    from wheelfit.errors import UsageError
+    from wheelfit.operations.host_descriptions import format_host, show_host
 
-    show_host_report(show_host(arguments.host, context), output)
+    if arguments.form and arguments.json:
+        raise UsageError("--format and --json cannot both have standard output")
+    report = show_host(arguments.host, context)
+    if arguments.form:
+        output.result(format_host(report, arguments.form, context))
+    else:
+        show_host_report(report, output)
     return 0
 
 
@@ -263,7 +270,8 @@ Drivers are always asked anew; what they answer is remembered for the commands t
 Show everything that is known of a machine.
 
 HOST is a host file, the name of one of your own, a preset as cuda-12.8-sm90+cpu-x86_64-v3, or
-`this` for this machine.
+`this` for this machine. What `conda info --json` prints is a host file too, and pixi.toml#NAME is
+the platform of that name.
 """,
                 (HOST,),
                 _show_host,
@@ -274,7 +282,8 @@ HOST is a host file, the name of one of your own, a preset as cuda-12.8-sm90+cpu
 Show what differs between two machines.
 
 HOST is a host file, the name of one of your own, a preset as cuda-12.8-sm90+cpu-x86_64-v3, or
-`this` for this machine.
+`this` for this machine. What `conda info --json` prints is a host file too, and pixi.toml#NAME is
+the platform of that name.
 """,
                 (COMPARED_HOSTS,),
                 _compare_hosts,

@@ -12,6 +12,7 @@ from wheelfit.cli.options.values import (
     FLAG,
     FOLDER,
     TEXT,
+    OneOf,
 )
 
 PROBE = OptionGroup(
@@ -41,9 +42,20 @@ LISTED_HOSTS = OptionGroup(
     "", (Option("WORD", ANY_TEXT, "a word to look for", number="*", stored_as="names"),)
 )
 
-_HOST = Option("HOST", ANY_FILE, "a host file, a preset, or this")
+_HOST = Option("HOST", ANY_FILE, "a host file, a file of conda or pixi, a preset, or this")
 
-HOST = OptionGroup("", (_HOST,))
+HOST = OptionGroup(
+    "",
+    (
+        _HOST,
+        Option(
+            "--format",
+            OneOf("conda", "pixi"),
+            "print conda's virtual packages of it, or an entry for the platforms of pixi",
+            stored_as="form",
+        ),
+    ),
+)
 
 COMPARED_HOSTS = OptionGroup(
     "",
@@ -57,7 +69,13 @@ COMPARED_HOSTS = OptionGroup(
 NEW_HOST = OptionGroup(
     "",
     (
-        Option("PART", ANY_FILE, "presets, or one host file", number="*", stored_as="names"),
+        Option(
+            "PART",
+            ANY_FILE,
+            "presets, or one host file or file of conda or pixi",
+            number="*",
+            stored_as="names",
+        ),
         Option(
             "--output", FILE, "write the host file here; -: print it", short="-o", metavar="FILE"
         ),

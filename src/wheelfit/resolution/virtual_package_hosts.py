@@ -1,0 +1,161 @@
+"""Machines that conda or pixi describe by virtual packages, as host files."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from wheelfit.core import virtual_packages
+from wheelfit.core.compatible_tags import platforms_of
+from wheelfit.core.host_file import HostFile
+from wheelfit_runtime import __version__
+from wheelfit_runtime.errors import UserError
+from wheelfit_runtime.platforms import overrides, providers
+from wheelfit_runtime.platforms.discovery import Machine
+from wheelfit_runtime.platforms.features import Evidence, Status
+from wheelfit_runtime.platforms.system_view import SystemView
+from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
+
+if TYPE_CHECKING:
+    from wheelfit.core.virtual_packages import CondaPlatform, VirtualPackage
+    from wheelfit_runtime.platforms.features import Detection
+    from wheelfit_runtime.platforms.tables.platforms import PlatformRow
+
+_LIBRARIES: Final = {
+    virtual_packages.GLIBC: ("glibc", re.compile(r"(2\.\d{1,3})(?:\..*)?")),
+    virtual_packages.MUSL: ("musl", re.compile(r"(1\.\d{1,3})(?:\..*)?")),
+    virtual_packages.OSX: ("macos", re.compile(r"(\d{2}(?:\.\d{1,2})?)(?:\..*)?")),
+}
+_MARKERS: Final = {
+    virtual_packages.LINUX: "platform_release",
+    virtual_packages.WIN: "platform_version",
+}
+_NVIDIA: Final = "nvidia"
+_VARIABLES: Final = {
+    _NVIDIA: {
+        virtual_packages.CUDA: overrides.CONDA_CUDA,
+        virtual_packages.CUDA_ARCH: overrides.CONDA_CUDA_ARCH,
+    },
+    "x86_64": {virtual_packages.ARCHSPEC: overrides.CONDA_ARCHSPEC},
+    "aarch64": {virtual_packages.ARCHSPEC: overrides.CONDA_ARCHSPEC},
+}
+"""What stands for virtual packages in the surroundings of the providers that they concern."""
+
+
+def host_of_virtual_packages(platform: CondaPlatform, where: str) -> HostFile:
+    """Return a machine that conda or pixi describes.
+
+    The providers say what follows from the versions, as for conda's variables. Of accelerators that
+    conda has no virtual packages for nothing is said.
+
+    :param where: the file that describes it, for errors.
+    :raises UserError: ``invalid-host-file``; the platform is not known, or a version cannot be
+        understood.
+    """
+    if platform.subdir not in virtual_packages.SUBDIRS:
+        raise UserError(
+            f"{platform.subdir[:80]!r} is a platform that wheelfit does not know",
+            code="invalid-host-file",
+            where=where,
+            hint=f"it knows {', '.join(virtual_packages.SUBDIRS)}",
+        )
+    row = PLATFORMS[virtual_packages.SUBDIRS[platform.subdir]]
+    notes: list[str] = []
+    detections = [_detect(platform, namespace, row, where, notes) for namespace in _VARIABLES]
+    if platform.get(virtual_packages.CUDA) and not platform.get(virtual_packages.CUDA_ARCH):
+        notes.append("there is no __cuda_arch, so nothing is known of the GPUs")
+    others = (one.namespace for one in providers.accelerators() if one.namespace != _NVIDIA)
+    notes.append(f"conda's virtual packages say nothing of {', '.join(others)}")
+    file = HostFile.from_detections(
+        detections,
+        created_by=f"wheelfit {__version__}",
+        origin=f"virtual packages of {platform.name or platform.subdir}",
+    )
+    return replace(
+        file,
+        platforms=_platforms(platform, row, where),
+        environment={
+            variable: package.version
+            for name, variable in _MARKERS.items()
+            if (package := platform.get(name)) and package.version != "0"
+        },
+        notes=tuple(notes),
+    )
+
+
+def _detect(
+    platform: CondaPlatform, namespace: str, row: PlatformRow, where: str, notes: list[str]
+) -> Detection:
+    """Return what a provider says of some virtual packages: nothing else is seen."""
+    variables = _VARIABLES[namespace]
+    found = {name: platform.get(name) for name in variables}
+    environ = {variables[name]: _value(package) for name, package in found.items()}
+    # The least processor of a Mac is one of Apple's, of other systems any of its architecture.
+    least = "m1" if row.processor == "apple-m1" else ""
+    if environ.get(overrides.CONDA_ARCHSPEC) == "":
+        environ[overrides.CONDA_ARCHSPEC] = least
+    detection = _ask(namespace, environ, row)
+    if namespace not in (_NVIDIA, row.architecture):
+        return detection  # of the other architecture nothing is supported
+    if detection.status is Status.DISABLED and namespace == _NVIDIA:
+        source = detection.evidence[0].source
+        name = next(name for name, variable in variables.items() if variable == source)
+        raise UserError(
+            f"{name} is {environ[source]!r}, which is not a version that can be used",
+            code="invalid-host-file",
+            where=where,
+            hint="write 12.8 for __cuda and 8.6 for __cuda_arch",
+        )
+    if detection.status is Status.DISABLED:
+        # Names of processors come every year; a machine with one is not to be refused.
+        name = environ[overrides.CONDA_ARCHSPEC]
+        notes.append(f"archspec's {name!r} is not known, so the least {namespace} processor counts")
+        detection = _ask(namespace, {overrides.CONDA_ARCHSPEC: least}, row)
+    evidence = tuple(
+        Evidence("virtual packages", str(package) if package else f"no {name}")
+        for name, package in found.items()
+    )
+    return replace(detection, evidence=evidence, warnings=())
+
+
+def _ask(namespace: str, environ: dict[str, str], row: PlatformRow) -> Detection:
+    """Return what a provider says where the variables are all that is seen."""
+    surroundings = SystemView(
+        os.devnull,  # nothing lies below it
+        environ,
+        interpreter=None,
+        system=row.system,
+        architecture=row.architecture,
+    )
+    found = Machine(surroundings).detect(namespace)
+    assert found is not None  # noqa: S101 - these providers are built in
+    return found
+
+
+def _value(package: VirtualPackage | None) -> str:
+    """Return what a variable holds that stands for a virtual package; empty: there is none."""
+    if package is None:
+        return ""
+    return package.build if package.name == virtual_packages.ARCHSPEC else package.version
+
+
+def _platforms(platform: CondaPlatform, row: PlatformRow, where: str) -> tuple[str, ...]:
+    """Return the platform tags, best first; those of the usual version where none is stated."""
+    possible = ("glibc", "musl") if row.system == "Linux" else (row.library,)
+    for name, (library, pattern) in _LIBRARIES.items():
+        package = platform.get(name)
+        if package is None or library not in possible:
+            continue
+        match = pattern.fullmatch(package.version)
+        if match is None:
+            raise UserError(
+                f"{name} is {package.version!r}, which is not a version of {library}",
+                code="invalid-host-file",
+                where=where,
+                hint=f"write {name}={row.version}",
+            )
+        version = match[1] if "." in match[1] else f"{match[1]}.0"
+        return platforms_of(row.architecture, library, version)
+    return platforms_of(row.architecture, row.library, row.version)
