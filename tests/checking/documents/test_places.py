@@ -132,7 +132,7 @@ def test_lists_in_order() -> None:
     def corrected(values: str) -> str | None:
         finding = CheckedFile("x.json").found(CHECKS["bad-values"], "", path="a")
         (placed,) = with_places([finding], f'{{"a": {values}}}'.encode())
-        return placed.correction and placed.correction.text
+        return placed.correction.text if placed.correction is not None else None
 
     assert corrected('["b",\n  "a"]') == '["a",\n  "b"]'
     assert corrected('["b", "a", "b"]') == '["a", "b"]'
