@@ -13,7 +13,7 @@ from packaging.tags import Tag
 
 from wheelfit.core.target import Target
 from wheelfit.locking.document import write_lock
-from wheelfit.locking.writing import new_lock
+from wheelfit.locking.locking import new_lock
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.testing.index import RecordingIndex

@@ -11,8 +11,8 @@ from packaging.version import Version
 
 from wheelfit.core.target import Target
 from wheelfit.locking.document import write_lock
+from wheelfit.locking.locking import new_lock
 from wheelfit.locking.release import lock_release
-from wheelfit.locking.writing import new_lock
 from wheelfit.operations.hosts import open_host
 from wheelfit.resolution.release_metadata import obtain
 from wheelfit.sources.open import open_sources

@@ -15,8 +15,8 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.core.target import Target
 from wheelfit.locking.document import Lock
 from wheelfit.locking.listed_wheels import possible_needs
+from wheelfit.locking.locking import new_lock
 from wheelfit.locking.release import LockedRelease, lock_release
-from wheelfit.locking.writing import new_lock
 from wheelfit.resolution.listing import Release, Wheel, sort_page
 from wheelfit.resolution.release_metadata import MetadataPolicy, obtain
 from wheelfit.sources.page import ProjectPage

@@ -15,8 +15,8 @@ from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.labels import parse_label
 from wheelfit.errors import NoConsistentSet
 from wheelfit.locking.document import Lock
+from wheelfit.locking.locking import new_lock
 from wheelfit.locking.selection import LockCandidates, LockSelection
-from wheelfit.locking.writing import new_lock
 from wheelfit.resolution.candidates import ChoicePolicy
 from wheelfit.resolution.request import InstalledBuild
 from wheelfit.testing.detectors import FixedDetector

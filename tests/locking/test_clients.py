@@ -18,9 +18,9 @@ from packaging.version import Version
 
 from wheelfit.cli.main import main
 from wheelfit.locking.document import Lock, read_lock, write_lock
+from wheelfit.locking.locking import new_lock
 from wheelfit.locking.release import lock_release
 from wheelfit.locking.selection import LockCandidates
-from wheelfit.locking.writing import new_lock
 from wheelfit.resolution.release_metadata import obtain
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import SourceSettings

@@ -35,10 +35,10 @@ from wheelfit.core.properties import PropertySet
 from wheelfit.core.target import Target
 from wheelfit.errors import BadMetadata
 from wheelfit.locking.document import Lock, read_lock, write_lock
+from wheelfit.locking.locking import new_lock
 from wheelfit.locking.pruning import prune
 from wheelfit.locking.release import lock_release
 from wheelfit.locking.selection import LockCandidates
-from wheelfit.locking.writing import new_lock
 from wheelfit.resolution.candidates import Candidates
 from wheelfit.resolution.release_choice import ReleaseChoice
 from wheelfit.resolution.release_metadata import obtain

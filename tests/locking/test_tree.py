@@ -9,9 +9,9 @@ from locking.entries import TARGET, lock_table, lock_world, locked, plain_entry,
 from packaging.utils import canonicalize_name
 
 from wheelfit.locking.document import Lock
+from wheelfit.locking.locking import new_lock
 from wheelfit.locking.selection import LockCandidates
 from wheelfit.locking.tree import Tree, tree_of_all, tree_of_one
-from wheelfit.locking.writing import new_lock
 from wheelfit.testing.detectors import FixedDetector
 
 

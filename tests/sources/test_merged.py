@@ -11,8 +11,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.sources.merged import IndexStrategy, Pool
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import READ_LIMIT
-from wheelfit.sources.wheel_size import FileSize
+from wheelfit.sources.repository import READ_LIMIT, FileSize
 from wheelfit.wheels.bytes_source import Memory
 from wheelfit_runtime.errors import ProjectNotFound, UnexpectedStatus, Unreachable
 

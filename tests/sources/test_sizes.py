@@ -14,7 +14,7 @@ from wheelfit.sources.cache import Store
 from wheelfit.sources.local_files import LocalFiles
 from wheelfit.sources.page import File
 from wheelfit.sources.remote_files import RemoteFiles
-from wheelfit.sources.wheel_size import FileSize
+from wheelfit.sources.repository import FileSize
 from wheelfit.testing.wheels import build_wheel
 
 if TYPE_CHECKING:

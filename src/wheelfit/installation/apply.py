@@ -9,13 +9,13 @@ Nothing of the environment is imported or executed after it was written to.
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from wheelfit.errors import EnvironmentBusy
-from wheelfit.installation.bytecode import compile_modules
 from wheelfit.installation.checked_wheel import CheckedWheel, check_wheel
 from wheelfit.installation.choice import Circumstances
 from wheelfit.installation.conflicts import Layout, lay_out, scheme_folders
@@ -35,7 +35,7 @@ from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import EnvironmentUnavailable, InvalidWheel
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
@@ -251,7 +251,7 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
     for layout in layouts:
         _stage(layout, job, transaction, unchanged[layout.wheel.pin.name])
     if job.compile_bytecode:
-        compile_modules(environment, transaction.stage)
+        _compile_modules(environment, transaction.stage)
     transaction.switch(leaving, changes=_in_words(job.plan), replace=job.replace)
     progress.done()
     notes = [note for removal in removals for note in removal.notes]
@@ -359,3 +359,30 @@ def _stage(layout: Layout, job: _Job, transaction: Transaction, unchanged: Colle
         files=transaction.files,
     )
     destination.fill(wheel)
+
+
+def _compile_modules(environment: Environment, stage: Callable[[str], Path]) -> None:
+    """Write bytecode beside the modules of a stage; modules that do not compile are skipped.
+
+    The interpreter of the environment does it, since bytecode belongs to one version, in as
+    many processes as there are processors. It runs without the environment's
+    ``site-packages`` (``-S``), where start-up files may lie.
+
+    :param stage: returns the staged folder of a scheme.
+    """
+    finals = environment.runtime.folders()
+    # By folder: mostly there is one library.
+    schemes = {str(stage(scheme)): scheme for scheme in ("platlib", "purelib")}
+    for folder, scheme in schemes.items():
+        subprocess.run(
+            [
+                str(environment.interpreter.executable),
+                *("-I", "-S", "-m", "compileall", "-q", "-j", "0"),
+                # Tracebacks shall name the final place.
+                *("-s", folder, "-p", str(finals[scheme])),
+                folder,
+            ],
+            capture_output=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )

@@ -41,7 +41,7 @@ class MergedEntries:
     """The entries of a lock for all its environments."""
 
     packages: tuple[dict[str, Any], ...]
-    """As plain data, for ``wheelfit.locking.writing.new_lock``."""
+    """As plain data, for ``wheelfit.locking.locking.new_lock``."""
     plain: tuple[dict[str, Any], ...]
     """The same for tools that know no variants."""
     notes: tuple[str, ...] = ()

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
     from wheelfit.locking.document import LockedPackage, LockedSource, LockedWheel
     from wheelfit.sources.progress import Progress
-    from wheelfit.sources.repository import Files
-    from wheelfit.sources.wheel_size import FileSize
+    from wheelfit.sources.repository import Files, FileSize
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 

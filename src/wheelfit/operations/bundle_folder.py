@@ -34,8 +34,8 @@ from wheelfit.operations.downloads import several_at_once
 from wheelfit.operations.hosts import host_text
 from wheelfit.server.pages import write_site
 from wheelfit.sources.page import File, ProjectPage
+from wheelfit.sources.repository import FileSize
 from wheelfit.sources.urls import file_url, redact
-from wheelfit.sources.wheel_size import FileSize
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.dist_info import header_value
 from wheelfit_runtime.errors import FileProblem, IntegrityError, InvalidWheel

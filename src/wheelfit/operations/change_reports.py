@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.changes import ChangeContext, ChangeDecision
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolution.resolution import Resolution
-    from wheelfit.sources.wheel_size import FileSize
+    from wheelfit.sources.repository import FileSize
 
 
 @dataclass(frozen=True, slots=True)

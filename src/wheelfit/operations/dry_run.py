@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
     from wheelfit.operations.step_durations import StepDurations
     from wheelfit.resolution.resolution import Pin
-    from wheelfit.sources.wheel_size import FileSize
+    from wheelfit.sources.repository import FileSize
     from wheelfit.wheels.unpacked import UnpackedWheel
 
     Sizes = Mapping[NormalizedName, FileSize]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.requests import BoundOptions
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin, Resolution
-    from wheelfit.sources.wheel_size import FileSize
+    from wheelfit.sources.repository import FileSize
 
 _SHOWN = 5
 """Packages that are named when a download is too large."""

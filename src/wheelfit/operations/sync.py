@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
+from packaging.utils import canonicalize_name
 
+from wheelfit.core.markers import VariantContext
 from wheelfit.installation.builds.deferred import DeferredBuilding
+from wheelfit.installation.installed import by_name
 from wheelfit.operations.changes import (
     ChangeRequest,
     InstalledState,
@@ -20,6 +23,7 @@ from wheelfit.operations.locked_builds import LockedBuilds
 from wheelfit.operations.requests import BuildOptions, frozen_request
 from wheelfit.operations.requirements import RequestedRequirements
 from wheelfit.operations.source_builds import consent_of, open_building
+from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
     from wheelfit.installation.environment import Environment
+    from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
     from wheelfit.installation.variant_change import VariantChange
     from wheelfit.locking.selection import LockCandidates
@@ -197,8 +202,6 @@ def _decide(
     reporter: Reporter,
 ) -> ChangeDecision:
     """Choose, and see that the result may be and can be where it shall be."""
-    from wheelfit.installation.extraneous import spared
-    from wheelfit.installation.installed import by_name
     from wheelfit.installation.plan import plan_sync
     from wheelfit.installation.related_distributions import Companions
     from wheelfit.operations.source_builds import with_consent
@@ -264,8 +267,6 @@ def _held(
     request: SyncRequest, present: InstalledState
 ) -> Mapping[NormalizedName, tuple[Label, PropertySet]]:
     """Return the installed builds; each stays where the lock lists it and it fits."""
-    from wheelfit.installation.installed import by_name
-
     if request.allow_variant_change:
         return {}
     return {
@@ -280,3 +281,34 @@ def _tell_unlisted(decision: ChangeDecision, choosing: LockCandidates, reporter:
     for name in decision.present.misfits:
         if name not in choosing.packages:
             reporter.warn(f"{name} is not in the lock; `wheelfit install --refit` exchanges it")
+
+
+_INSTALLERS = tuple(map(canonicalize_name, ("pip", "setuptools", "wheel")))
+_SELF = canonicalize_name("wheelfit")
+
+
+def spared(
+    installed: Iterable[Installed], environment: Mapping[str, str]
+) -> frozenset[NormalizedName]:
+    """Return what an environment is managed with: pip and what belongs to it, and wheelfit.
+
+    With wheelfit goes what it needs, or it would cut off the branch it sits on.
+
+    :param installed: what is there.
+    :param environment: values of the marker variables.
+    """
+    there = by_name(installed)
+    found = set(_INSTALLERS)
+    pending = [_SELF]
+    while pending:
+        name = pending.pop()
+        if name in found or name not in there:
+            continue
+        found.add(name)
+        with suppress(WheelfitError):  # what cannot be read needs nothing that is known
+            pending += [
+                requirement.name
+                for requirement in there[name].metadata().requires
+                if requirement.applies(environment, "", VariantContext.PLAIN)
+            ]
+    return frozenset(found)

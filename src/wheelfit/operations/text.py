@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.resolution.resolution import Pin
-    from wheelfit.sources.repository import Files
-    from wheelfit.sources.wheel_size import FileSize
+    from wheelfit.sources.repository import Files, FileSize
 
     Name = TypeVar("Name", bound=str)
 

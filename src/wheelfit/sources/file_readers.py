@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.local_files import LocalFiles
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import READ_LIMIT, Content, TooCostly
-from wheelfit.sources.wheel_size import FileSize
+from wheelfit.sources.repository import READ_LIMIT, Content, FileSize, TooCostly
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:

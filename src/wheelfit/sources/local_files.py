@@ -12,9 +12,8 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import Store
 from wheelfit.sources.hash_check import check_bytes, check_file, digest_checked
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import READ_LIMIT
+from wheelfit.sources.repository import READ_LIMIT, FileSize
 from wheelfit.sources.urls import file_path, redact
-from wheelfit.sources.wheel_size import FileSize
 from wheelfit.sources.wheel_store import WheelStore
 from wheelfit_runtime.errors import FileProblem, InvalidWheel
 

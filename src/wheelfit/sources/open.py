@@ -18,13 +18,13 @@ from wheelfit.sources.file_readers import AllFiles
 from wheelfit.sources.find_links import DirectoryIndex, FileIndex, LinkPage
 from wheelfit.sources.http_index import HttpIndex
 from wheelfit.sources.keyring_access import open_keyring
-from wheelfit.sources.lazy_transport import OnDemandTransport
 from wheelfit.sources.memoized import MemoizedRepository
 from wheelfit.sources.merged import Pool
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.proxies import ProxyRules, is_proxy
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.retries import RetryPolicy
+from wheelfit.sources.transport import OnDemandTransport
 from wheelfit.sources.urls import file_path, is_loopback, origin, redact
 from wheelfit.sources.wheel_store import WheelStore
 from wheelfit_runtime.errors import InvalidConfiguration

@@ -24,9 +24,8 @@ from wheelfit.sources.local_files import (
     size_of_local,
 )
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import READ_LIMIT, TooCostly
+from wheelfit.sources.repository import READ_LIMIT, FileSize, TooCostly
 from wheelfit.sources.urls import origin, redact
-from wheelfit.sources.wheel_size import FileSize
 from wheelfit.sources.wheel_store import WheelStore
 from wheelfit_runtime.errors import FileProblem, IntegrityError, NetworkError, UnexpectedStatus
 

@@ -23,13 +23,30 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.progress import Progress
-    from wheelfit.sources.wheel_size import FileSize
     from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 
 READ_LIMIT = 16 << 20
 """Bytes of the longest file that is read as a whole, where nobody says otherwise."""
+
+
+class FileSize(Struct, frozen=True):
+    """The size of a wheel, as far as it is known."""
+
+    file: int | None
+    """Bytes of the file; None where neither index nor server says it."""
+    unpacked: int | None = None
+    """Bytes of all files inside; None where nobody asked, or nobody can tell."""
+    is_here: bool = False
+    """Whether nothing need be fetched: it is kept in the cache, or lies in a folder."""
+    why_unknown: str = ""
+    """Why something that was asked for is not known, in words; empty if all is."""
+
+    @property
+    def download(self) -> int | None:
+        """Bytes that an installation would fetch."""
+        return 0 if self.is_here else self.file
 
 
 class TooCostly(NetworkError, code="too-costly"):

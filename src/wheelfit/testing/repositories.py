@@ -14,8 +14,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import Store
 from wheelfit.sources.page import File, ProjectPage
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import READ_LIMIT, TooCostly
-from wheelfit.sources.wheel_size import FileSize
+from wheelfit.sources.repository import READ_LIMIT, FileSize, TooCostly
 from wheelfit.sources.wheel_store import WheelStore
 from wheelfit.wheels.bytes_source import Memory
 from wheelfit_runtime.errors import UnexpectedStatus

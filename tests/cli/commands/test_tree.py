@@ -13,7 +13,7 @@ from locking.entries import lock_table, locked, plain_entry, world
 from locking.entries import wheel_name as wheel
 
 from wheelfit.locking.document import write_lock
-from wheelfit.locking.writing import new_lock
+from wheelfit.locking.locking import new_lock
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.uninstall import UninstallReport
     from wheelfit.operations.venv import VenvReport
     from wheelfit.resolution.resolution import Pin
-    from wheelfit.sources.wheel_size import FileSize
+    from wheelfit.sources.repository import FileSize
 
 _PLAIN = "plain"
 

@@ -44,9 +44,8 @@ from wheelfit.sources.cache import built_metadata_key, built_wheel_key
 from wheelfit.sources.hash_check import WEAK_HASHES
 from wheelfit.sources.page import File, WheelOrigin
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import READ_LIMIT
+from wheelfit.sources.repository import READ_LIMIT, FileSize
 from wheelfit.sources.urls import redact
-from wheelfit.sources.wheel_size import FileSize
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.bytes_source import open_local
 from wheelfit.wheels.unpacking import unpack

@@ -15,8 +15,7 @@ from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.page import BRIDGE
 from wheelfit.sources.progress import NO_PROGRESS
-from wheelfit.sources.repository import READ_LIMIT, stamp_of
-from wheelfit.sources.wheel_size import FileSize
+from wheelfit.sources.repository import READ_LIMIT, FileSize, stamp_of
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:

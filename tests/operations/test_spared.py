@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wheelfit.installation.extraneous import spared
 from wheelfit.installation.installed import scan
+from wheelfit.operations.sync import spared
 
 ENVIRONMENT = {"python_version": "3.12", "sys_platform": "linux"}
 
