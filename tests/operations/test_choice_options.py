@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
 from wheelfit.operations.machine import options_in_effect, read_options
-from wheelfit.operations.requests import MachineOptions, VariantOptions
+from wheelfit.operations.requests import MachineOptions, VariantOptions, frozen_request
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_request
 class ChoiceOptions(MachineOptions, VariantOptions):
     """All options that a choice depends on."""
 

@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 from itertools import product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
@@ -147,7 +147,7 @@ def _prefix(value: str) -> SpecifierSet:
 # --- the ways to meet a label -------------------------------------------------------
 
 
-class Branch(NamedTuple):
+class Branch(Struct, frozen=True):
     """One way in which a build can be met by versions of one project (P-53)."""
 
     project: NormalizedName
@@ -223,7 +223,7 @@ def _holders(value: str) -> list[str]:
 INSTALLED = "is installed"
 
 
-class KnownVersion(NamedTuple):
+class KnownVersion(Struct, frozen=True):
     """The version of a package that builds may be made for."""
 
     version: Version

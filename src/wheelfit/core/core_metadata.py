@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from packaging.specifiers import InvalidSpecifier
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
@@ -51,7 +52,7 @@ _READ = frozenset(
 )
 
 
-class LicenseFields(NamedTuple):
+class LicenseFields(Struct, frozen=True):
     """The license fields of metadata, as written (PEP 639 and before)."""
 
     expression: str = ""

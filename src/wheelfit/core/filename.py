@@ -8,8 +8,9 @@ and one character decide what is what.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from msgspec import Struct
 from packaging.tags import InvalidTag, Tag, TooManyTagsError, parse_tag
 from packaging.utils import NormalizedName, canonicalize_name, parse_sdist_filename
 from packaging.version import InvalidVersion
@@ -37,7 +38,7 @@ _NAME = pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._]*[A-Za-z0-9])?")
 _BUILD = pattern(r"([0-9]+)([0-9A-Za-z_.]*)")
 
 
-class WheelFilename(NamedTuple):
+class WheelFilename(Struct, frozen=True):
     """The parts of a wheel's file name; made by `parse_wheel_filename`.
 
     ``str()`` gives the name as it should be written: distribution and version

@@ -15,7 +15,7 @@ A built-in provider takes the place of steps 2 to 6 (P-16).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeGuard
 
 from msgspec import Struct, field
 
@@ -87,7 +87,7 @@ class Plugins(Protocol):
         ...
 
 
-class NoPlugins(NamedTuple):
+class NoPlugins(Struct, frozen=True):
     """Plugins of which none is asked, whatever is trusted."""
 
     why: str = "no plugin is asked here"

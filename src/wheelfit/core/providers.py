@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 from packaging.utils import canonicalize_name
@@ -75,7 +75,7 @@ Provider: TypeAlias = StaticProvider | PluginProvider | BuiltinProvider | Broken
 """One entry of ``providers``."""
 
 
-class Recognition(NamedTuple):
+class Recognition(Struct, frozen=True):
     """The decision whether a built-in provider stands in for a plugin (P-60 to P-63)."""
 
     builtin: str | None
@@ -88,7 +88,7 @@ class Recognition(NamedTuple):
     """Effective endpoint, blanks removed (P-7)."""
 
 
-class PluginQuestion(NamedTuple):
+class PluginQuestion(Struct, frozen=True):
     """A plugin that would have to be asked, as a document names it (P-15)."""
 
     namespace: str

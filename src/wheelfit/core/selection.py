@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
 
 from wheelfit.core.ordering import Preferences, RankedVariant, Ranking
 from wheelfit.core.phrases import short
@@ -48,7 +50,7 @@ class Verdict:
         return self.why if isinstance(self.why, str) else self.why(self)
 
 
-class Selection(NamedTuple):
+class Selection(Struct, frozen=True):
     """The verdicts on all wheels of a release."""
 
     verdicts: tuple[Verdict, ...]

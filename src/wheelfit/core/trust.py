@@ -8,7 +8,7 @@ policy limits that; it can never be loosened by a user.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -29,7 +29,7 @@ PluginRule: TypeAlias = Literal["user", "listed", "never"]
 """Who decides about plugins: the user; the site's own list, besides the user; nobody."""
 
 
-class TrustedFile(NamedTuple):
+class TrustedFile(Struct, frozen=True):
     """A plain wheel that may be installed for a plugin."""
 
     filename: str
@@ -103,7 +103,7 @@ class Trust(Struct, frozen=True):
         return tuple(entry for entry in self.entries if entry.package == package)
 
 
-class PolicyFile(NamedTuple):
+class PolicyFile(Struct, frozen=True):
     """A policy file; several count together, the strictest rule of each."""
 
     where: str
@@ -123,7 +123,7 @@ class PolicyFile(NamedTuple):
     """Whether its entries are trusted without the user, and do not merely limit."""
 
 
-class SitePolicy(NamedTuple):
+class SitePolicy(Struct, frozen=True):
     """All policies that are in force."""
 
     files: tuple[PolicyFile, ...] = ()
@@ -191,7 +191,7 @@ class TrustedTree(Struct, frozen=True):
     """Why the plugin is not trusted, one clause; None: it is."""
 
 
-class PluginRules(NamedTuple):
+class PluginRules(Struct, frozen=True):
     """The rules that decide whether a plugin may be asked."""
 
     trust: Trust = NO_TRUST

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -25,7 +25,7 @@ CHOICE_FILE = "wheelfit.json"
 _VERSION = 1
 
 
-class Circumstances(NamedTuple):
+class Circumstances(Struct, frozen=True):
     """The machine and options of a choice that was not made for this machine alone (P-73)."""
 
     host: str | None = None

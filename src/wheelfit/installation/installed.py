@@ -7,7 +7,7 @@ import os
 import re
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct, field
 from packaging.utils import NormalizedName, canonicalize_name
@@ -158,7 +158,7 @@ class Broken(Struct, frozen=True):
     """What is wrong with it, a sentence without a final full stop."""
 
 
-class Scan(NamedTuple):
+class Scan(Struct, frozen=True):
     """The distributions in some folders."""
 
     installed: tuple[Installed, ...] = ()

@@ -6,7 +6,9 @@ driver, or for none. So nobody exchanges one unnoticed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit.core.abi_dependency import abi_namespaces
 from wheelfit.core.accelerators import accelerators_of
@@ -29,7 +31,7 @@ PLAIN = "plain"
 """How a wheel without a label is called."""
 
 
-class VariantChange(NamedTuple):
+class VariantChange(Struct, frozen=True):
     """The replacement of an installed build by another one, mostly one with another label."""
 
     old: Installed

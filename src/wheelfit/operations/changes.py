@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -94,7 +94,7 @@ class ChangeContext(Protocol):
         """What builds those that are not there yet; None where nothing may be built."""
 
 
-class InstalledState(NamedTuple):
+class InstalledState(Struct, frozen=True):
     """The installed distributions, and which of their variants fit."""
 
     installed: tuple[Installed, ...]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.cache_folder import cache_folder
@@ -115,7 +117,7 @@ def _cooldown(request: SourceOptions, by_pip: Cooldown | None) -> Cooldown | Non
     return Cooldown(usual, own)
 
 
-class ConfiguredSource(NamedTuple):
+class ConfiguredSource(Struct, frozen=True):
     """An index, or a place beside the indexes, with whoever configured it."""
 
     kind: Literal["find-links", "index"]

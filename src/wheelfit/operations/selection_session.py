@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from wheelfit.installation.builds.deferred import DeferredBuilding
@@ -53,7 +54,7 @@ class FromRequirements(
     refit: bool = False
 
 
-class SelectionSession(NamedTuple):
+class SelectionSession(Struct, frozen=True):
     """The machine, sources and candidates of a choice."""
 
     environment: Environment

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.properties import EMPTY
@@ -49,7 +51,7 @@ def needs_of(requirement: Requirement, text: object = "") -> list[Need]:
     return [Need(Package(requirement.name, extra), versions, cited, pin) for extra in extras]
 
 
-class _Cited(NamedTuple):
+class _Cited(Struct, frozen=True):
     """A requirement without its marker, written out when somebody reads it."""
 
     requirement: Requirement

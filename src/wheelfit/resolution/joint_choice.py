@@ -13,7 +13,7 @@ from dataclasses import replace
 from enum import Enum
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
@@ -122,7 +122,7 @@ class RefusedAttempt(Struct, frozen=True):
     """As of an `Attempt`."""
 
 
-class Concession(NamedTuple):
+class Concession(Struct, frozen=True):
     """The build that one package gave up so that all agree."""
 
     taken: ChosenBuild
@@ -136,7 +136,7 @@ class Concession(NamedTuple):
         return f"{taken.build} of {taken.name} {taken.version}, not {freely.version} {freely.build}"
 
 
-class ForcedValue(NamedTuple):
+class ForcedValue(Struct, frozen=True):
     """The reason why a value had to be agreed on, and its cost."""
 
     by: tuple[NormalizedName, ...] = ()

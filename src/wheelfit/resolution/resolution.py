@@ -101,7 +101,7 @@ class Edge(NamedTuple):
     needed: NormalizedName
 
 
-class HeldBack(NamedTuple):
+class HeldBack(Struct, frozen=True):
     """A release that was taken though a newer one was asked for."""
 
     name: NormalizedName

@@ -6,8 +6,9 @@ from contextlib import suppress
 from functools import reduce
 from operator import and_
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 from packaging.version import Version
 
@@ -158,7 +159,7 @@ def _is_older(pin: Pin, present: InstalledBuild, candidates: Candidates) -> bool
     return pin.version < present.version
 
 
-class _Found(NamedTuple):
+class _Found(Struct, frozen=True):
     """What the solver found, and by what."""
 
     solved: Solved

@@ -16,8 +16,9 @@ excludes the other versions and asks for none (P-52).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from nab_resolver.errors import ResolutionError, ResolutionTerminatedError
 from nab_resolver.resolver import DEFAULT_MAX_ITERATIONS, BaseProvider, Resolver
 from nab_resolver.root import ROOT
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.problem import Build, Releases
 
 
-class Solved(NamedTuple):
+class Solved(Struct, frozen=True):
     """A set of versions in which every requirement is met."""
 
     versions: Mapping[Package, Version]

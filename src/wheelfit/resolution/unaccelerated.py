@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit.core.accelerators import ACCELERATORS, accelerators_of, owner_of_libraries
 from wheelfit.core.properties import EMPTY
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Resolution
 
 
-class Acceleration(NamedTuple):
+class Acceleration(Struct, frozen=True):
     """The accelerators that a package could use, and whether its build uses one."""
 
     name: NormalizedName

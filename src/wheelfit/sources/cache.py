@@ -22,7 +22,9 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO
+
+from msgspec import Struct
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.sources.cache_locks import Holder, hold_open
@@ -162,7 +164,7 @@ _TAG = (
 )
 
 
-class Entry(NamedTuple):
+class Entry(Struct, frozen=True):
     """A small entry of the cache."""
 
     head: Mapping[str, object]

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import stat
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from wheelfit.sources.urls import is_loopback, origin, split_userinfo
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.urls import Origin
 
 
-class Login(NamedTuple):
+class Login(Struct, frozen=True):
     """A user name and a password."""
 
     user: str
@@ -42,7 +44,7 @@ class Login(NamedTuple):
         return "Basic " + base64.b64encode(text).decode("ascii")
 
 
-class NetrcEntries(NamedTuple):
+class NetrcEntries(Struct, frozen=True):
     """The logins of a netrc file."""
 
     hosts: Mapping[str, Login]
@@ -102,7 +104,7 @@ def _no_netrc(path: Path) -> str | None:
     return f"it has {found.st_size} bytes" if found.st_size > _LARGEST_NETRC else None
 
 
-class _Known(NamedTuple):
+class _Known(Struct, frozen=True):
     """One configured index and what its URL says."""
 
     url: str

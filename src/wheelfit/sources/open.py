@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from wheelfit.sources.cache import Store
 from wheelfit.sources.cached_pages import CachedPages
@@ -178,7 +180,7 @@ def _unknown_index(pin: PinnedProject, known: Iterable[str]) -> InvalidConfigura
     )
 
 
-class Web(NamedTuple):
+class Web(Struct, frozen=True):
     """The settings and caches with which pages and files are fetched."""
 
     pages: CachedPages
@@ -400,7 +402,7 @@ def _is_protected(url: str, trusted: _TrustedHosts) -> bool:
     )
 
 
-class _Opener(NamedTuple):
+class _Opener(Struct, frozen=True):
     """Open single places."""
 
     pages: CachedPages

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
@@ -50,7 +50,7 @@ class PipPlaces(Struct, frozen=True):
     """Tells whether a file exists."""
 
 
-class ConfigurationFile(NamedTuple):
+class ConfigurationFile(Struct, frozen=True):
     """A configuration file as text."""
 
     path: str

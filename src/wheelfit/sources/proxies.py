@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit.sources.urls import is_loopback, origin
 
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class ProxyRules(NamedTuple):
+class ProxyRules(Struct, frozen=True):
     """The choice of a proxy by scheme and host. This machine itself is never behind one."""
 
     by_scheme: Mapping[str, str]

@@ -17,7 +17,9 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename
@@ -54,7 +56,7 @@ _SETTLED = 2.0
 """Seconds after which a change of a file shows in its times."""
 
 
-class Sibling(NamedTuple):
+class Sibling(Struct, frozen=True):
     """A kept wheel of a project."""
 
     archive: Path

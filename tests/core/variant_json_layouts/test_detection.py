@@ -133,7 +133,7 @@ def test_unknown_drafts_on_request() -> None:
     assert read_document(without, where="x", accept_unknown_drafts=True).layout == "L5"
 
 
-class Future(Pep850):
+class Future(Pep850, frozen=True):
     """Stand in for a layout of a stable version."""
 
 

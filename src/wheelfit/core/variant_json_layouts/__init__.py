@@ -8,7 +8,7 @@ written, too, has its writer in `wheelfit.core.metadata`; `wheelfit.checking.doc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec import Struct, field
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wheelfit.core.variant_json_layouts.layout import Layout
 
 
-class StableLayout(NamedTuple):
+class StableLayout(Struct, frozen=True):
     """The layout of one major version from 1 on (F-37)."""
 
     version: tuple[int, int, int]
@@ -63,7 +63,7 @@ DEFAULT_REGISTRY = Registry(
 _BY_SHAPE = frozenset(["/v0.0.2.json", "/v0.0.3.json"])
 
 
-class Detected(NamedTuple):
+class Detected(Struct, frozen=True):
     """The layout of a document."""
 
     layout: Layout

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit.core.variant_json_layouts import entries, priorities, schema, variants
@@ -21,7 +23,7 @@ _PRIORITIES = frozenset(["namespace", "feature", "property"])
 _ENTRY_KEYS = frozenset(["requires", "static-properties", "plugin-api", "optional"])
 
 
-class March(NamedTuple):
+class March(Struct, frozen=True):
     """The reader of layout L6."""
 
     name: str = "L6"

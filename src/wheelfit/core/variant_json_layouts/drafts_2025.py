@@ -6,7 +6,9 @@ where its static values stand then (F-47, F-48).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.properties import is_name
@@ -40,7 +42,7 @@ _ENTRY_KEYS = frozenset(
 _PLUGIN_USES = ("all", "build", "none")
 
 
-class Legacy(NamedTuple):
+class Legacy(Struct, frozen=True):
     """The reader of layouts L1 to L3."""
 
     name: str

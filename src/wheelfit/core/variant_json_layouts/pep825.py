@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from wheelfit.core.providers import StaticProvider
 from wheelfit.core.variant_json_layouts import entries, priorities, schema, variants
@@ -21,7 +23,7 @@ _KEYS = frozenset([schema.KEY, priorities.KEY, variants.KEY])
 _PRIORITIES = frozenset(["namespace", "feature", "property"])
 
 
-class Pep825(NamedTuple):
+class Pep825(Struct, frozen=True):
     """The reader of layouts L4 and L5."""
 
     name: str = "L5"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from wheelfit.core.providers import BrokenProvider, BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit.core.variant_json_layouts import entries, priorities, schema, variants
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 KEYS = frozenset([schema.KEY, priorities.KEY, entries.KEY, variants.KEY])
 
 
-class Pep850(NamedTuple):
+class Pep850(Struct, frozen=True):
     """The reader of layout L7."""
 
     name: str = "L7"

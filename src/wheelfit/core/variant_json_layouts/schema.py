@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from wheelfit.core.versions import is_endless
 from wheelfit_runtime.patterns import pattern
@@ -21,7 +21,7 @@ _URL = pattern(r"https://(?P<host>[^/?#]*)(?P<path>/[^?#]*)")
 _VERSION = pattern(r"/v([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})\.json\Z")
 
 
-class SchemaName(NamedTuple):
+class SchemaName(Struct, frozen=True):
     """The parts of a ``$schema`` that has a version."""
 
     host: str

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -11,7 +13,7 @@ MODES = ("ask", "never", "always")
 """What may be said of source distributions in general, in place of the name of a project."""
 
 
-class Consent(NamedTuple):
+class Consent(Struct, frozen=True):
     """The decision which source distributions of an index may be built."""
 
     names: frozenset[str] = frozenset()
