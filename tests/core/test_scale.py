@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from msgspec.structs import replace
@@ -195,10 +195,10 @@ def test_the_machine_is_asked_once_for_each_namespace() -> None:
     assert sorted(machine.asked) == ["nvidia", "x86_64"]
 
 
-class CountingTags(TagPreference):
+class CountingTags(TagPreference, frozen=True):
     """Count how often a target is asked about tags."""
 
-    looked_up: list[frozenset[Tag]] = []  # noqa: RUF012 - emptied by the test
+    looked_up: ClassVar[list[frozenset[Tag]]] = []
 
     def best(self, tags: frozenset[Tag]) -> int | None:
         """Answer, and count."""

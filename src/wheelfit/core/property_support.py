@@ -7,10 +7,12 @@ the target runs it (F-28), why not, and which of its properties hold there (F-10
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct, field
 
 from wheelfit.core import abi_dependency, phrases
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
@@ -44,8 +46,7 @@ _LOOKED = (Status.SUPPORTED, Status.NOTHING)
 _NO_VALUES: Mapping[str, frozenset[str]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Support:
+class Support(Struct, frozen=True, dict=True):
     """The support of a target for the namespaces that were asked for."""
 
     detections: Mapping[str, Detection] = field(default_factory=dict)
@@ -59,30 +60,26 @@ class Support:
     """Namespaces that speak of versions of other packages (P-45)."""
     known: KnownVersions = KnownVersions()
     """The versions that are known of those packages (P-51)."""
-    _values: Mapping[str, Mapping[str, frozenset[str]]] = field(
-        init=False, repr=False, compare=False
-    )
-    _devices: Mapping[str, Mapping[str, tuple[DeviceValues, ...]]] = field(
-        init=False, repr=False, compare=False
-    )
-    _said: dict[tuple[_Unmet, ...], str] = field(
-        init=False, repr=False, compare=False, default_factory=dict
-    )
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "detections", MappingProxyType(dict(self.detections)))
-        object.__setattr__(self, "holders", MappingProxyType(dict(self.holders)))
-        values: dict[str, dict[str, frozenset[str]]] = {}
-        devices: dict[str, dict[str, tuple[DeviceValues, ...]]] = {}
-        for namespace, detection in self.detections.items():
-            known = values.setdefault(namespace, {})
-            for config in detection.features:
-                known.setdefault(config.name, frozenset(config.values))  # P-34
-            narrowing = self._narrowing(detection)
-            if narrowing:
-                devices[namespace] = narrowing
-        object.__setattr__(self, "_values", values)
-        object.__setattr__(self, "_devices", devices)
+    @cached_property
+    def _values(self) -> Mapping[str, Mapping[str, frozenset[str]]]:
+        """Values by namespace and feature; of a feature named twice the first counts (P-34)."""
+        return {
+            namespace: {
+                config.name: frozenset(config.values) for config in reversed(detection.features)
+            }
+            for namespace, detection in self.detections.items()
+        }
+
+    @cached_property
+    def _devices(self) -> Mapping[str, Mapping[str, tuple[DeviceValues, ...]]]:
+        """The devices every wheel must run on (P-88), for the few namespaces that have any."""
+        narrowed = ((name, self._narrowing(each)) for name, each in self.detections.items())
+        return {namespace: narrowing for namespace, narrowing in narrowed if narrowing}
+
+    @cached_property
+    def _said(self) -> dict[tuple[_Unmet, ...], str]:
+        return {}  # the labels of a release lack the same few things
 
     def _narrowing(self, detection: Detection) -> dict[str, tuple[DeviceValues, ...]]:
         """Return the devices every wheel must run on, by feature (P-88)."""
@@ -127,7 +124,7 @@ class Support:
         if not unmet:
             return None
         reason = self._said.get(unmet)
-        if reason is None:  # the labels of a release lack the same few things
+        if reason is None:
             reason = self._said[unmet] = "; ".join(self._reasons(unmet))
         return reason
 

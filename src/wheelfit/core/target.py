@@ -6,7 +6,7 @@ hardware supports is no part of it, that is asked of a detector.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -37,8 +37,7 @@ _ARCHITECTURES = {
 """Endings of platform tags."""
 
 
-@dataclass(frozen=True, slots=True)
-class TagPreference:
+class TagPreference(Struct, frozen=True, dict=True):
     """The wheel tags a target can use, best first.
 
     >>> from packaging.tags import Tag
@@ -49,12 +48,11 @@ class TagPreference:
 
     tags: tuple[Tag, ...]
     """Best first, distinct."""
-    _ranks: Mapping[Tag, int] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        # Derived once: `best` is asked for every file of every release.
-        ranks = {tag: rank for rank, tag in reversed(list(enumerate(self.tags)))}
-        object.__setattr__(self, "_ranks", ranks)
+    @cached_property
+    def _ranks(self) -> Mapping[Tag, int]:
+        # `best` is asked for every file of every release.
+        return {tag: rank for rank, tag in reversed(list(enumerate(self.tags)))}
 
     def best(self, tags: frozenset[Tag]) -> int | None:
         """Return the rank of the best of a wheel's tags, 0 for the most preferred.

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from wheelfit.resolution.listing import NO_TAG, ONLY_BINARY, wrong_python
 from wheelfit.resolution.problem import Package
-from wheelfit.resolution.proof import StepKind, clause_of
 from wheelfit.resolution.resolution import HeldBack
 from wheelfit.resolution.solver import Exhausted, Unsolvable, solve
 from wheelfit.resolution.version_set import VersionSet
@@ -165,6 +164,9 @@ class HeldBackSearch:
 
         Empty where the user's own requirement on another project is part of it.
         """
+        from wheelfit.resolution.no_match import NoMatch  # noqa: PLC0415 - start-up
+        from wheelfit.resolution.proof import StepKind, clause_of  # noqa: PLC0415 - start-up
+
         facts = list(top.facts())
         said = [fact for fact in facts if fact.kind in (StepKind.ASKED, StepKind.CONSTRAINED)]
         if any(
@@ -173,8 +175,6 @@ class HeldBackSearch:
             for term in fact.terms
         ):
             return ""
-        from wheelfit.resolution.no_match import NoMatch  # noqa: PLC0415 - start-up
-
         others = [fact for fact in facts if fact not in said]
         knowledge = NoMatch(self._catalogue, prereleases=self._prereleases)
         own = [
@@ -188,16 +188,15 @@ class HeldBackSearch:
         others.remove(own[0])
         if len(others) != 1:
             return f"{needs}, which does not go with the rest"
-        return f"{needs}, and {self._locked(others[0]) or clause_of(others[0], knowledge)}"
+        obstacle, other = others[0], others[0].terms[0].package.name
+        if obstacle.kind is StepKind.NOTHING and self._is_locked(other):
+            return f"{needs}, and {other} {self._preferred[other]} is locked"
+        return f"{needs}, and {clause_of(obstacle, knowledge)}"
 
-    def _locked(self, fact: Step) -> str:
-        """Return that nothing but a locked version was looked at; empty: that is not why."""
-        name = fact.terms[0].package.name
+    def _is_locked(self, name: NormalizedName) -> bool:
+        """Return whether nothing but a locked version was looked at."""
         listing = self._catalogue.candidates.listing(name)
-        locked = self._preferred.get(name)
-        if fact.kind is not StepKind.NOTHING or listing is None or [*listing.releases] != [locked]:
-            return ""
-        return f"{name} {locked} is locked"
+        return listing is not None and [*listing.releases] == [self._preferred.get(name)]
 
     def _instead(self, name: NormalizedName, versions: Mapping[Package, Version]) -> str:
         """Return what else would be older, if the newest release were taken."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import reduce
-from operator import and_
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
@@ -23,17 +21,15 @@ from wheelfit.resolution.joint_choice import Attempt, ChosenBuild, Effort, Refus
 from wheelfit.resolution.overrides import Replacements
 from wheelfit.resolution.prefetch import Prefetch
 from wheelfit.resolution.problem import Need, Package
-from wheelfit.resolution.proof import StepKind, essence, is_long, steps, tell, tell_newest
 from wheelfit.resolution.release_choice import passed_over
 from wheelfit.resolution.request import GivenWheel, RequestedRequirement, given_wheel
 from wheelfit.resolution.resolution import Edge, HeldBack, Pin, Resolution
 from wheelfit.resolution.solver import Exhausted, Unsolvable, solve
-from wheelfit.resolution.version_policy import VersionPolicy
 from wheelfit.resolution.version_set import VersionSet
 from wheelfit.sources.hash_check import WEAK_HASHES
 from wheelfit.sources.page import ProjectPage
 from wheelfit.sources.urls import redact
-from wheelfit_runtime.errors import HashMismatch, NoCompatibleWheel, NoFit, UserError
+from wheelfit_runtime.errors import NoCompatibleWheel, NoFit, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -46,8 +42,6 @@ if TYPE_CHECKING:
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.choice_context import ChoiceContext
     from wheelfit.resolution.joint_choice import AgreementOutcome
-    from wheelfit.resolution.no_match import NoMatch
-    from wheelfit.resolution.proof import Step
     from wheelfit.resolution.request import InstalledBuild, ResolutionRequest
     from wheelfit.resolution.solver import Solved
     from wheelfit.sources.page import File
@@ -277,15 +271,14 @@ class _Resolving:
                 floors,
                 is_any_divided=effort is Effort.ANY_BUILD,
             )
+            constraints = self._constraints()
             try:
-                solved = solve(catalogue, needs, self._constraints(), prereleases=prereleases)
+                solved = solve(catalogue, needs, constraints, prereleases=prereleases)
             except Unsolvable as error:
-                step = error.step
-                return RefusedAttempt(
-                    agreed,
-                    lambda: self._explained(step, catalogue, needs),
-                    lambda: _seen(catalogue),
-                )
+                from wheelfit.resolution.no_solution import FailedSearch  # noqa: PLC0415 - start-up
+
+                failed = FailedSearch(error.step, catalogue, needs, constraints, prereleases)
+                return RefusedAttempt(agreed, failed.explain, lambda: _seen(catalogue))
             except Exhausted as error:
                 exhausted = NoSolution(
                     "no solution was found within a reasonable number of steps",
@@ -590,103 +583,6 @@ class _Resolving:
             yield f"{needs}, and its override asks for nothing here"
         elif not requirement.specifier.contains(version, prereleases=True):
             yield f"{needs}, and gets {version} by an override"
-
-    # --- why not -------------------------------------------------------------------------
-
-    def _explained(
-        self, top: Step, catalogue: Catalogue, roots: Sequence[Need]
-    ) -> NoFit | HashMismatch:
-        from wheelfit.resolution.no_match import NoMatch, unknown_project  # noqa: PLC0415 - start-up
-
-        lack = NoMatch(catalogue, prereleases=self._request.prereleases)
-        nothing = [fact for fact in top.facts() if fact.kind is StepKind.NOTHING]
-        asked = {need.package.name for need in roots}
-        for fact in nothing:
-            name = fact.terms[0].package.name
-            if name in asked and catalogue.candidates.listing(name) is None:
-                return unknown_project(name, catalogue.candidates)
-        for fact in nothing:
-            unknown = lack.unknown_label(fact.terms[0].package.name, fact.terms[0].versions)
-            if unknown is not None:
-                return unknown
-        for fact in nothing:
-            wrong = lack.wrong_hashes(fact.terms[0].package.name, fact.terms[0].versions)
-            if wrong is not None:
-                return wrong
-        facts = list(top.facts())
-        if len(facts) == 2 and {fact.kind for fact in facts} == {StepKind.ASKED, StepKind.NOTHING}:
-            (fact,) = nothing
-            name = fact.terms[0].package.name
-            return lack.alone(name, fact.terms[0].versions, self._hopeless(name, catalogue, roots))
-        for fact in facts:
-            if fact.kind is StepKind.LIMITS:
-                package = fact.terms[0].package
-                lack.look_at_build(package.name, package.release)
-        note = self._told(top, lack, catalogue, roots)
-        error = NoSolution(
-            "the requirements cannot all be met",
-            note="\n".join([note, *lack.details()]),
-            hint=lack.hint(facts),
-        )
-        error.essence = essence(top, lack)
-        return error
-
-    def _told(self, top: Step, lack: NoMatch, catalogue: Catalogue, roots: Sequence[Need]) -> str:
-        """Tell a proof; a long one begins with the newest release of what was asked for."""
-        if not is_long(top):
-            return tell(top, lack)
-        proofs: list[tuple[Step, NormalizedName, Version]] = []
-        for name in dict.fromkeys(need.package.name for need in roots):
-            version = self._newest(name, catalogue, roots)
-            if version is None or len(proofs) == _PROOFS:
-                continue
-            with suppress(Exhausted):
-                try:
-                    solve(
-                        catalogue,
-                        [need.only(name, version) for need in roots],
-                        self._constraints(),
-                        prereleases=self._request.prereleases,
-                    )
-                except Unsolvable as error:
-                    proofs.append((error.step, name, version))
-        if not proofs:
-            return tell(top, lack)
-        newest, name, version = min(proofs, key=lambda proof: steps(proof[0]))
-        return tell_newest(newest, top, name, version, lack)
-
-    def _hopeless(
-        self, known: NormalizedName, catalogue: Catalogue, roots: Sequence[Need]
-    ) -> Iterator[tuple[NormalizedName, VersionSet]]:
-        """Yield what else was asked for that has nothing that fits, if that is soon seen."""
-        for name in dict.fromkeys(need.package.name for need in roots):
-            if name == known:
-                continue
-            versions = reduce(and_, (n.versions for n in roots if n.package.name == name))
-            listed = versions.members(catalogue.versions(name))
-            if 0 < len(listed) <= _SOON and not any(
-                catalogue.is_usable(name, version) for version in listed
-            ):
-                yield name, versions
-
-    def _newest(
-        self, name: NormalizedName, catalogue: Catalogue, roots: Sequence[Need]
-    ) -> Version | None:
-        """Return the newest usable release of several that are in question."""
-        needs = [need for need in (*roots, *self._constraints()) if need.package.name == name]
-        admission = VersionPolicy(catalogue, prereleases=self._request.prereleases)
-        for need in needs:
-            admission.see(need)
-        versions = reduce(and_, (need.versions for need in needs))
-        choices = admission.choices(name, versions)
-        if len(choices) < 2:
-            return None
-        return next((one for one in choices if catalogue.is_usable(name, one)), None)
-
-
-_SOON = 3
-_PROOFS = 3
-"""Projects for which a proof is looked for that begins with the newest release."""
 
 
 def _from_urls(asked: Iterable[RequestedRequirement]) -> Iterable[GivenWheel]:

@@ -1,8 +1,8 @@
 """Choose one version for every package that is needed: the adapter to ``nab_resolver``.
 
-This is the only module that knows the solver library. What it solves is given
-through `problem.Releases`, and what comes out is a ``Solved``, or an ``Unsolvable``
-whose ``Step``s are the proof.
+Only this module and `wheelfit.resolution.solver_proof` know the solver library. What it solves
+is given through `problem.Releases`, and what comes out is a ``Solved``, or an ``Unsolvable`` whose
+``Step``s are the proof.
 
 Three things keep PubGrub quick on long histories: a decision stands for the
 whole gap around its release (``widen_decision``), what a set of versions holds is
@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from nab_resolver.errors import ResolutionError, ResolutionTerminatedError
 from nab_resolver.resolver import DEFAULT_MAX_ITERATIONS, BaseProvider, Resolver
-from nab_resolver.root import ROOT
 from nab_resolver.types import (
     Incompatibility,
     IncompatibilityCause,
@@ -30,18 +29,17 @@ from nab_resolver.types import (
 from nab_resolver.types import Term as Literal
 
 from wheelfit.resolution.problem import Need, Package, number_of, place_of
-from wheelfit.resolution.proof import Step, StepKind, Term
 from wheelfit.resolution.version_policy import VersionPolicy
 from wheelfit.resolution.version_set import VersionSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from nab_resolver.types import RangeProtocol
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.resolution.problem import Build, Releases
+    from wheelfit.resolution.proof import Step
 
 
 class Solved(Struct, frozen=True):
@@ -162,7 +160,9 @@ class _Search:
             except ResolutionError as error:
                 if error.incompatibility is None:
                     raise Exhausted(str(error)) from error
-                translation = _Translation(provider, self._limits)
+                from wheelfit.resolution.solver_proof import Translation  # noqa: PLC0415 - start-up
+
+                translation = Translation(provider, self._limits.texts)
                 raise Unsolvable(translation.step(error.incompatibility)) from None
             return _solved(solution.pins, solution.edges)
 
@@ -553,132 +553,6 @@ _OFTEN = 5
 """Conflicts after which a package is decided earlier, or its decider later."""
 
 
-class _Translation:
-    """The translation of the library's derivation into steps of ours."""
-
-    def __init__(self, provider: _Provider, limits: _Limits) -> None:
-        self._provider = provider
-        self._limits = limits
-
-    def step(self, root: Incompatibility[Any, Any]) -> Step:
-        """Return the step for a derivation; shared parts stay shared."""
-        done: dict[int, Step] = {}
-        pending = [root]
-        while pending:
-            node = pending[-1]
-            causes = [cause for cause in (node.cause_left, node.cause_right) if cause is not None]
-            missing = [cause for cause in causes if id(cause) not in done]
-            if missing and id(node) not in done:
-                pending.extend(missing)
-                continue
-            pending.pop()
-            if id(node) not in done:
-                done[id(node)] = self._one(node, tuple(done[id(cause)] for cause in causes))
-        return done[id(root)]
-
-    def _one(self, node: Incompatibility[Any, Any], causes: tuple[Step, ...]) -> Step:
-        folded = self._folded(node, causes)
-        if folded is not None:
-            return folded
-        terms = tuple(
-            Term(
-                term.package,
-                self._shown(node, term),
-                term.is_positive(),
-                self._provider.known(term.package),
-                tuple(build.name for build in self._provider.builds(term.package))
-                if term.package.release is not None
-                else (),
-            )
-            for term in node.terms
-            if term.package is not ROOT
-        )
-        text = ""
-        kind = _KINDS[node.cause]
-        if node.cause is IncompatibilityCause.ROOT and isinstance(node.origin, Need):
-            text = str(node.origin.text)
-        elif node.cause is IncompatibilityCause.DEPENDENCY:
-            kind = _kind_of_dependency(node)
-            text = self._requirement(node)
-            if kind is StepKind.IDLE:
-                text = self._made_for(terms[0])
-        elif node.cause is IncompatibilityCause.CONSTRAINT:
-            (term,) = terms
-            text = " and ".join(self._limits.texts.get(term.package.name, []))
-        return Step(kind, terms, text, causes)
-
-    @staticmethod
-    def _folded(node: Incompatibility[Any, Any], causes: tuple[Step, ...]) -> Step | None:
-        """Return a cause that says the same for people, if there is one.
-
-        That a release is one of its builds goes without saying.
-        """
-        if len(causes) != 2 or any(getattr(t.package, "release", None) for t in node.terms):
-            return None
-        left, right = causes
-        if left.kind is StepKind.DIVIDED:
-            return right
-        return left if right.kind is StepKind.DIVIDED else None
-
-    def _made_for(self, term: Term) -> str:
-        """Return what builds were made for, as ``torch``."""
-        builds = self._provider.builds(term.package)
-        places = [place_of(number) for number in term.versions.members(term.known)]
-        limits = (limit for place in places for limit in builds[place].limits)
-        return " and ".join(dict.fromkeys(limit.package.name for limit in limits))
-
-    def _shown(self, node: Incompatibility[Any, Any], term: Any) -> VersionSet:
-        # What does not exist keeps the words of whoever asked for it.
-        if not term.is_positive() or node.cause is IncompatibilityCause.NO_VERSIONS:
-            versions: VersionSet = term.constraint
-            return versions
-        shown: VersionSet = self._provider.narrow_for_display(term.package, term.constraint)
-        return shown
-
-    def _requirement(self, node: Incompatibility[Any, Any]) -> str:
-        parent = node.terms[0].package
-        needed: RangeProtocol[Any] | None
-        if len(node.terms) == 1 and node.dependency_range is None:
-            return ""
-        if _is_tie(node):
-            return f"{parent.base} of the same version"
-        if len(node.terms) == 1:
-            child, needed = parent, node.dependency_range
-        else:
-            child, needed = node.terms[1].package, node.terms[1].constraint
-        if needed is None or not isinstance(needed, VersionSet):
-            return ""
-        need = self._provider.reasons.get((parent, child, needed))
-        return str(need.text) if need else ""
-
-
-def _kind_of_dependency(node: Incompatibility[Any, Any]) -> StepKind:
-    if len(node.terms) == 1:
-        return StepKind.IDLE if node.dependency_range is None else StepKind.NEEDS
-    parent, child = node.terms[:2]
-    if child.is_positive():
-        return StepKind.NEEDS if _is_tie(node) else StepKind.LIMITS
-    is_own = child.package.release is not None and parent.package.release is None
-    return StepKind.DIVIDED if is_own else StepKind.NEEDS
-
-
-def _is_tie(node: Incompatibility[Any, Any]) -> bool:
-    """Return whether a clause says that an extra comes in the version of its project."""
-    if len(node.terms) != 2 or not node.terms[1].is_positive():
-        return False
-    extra, base = node.terms[0].package, node.terms[1].package
-    return bool(extra.extra is not None and extra.base == base)
-
-
 def _forbidding(clause: _Clause) -> Incompatibility[Package, Any]:
     # Any cause but this one has a shape of its own for the library.
     return Incompatibility(list(clause), cause=IncompatibilityCause.DEPENDENCY)
-
-
-_KINDS = {
-    IncompatibilityCause.ROOT: StepKind.ASKED,
-    IncompatibilityCause.DEPENDENCY: StepKind.NEEDS,
-    IncompatibilityCause.NO_VERSIONS: StepKind.NOTHING,
-    IncompatibilityCause.CONSTRAINT: StepKind.CONSTRAINED,
-    IncompatibilityCause.DERIVED: StepKind.FOLLOWS,
-}

@@ -1,0 +1,131 @@
+"""Explain a failed search: from the proof of the solver to the error for the user."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from wheelfit.errors import NoSolution
+from wheelfit.resolution.no_match import NoMatch, unknown_project
+from wheelfit.resolution.proof import StepKind, essence, is_long, steps, tell, tell_newest
+from wheelfit.resolution.solver import Exhausted, Unsolvable, solve
+from wheelfit.resolution.version_policy import VersionPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.resolution.catalogue import Catalogue
+    from wheelfit.resolution.problem import Need
+    from wheelfit.resolution.proof import Step
+    from wheelfit.resolution.version_set import VersionSet
+    from wheelfit_runtime.errors import HashMismatch, NoFit
+
+_SOON = 3
+"""Releases of one project that are looked at once more."""
+_PROOFS = 3
+"""Projects for which a proof is looked for that begins with the newest release."""
+
+
+class FailedSearch(Struct, frozen=True):
+    """A search for versions that found none."""
+
+    step: Step
+    """The last step of the proof."""
+    catalogue: Catalogue
+    """What the solver was told."""
+    roots: Sequence[Need]
+    """What was asked for."""
+    constraints: Sequence[Need]
+    """What had to hold of a project if anything needed it."""
+    prereleases: bool
+    """Whether pre-releases counted."""
+
+    def explain(self) -> NoFit | HashMismatch:
+        """Return the error that says why nothing was found."""
+        catalogue, facts = self.catalogue, list(self.step.facts())
+        lack = NoMatch(catalogue, prereleases=self.prereleases)
+        nothing = [fact for fact in facts if fact.kind is StepKind.NOTHING]
+        asked = {need.package.name for need in self.roots}
+        for fact in nothing:
+            name = fact.terms[0].package.name
+            if name in asked and catalogue.candidates.listing(name) is None:
+                return unknown_project(name, catalogue.candidates)
+        for fact in nothing:
+            unknown = lack.unknown_label(fact.terms[0].package.name, fact.terms[0].versions)
+            if unknown is not None:
+                return unknown
+        for fact in nothing:
+            wrong = lack.wrong_hashes(fact.terms[0].package.name, fact.terms[0].versions)
+            if wrong is not None:
+                return wrong
+        if len(facts) == 2 and {fact.kind for fact in facts} == {StepKind.ASKED, StepKind.NOTHING}:
+            (fact,) = nothing
+            name = fact.terms[0].package.name
+            return lack.alone(name, fact.terms[0].versions, self._hopeless(name))
+        for fact in facts:
+            if fact.kind is StepKind.LIMITS:
+                package = fact.terms[0].package
+                lack.look_at_build(package.name, package.release)
+        note = self._told(lack)
+        error = NoSolution(
+            "the requirements cannot all be met",
+            note="\n".join([note, *lack.details()]),
+            hint=lack.hint(facts),
+        )
+        error.essence = essence(self.step, lack)
+        return error
+
+    def _told(self, lack: NoMatch) -> str:
+        """Tell a proof; a long one begins with the newest release of what was asked for."""
+        if not is_long(self.step):
+            return tell(self.step, lack)
+        proofs: list[tuple[Step, NormalizedName, Version]] = []
+        for name in dict.fromkeys(need.package.name for need in self.roots):
+            version = self._newest(name)
+            if version is None or len(proofs) == _PROOFS:
+                continue
+            with suppress(Exhausted):
+                try:
+                    solve(
+                        self.catalogue,
+                        [need.only(name, version) for need in self.roots],
+                        self.constraints,
+                        prereleases=self.prereleases,
+                    )
+                except Unsolvable as error:
+                    proofs.append((error.step, name, version))
+        if not proofs:
+            return tell(self.step, lack)
+        newest, name, version = min(proofs, key=lambda proof: steps(proof[0]))
+        return tell_newest(newest, self.step, name, version, lack)
+
+    def _hopeless(self, known: NormalizedName) -> Iterator[tuple[NormalizedName, VersionSet]]:
+        """Yield what else was asked for that has nothing that fits, if that is soon seen."""
+        for name in dict.fromkeys(need.package.name for need in self.roots):
+            if name == known:
+                continue
+            versions = reduce(and_, (n.versions for n in self.roots if n.package.name == name))
+            listed = versions.members(self.catalogue.versions(name))
+            if 0 < len(listed) <= _SOON and not any(
+                self.catalogue.is_usable(name, version) for version in listed
+            ):
+                yield name, versions
+
+    def _newest(self, name: NormalizedName) -> Version | None:
+        """Return the newest usable release of several that are in question."""
+        needs = [need for need in (*self.roots, *self.constraints) if need.package.name == name]
+        admission = VersionPolicy(self.catalogue, prereleases=self.prereleases)
+        for need in needs:
+            admission.see(need)
+        versions = reduce(and_, (need.versions for need in needs))
+        choices = admission.choices(name, versions)
+        if len(choices) < 2:
+            return None
+        return next((one for one in choices if self.catalogue.is_usable(name, one)), None)
