@@ -14,7 +14,7 @@ import wheelfit.operations
 from wheelfit import CheckRequest, Context, InstallRequest, ResolveRequest, check
 from wheelfit.errors import UsageError
 from wheelfit.operations.number_ranges import NOT_NEGATIVE, POSITIVE, RANGES
-from wheelfit.operations.requests import ValidatedRequest
+from wheelfit.operations.requests import ValidatedRequest, field_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,6 +94,15 @@ def test_every_number_has_a_range() -> None:
         if re.match("(int|float)\\b", str(field.type))
     }
     assert numbers == {*RANGES, *POSITIVE, *NOT_NEGATIVE}
+
+
+def test_requests_have_the_fields_of_their_options() -> None:
+    """A request is made by `frozen_request`: `dataclass` passes over classes of options."""
+    for module in iter_modules(wheelfit.operations.__path__, "wheelfit.operations."):
+        import_module(module.name)
+    for kind in _below(ValidatedRequest):
+        if "__dataclass_fields__" in vars(kind):
+            assert {field.name for field in fields(kind)} == {*field_types(kind)}, kind
 
 
 def _below(kind: type[Any]) -> Iterator[type[Any]]:
