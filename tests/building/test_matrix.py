@@ -242,6 +242,17 @@ def test_github_by_target() -> None:
     assert entries[0]["name"] == "plain, v3, v4, cu128 on cp312-manylinux_x86_64"
 
 
+def test_a_project_below() -> None:
+    """Jobs of a repository of several projects name the folder of theirs."""
+    found = matrix(SMALL)
+    text = github_matrix(found, found.jobs, by_target=True, project="my packages/left")
+    (words,) = {one["arguments"] for one in json.loads(text)["include"]}
+    assert words == "'my packages/left' --plain --variant v3 --variant v4 --variant cu128"
+    document = pipeline(gitlab_pipeline(found, found.jobs, project="packages/left"))
+    jobs = document["build-wheel"]["parallel"]["matrix"]
+    assert jobs[0]["ARGUMENTS"] == "packages/left --plain"
+
+
 def test_github_limit() -> None:
     """More jobs than GitHub takes are refused, with a way out."""
     pythons = ", ".join(f'"3.{n}"' for n in range(100))

@@ -6,6 +6,7 @@ Each job carries the words for `wheelfit build`, so a workflow needs no conditio
 from __future__ import annotations
 
 import json
+import shlex
 from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -70,10 +71,13 @@ _RUNNERS = {
 }
 
 
-def github_matrix(matrix: Matrix, jobs: Sequence[Job], *, by_target: bool = False) -> str:
+def github_matrix(
+    matrix: Matrix, jobs: Sequence[Job], *, by_target: bool = False, project: str = "."
+) -> str:
     """Return what ``strategy.matrix: ${{ fromJSON(...) }}`` reads, in one line.
 
     :param by_target: whether all wheels of a Python and platform are one job.
+    :param project: its folder, from that in which jobs run.
     :raises UsageError: there are more jobs than GitHub runs.
     :raises InvalidDocument: ``invalid-project``; it is not known which runner builds for a
         platform.
@@ -81,7 +85,8 @@ def github_matrix(matrix: Matrix, jobs: Sequence[Job], *, by_target: bool = Fals
     entries = []
     for group in _grouped(jobs, by_target=by_target):
         runners = _runners(matrix, "github", group[0].platform)
-        entries.append({**_entry(group), "runner": runners[0] if len(runners) == 1 else runners})
+        runner = runners[0] if len(runners) == 1 else runners
+        entries.append({**_entry(group, project), "runner": runner})
     if len(entries) > _GITHUB_MOST:
         raise UsageError(
             f"these are {len(entries)} jobs; GitHub runs {_GITHUB_MOST} of one matrix",
@@ -95,11 +100,13 @@ def gitlab_pipeline(
     jobs: Sequence[Job],
     *,
     by_target: bool = False,
+    project: str = ".",
     template: str | None = None,
 ) -> str:
     """Return a pipeline for ``trigger: include: artifact``, in YAML.
 
     :param by_target: whether all wheels of a Python and platform are one job.
+    :param project: its folder, from that in which jobs run.
     :param template: a file of the repository with a job ``.build-wheel``, which says what is done;
         None: as much as suits a Linux runner.
     :raises UsageError: the name of a job would be too long.
@@ -130,7 +137,8 @@ def gitlab_pipeline(
         lines += ["  parallel:", "    matrix:"]
         for group in part:
             runners = _runners(matrix, "gitlab", group[0].platform)
-            entry = {key.upper(): text for key, text in _entry(group).items() if key != "name"}
+            told = _entry(group, project).items()
+            entry = {key.upper(): text for key, text in told if key != "name"}
             # A tag that is said twice asks for no more than one.
             entry |= {tag: runners[min(n, len(runners) - 1)] for n, tag in enumerate(tags)}
             if len(f"{name}: [{', '.join(entry.values())}]") > _GITLAB_LONGEST:
@@ -150,12 +158,12 @@ def _grouped(jobs: Sequence[Job], *, by_target: bool) -> list[tuple[Job, ...]]:
     return [tuple(group) for _, group in groupby(ordered, lambda job: (job.platform, job.python))]
 
 
-def _entry(group: Sequence[Job]) -> dict[str, str]:
+def _entry(group: Sequence[Job], project: str) -> dict[str, str]:
     """Return what the jobs of one target are told."""
     labels = ["plain" if job.label is None else str(job.label) for job in group]
     return {
         "name": f"{', '.join(labels)} on {group[0].identifier or f'Python {group[0].python}'}",
-        "arguments": _arguments(job.label for job in group),
+        "arguments": _arguments(project, (job.label for job in group)),
         # No label is a hyphen, but one may be called plain.
         "labels": " ".join(job.label or "-" for job in group),
         "python": group[0].python,
@@ -164,10 +172,11 @@ def _entry(group: Sequence[Job]) -> dict[str, str]:
     }
 
 
-def _arguments(labels: Iterable[Label | None]) -> str:
+def _arguments(project: str, labels: Iterable[Label | None]) -> str:
     """Return the words that ask `wheelfit build` for these wheels and no others."""
     words: dict[Label | None, str] = {None: "--plain", NULL: "--null"}
-    return " ".join(words.get(label) or f"--variant {label}" for label in labels)
+    folder = [] if project == "." else [shlex.quote(project)]
+    return " ".join([*folder, *(words.get(label) or f"--variant {label}" for label in labels)])
 
 
 def _runners(matrix: Matrix, service: str, platform: str) -> tuple[str, ...]:

@@ -163,7 +163,7 @@ def _incomplete(sdist: Path, results: Sequence[JobResult]) -> Iterator[str]:
     if any(one.error is not None and one.error.reference == "build-failed" for one in results):
         yield (
             f"jobs build from {sdist.name}, which has no file of a folder above the project: if "
-            "building needs one, leave out the matrix, -j and --executor"
+            "building needs one, name the wheels instead of --all, without -j and --executor"
         )
 
 

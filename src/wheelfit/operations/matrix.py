@@ -29,6 +29,8 @@ class MatrixReport:
 
     name: str
     """The name of the project."""
+    project: str
+    """Its folder, from the current one, in which jobs run as well."""
     matrix: Matrix
     jobs: tuple[Job, ...]
     """The jobs of the requested Pythons and platforms."""
@@ -40,7 +42,7 @@ class MatrixReport:
         """
         from wheelfit.building.ci import github_matrix
 
-        return github_matrix(self.matrix, self.jobs, by_target=by_target)
+        return github_matrix(self.matrix, self.jobs, by_target=by_target, project=self.project)
 
     def for_gitlab(self, *, by_target: bool, template: str | None) -> str:
         """Return a pipeline for ``trigger: include: artifact``, in YAML.
@@ -51,7 +53,9 @@ class MatrixReport:
         """
         from wheelfit.building.ci import gitlab_pipeline
 
-        return gitlab_pipeline(self.matrix, self.jobs, by_target=by_target, template=template)
+        return gitlab_pipeline(
+            self.matrix, self.jobs, by_target=by_target, project=self.project, template=template
+        )
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -95,7 +99,10 @@ def matrix(request: MatrixRequest, context: Context) -> MatrixReport:
         raise UsageError(
             "no wheel is left", hint="`wheelfit matrix` lists the Pythons and platforms there are"
         )
-    return MatrixReport(source.name, found, jobs)
+    here, folder = Path.cwd().resolve(), Path(request.project).resolve()
+    is_below = folder.is_dir() and folder.is_relative_to(here)
+    project = folder.relative_to(here).as_posix() if is_below else "."
+    return MatrixReport(source.name, project, found, jobs)
 
 
 def matrix_of(source: Source) -> Matrix | None:

@@ -80,6 +80,18 @@ def test_words_that_the_build_understands(project: Path, run: Runner, by: str) -
     )
 
 
+def test_a_project_below(project: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a repository of several projects jobs build the one that was named, however it was."""
+    monkeypatch.chdir(project.parent)
+    for named in (project, project.name, f"{project.name}/"):
+        said = run("matrix", named, "--for", "github")
+        for job in json.loads(said.out)["include"]:
+            words = arguments("build", *shlex.split(job["arguments"]))
+            assert Path(words.source) == Path(project.name)
+    monkeypatch.chdir(project)
+    assert project.name not in run("matrix", project, "--for", "github").out
+
+
 def test_gitlab(project: Path, run: Runner) -> None:
     """A pipeline is written as it is read."""
     said = run("matrix", project, "--for", "gitlab", "--template", "ci/build.yml")
