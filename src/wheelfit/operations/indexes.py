@@ -17,6 +17,7 @@ from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import NetworkError, NoFit, WheelfitError
 from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.requests import SourceOptions
     from wheelfit.resolution.requirements_file import RequirementsFile
     from wheelfit.resolution.resolution import Pin
+    from wheelfit.sources.bridges.repository import BridgedRepository
     from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.merged import Pool
     from wheelfit.sources.page import ProjectPage
@@ -229,8 +231,16 @@ def _bridged(
 
     further: list[OpenedSources] = []
 
-    def open_index(url: str) -> OpenedSources:
-        only = replace(settings, index_url=url, extra_index_urls=(), find_links=(), no_index=False)
+    def open_index(url: str, *, is_page: bool) -> OpenedSources:
+        only = replace(
+            settings,
+            index_url=url,
+            extra_index_urls=(),
+            find_links=(url,) if is_page else (),
+            no_index=is_page,
+            indexes=(),
+            pins=(),
+        )
         further.append(opened(only))
         return further[-1]
 
@@ -242,17 +252,24 @@ def _bridged(
         for one in (repository, *further):
             one.cut()
 
-    bridged = BridgedRepository(repository, BridgeCatalogue(request.bridge), open_index)
-    return OpenedSources(bridged, repository.pool, close, cut)
+    shelf = BridgeCatalogue(request.bridge, is_of_registry=settings.is_of_registry)
+    bridged = BridgedRepository(repository, shelf, open_index)
+    return OpenedSources(bridged, repository.pool, close, cut, bridged)
 
 
-def tell_sources(pins: Iterable[Pin], pool: Pool, reporter: Reporter) -> None:
-    """Report local files that stand for those of indexes, and what later indexes have (F-126).
+def tell_sources(pins: Iterable[Pin], sources: OpenedSources, reporter: Reporter) -> None:
+    """Report what was taken from where, if that is not what everybody expects (F-126).
+
+    That is local files that stand for those of indexes, indexes of a project's owner, and what
+    later indexes have.
 
     :param pins: what was chosen.
-    :param pool: the sources.
+    :param sources: what it was chosen from.
     """
     chosen = [pin for pin in pins if not pin.is_given]
+    pool = sources.pool
+    for line in () if sources.bridged is None else _of_owners(chosen, sources.bridged):
+        reporter.note(line)
     for pin in chosen if reporter.wants_details else ():
         with suppress(NetworkError):
             if pin.file.is_local and (copies := pool.sources_of(pin.name, pin.version)):
@@ -260,6 +277,20 @@ def tell_sources(pins: Iterable[Pin], pool: Pool, reporter: Reporter) -> None:
                     f"{pin.name} {pin.version} is the local file, not that of {', '.join(copies)}"
                 )
     tell_later(((pin.name, pin.version, pin.filename.is_variant) for pin in chosen), pool, reporter)
+
+
+def _of_owners(pins: Iterable[Pin], bridged: BridgedRepository) -> Iterator[str]:
+    """Yield what to tell of indexes that count without anybody having named them."""
+    found: dict[str, list[str]] = {}
+    for pin in pins:
+        if base := bridged.owner_of(pin.name, pin.file):
+            found.setdefault(base, []).append(pin.name)
+    for base, names in found.items():
+        verb, those = ("comes", "its") if len(names) == 1 else ("come", "their")
+        yield (
+            f"{listed(names)} {verb} from {base}, the index of {those} owner; "
+            "--no-bridges takes what the registry has"
+        )
 
 
 def tell_later(

@@ -63,6 +63,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
 
     with open_for_choice(request, context, changes=not request.dry_run, may_be_own=False) as opened:
         check_ground(request, opened.environment, opened.rules, context)
+        opened.narrow()
 
         def decide_once() -> ChangeDecision:
             found = _decide(request, opened, context.reporter)
@@ -79,7 +80,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
         pins = [pin for pin in decision.resolution.pins if not pin.is_given]
         check_folder_pins((pin.name for pin in pins), request)
         durations.tell(resolved_in_words(decision), "resolve", context.reporter)
-        tell_sources(decision.resolution.pins, opened.repository.pool, context.reporter)
+        tell_sources(decision.resolution.pins, opened.repository, context.reporter)
         decision, sizes = carry_out_or_rehearse(
             decision, decide, request, context, opened, durations
         )

@@ -83,6 +83,13 @@ class SelectionSession(Struct, frozen=True):
         self.building.close()
         self.repository.close()
 
+    def narrow(self) -> None:
+        """Look up no indexes of bridged families that have nothing for this machine."""
+        if self.repository.bridged is not None:
+            from wheelfit.resolution.bridges import members_for
+
+            self.repository.bridged.narrow(members_for(self.candidates))
+
     def wheels(self) -> tuple[GivenWheel, ...]:
         """Return what the user named by path or URL; projects as the wheels they stand for.
 

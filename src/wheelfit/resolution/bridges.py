@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.core.bridges import BridgeFamily
-    from wheelfit.core.labels import Label
+    from wheelfit.core.bridges import BridgeFamily, FamilyMember
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.core.properties import PropertySet
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.listing import Listing
     from wheelfit.resolution.request import InstalledBuild
@@ -54,9 +55,25 @@ def favoured(
     :raises NetworkError: a source cannot be read.
     """
     family, listing = candidates.bridge(name), candidates.listing(name)
-    labels = None if family is None else _fitting(candidates, name, family)
-    if not labels or listing is None:
+    if family is None or listing is None or not candidates.policy.preferences.variants:
         return None
+    found = _Fitting(candidates, family)
+    wishes = candidates.applying(name, found.document)
+    pinned = candidates.policy.preferences.labels.get(name)
+
+    def fits(filename: WheelFilename) -> bool:
+        member = family.member_of_wheel(filename)
+        if member is None or not member.when:
+            return False
+        if pinned is not None:
+            return member.label == pinned
+        properties = family.properties(member)
+        return (
+            found.supports(member)
+            and candidates.objection(properties) is None
+            and wishes.objection(properties, found.support) is None
+        )
+
     fitting = [
         version
         for version, release in listing.releases.items()
@@ -64,14 +81,14 @@ def favoured(
         and any(
             wheel.rejection is None
             and not wheel.is_yanked
-            and wheel.filename.label in labels
+            and fits(wheel.filename)
             and not candidates.is_rejected(wheel.filename)
             for wheel in release.wheels
         )
     ]
     if not candidates.is_for_one_machine:
         return _of_everybody(listing, fitting, prereleases=prereleases)
-    for member in () if family is None else family.distributions:
+    for member in family.distributions:
         present = installed.get(member)
         if present is not None and member != name and present.version in fitting:
             return present.version
@@ -95,28 +112,49 @@ def _of_everybody(
     return best[0] if best else None
 
 
-def _fitting(candidates: Candidates, name: NormalizedName, family: BridgeFamily) -> set[Label]:
-    """Return the labels with conditions that machine and user meet."""
-    members = {one.label: one for one in family.members if one.label is not None and one.when}
-    if not members or not candidates.policy.preferences.variants:
-        return set()
-    pinned = candidates.policy.preferences.labels.get(name)
-    if pinned is not None:
-        return {pinned}
-    document = read_document(
-        json.dumps(family.document(members.values())).encode(), where=f"bridge {family.name}"
-    )
-    found = set()
-    support = candidates.support_of(
-        document, namespaces_used(member.when for member in members.values())
-    )
-    wishes = candidates.applying(name, document)
-    for label, member in members.items():
-        if support.refusal(member.when) or candidates.objection(member.when):
-            continue
-        if wishes.objection(member.when, support) is None:
-            found.add(label)
-    return found
+class _Fitting:
+    """The members of a family that want what a machine has.
+
+    :param candidates: what the machine has, and what the user wishes.
+    :param family: the family.
+    """
+
+    def __init__(self, candidates: Candidates, family: BridgeFamily) -> None:
+        self.family = family
+        self.document = read_document(
+            json.dumps(family.document(family.members)).encode(), where=f"bridge {family.name}"
+        )
+        namespaces = namespaces_used(map(family.properties, family.members))
+        self.support = candidates.support_of(self.document, namespaces)
+        self._known: dict[PropertySet, bool] = {}
+
+    def supports(self, member: FamilyMember) -> bool:
+        """Tell whether the machine meets the conditions of a member."""
+        if member.when not in self._known:
+            properties = self.family.properties(member)
+            self._known[member.when] = self.support.refusal(properties) is None
+        return self._known[member.when]
+
+
+def members_for(candidates: Candidates) -> Callable[[BridgeFamily, FamilyMember], bool]:
+    """Return a function that tells whether the machine could get a member of a family.
+
+    :param candidates: what the machine has, and what the user wishes.
+    """
+    platforms = [tag for tag in candidates.target.tags if tag.platform != "any"]
+    labels = candidates.policy.preferences.labels
+    fitting: dict[NormalizedName, _Fitting] = {}
+
+    def is_obtainable(family: BridgeFamily, member: FamilyMember) -> bool:
+        if not member.covers(platforms):
+            return False
+        if not member.when or member.label in labels.values():
+            return True
+        if family.name not in fitting:
+            fitting[family.name] = _Fitting(candidates, family)
+        return fitting[family.name].supports(member)
+
+    return is_obtainable
 
 
 # --- members that own the same files ---------------------------------------------------------

@@ -327,8 +327,11 @@ class Catalogue:
 
     def passed_over(self, name: NormalizedName, version: Version) -> Iterator[Version]:
         """Yield the newer releases that were wanted but have no wheel that fits (F-92)."""
+        listing = self.candidates.listing(name)
         for (tried, newer), usable in self._tried.items():
-            if tried == name and newer > version and not usable:
+            if usable or tried != name or newer <= version:
+                continue
+            if listing is None or not listing.is_same_release(newer, version):
                 yield newer
 
     # --- parts --------------------------------------------------------------------------

@@ -154,7 +154,7 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
     notes = (*choice.metadata.notes, *untold, *choice.notes, *choice.remarks)
     if listing is not None and listing.bridge is not None:
         labels = {wheel.filename.label for wheel in choice.release.wheels}
-        notes = (*listing.bridge.notes(choice.release.version, labels), *notes)
+        notes = (*listing.bridge.notes(choice.release.version, labels, listing.name), *notes)
     source = "" if listing is None else listing.source
     if choice.chosen is not None and choice.chosen.file.source:
         source = choice.chosen.file.source
@@ -223,7 +223,10 @@ def explain_project(
                     f"{name} {choices[0]} is newer and has no build for the accelerator of this "
                     f"machine; {name}=={choices[0]} takes it"
                 )
-            notes = (*passed_over(passed), *newer, *unread)
+            newest = [
+                one for one in passed if not listing.is_same_release(one.release.version, version)
+            ]
+            notes = (*passed_over(newest), *newer, *unread)
             explanation = explain_choice(candidates, candidates.choice(name, version))
             return _with_notes(explanation, notes, listing)
         passed.append(candidates.choice(name, version))

@@ -10,6 +10,8 @@ from functools import cached_property, reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
+from packaging.version import Version
+
 from wheelfit.resolution.listing import NO_TAG, ONLY_BINARY, wrong_python
 from wheelfit.resolution.problem import Package
 from wheelfit.resolution.resolution import HeldBack
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
-    from packaging.version import Version
 
     from wheelfit.resolution.catalogue import Catalogue
     from wheelfit.resolution.listing import Release
@@ -77,7 +78,7 @@ class HeldBackSearch:
             else:
                 reason = self._reason(name, latest)
             if reason and latest is not None and latest > version:
-                yield HeldBack(name, version, latest, reason)
+                yield HeldBack(name, version, self._release(name, latest), reason)
 
     @cached_property
     def _roots_of(self) -> Mapping[NormalizedName, Sequence[Need]]:
@@ -110,6 +111,8 @@ class HeldBackSearch:
         versions = reduce(and_, admitted, VersionSet.full())
         taken = self._solved.versions[Package(name)]
         for version in versions.members(listing.releases):
+            if listing.is_same_release(version, taken):
+                return None
             release = listing.releases[version]
             is_welcome = (
                 not version.is_prerelease
@@ -120,6 +123,11 @@ class HeldBackSearch:
             if is_welcome and (release.wheels or release.others) and not _is_yanked(release):
                 return version
         return None
+
+    def _release(self, name: NormalizedName, version: Version) -> Version:
+        """Return a version without its build, where a bridge makes versions of builds."""
+        family = self._catalogue.candidates.bridge(name)
+        return Version(version.public) if family is not None and family.is_of_indexes else version
 
     def _by_option(self, name: NormalizedName, version: Version) -> str:
         """Return which option about binaries excludes a release; empty: none does."""
@@ -135,7 +143,8 @@ class HeldBackSearch:
         if self._catalogue.favoured(name) == self._solved.versions[Package(name)]:
             is_for_one = self._catalogue.candidates.is_for_one_machine
             accelerator = "the accelerator of this machine" if is_for_one else "an accelerator"
-            return f"has no build for {accelerator}; {name}=={version} takes it"
+            wanted = self._release(name, version)
+            return f"has no build for {accelerator}; {name}=={wanted} takes it"
         return ""
 
     def _reason(self, name: NormalizedName, latest: Version) -> str:

@@ -289,6 +289,13 @@ class Listing(Struct, frozen=True):
             return f"latest: {version}"
         return self.ignored[0] if self.ignored else f"{self.name} has no files"
 
+    def is_same_release(self, one: Version, other: Version) -> bool:
+        """Tell whether two versions differ in nothing but the build, as ``+cpu`` and ``+cu128``."""
+        if one == other:
+            return True
+        is_of_builds = self.bridge is not None and self.bridge.is_of_indexes
+        return is_of_builds and one.public == other.public
+
     def possible(self) -> tuple[Version, ...]:
         """Return the versions with a wheel that is left at first sight, newest first."""
         return self.releases.possible()

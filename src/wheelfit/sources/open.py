@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.sources.bridges.repository import BridgedRepository
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files, Repository
     from wheelfit.sources.settings import PinnedProject, SourceSettings
@@ -122,6 +123,7 @@ class OpenedSources(MemoizedRepository):
     :param pool: the sources.
     :param close: called when this is closed.
     :param cut: breaks off what is under way.
+    :param bridged: the repository in it that presents families as variants; None: there is none.
     """
 
     def __init__(
@@ -130,9 +132,11 @@ class OpenedSources(MemoizedRepository):
         pool: Pool,
         close: Callable[[], None] = lambda: None,
         cut: Callable[[], None] = lambda: None,
+        bridged: BridgedRepository | None = None,
     ) -> None:
         super().__init__(repository, close, cut)
         self.pool = pool
+        self.bridged = bridged
 
 
 def _pinned(

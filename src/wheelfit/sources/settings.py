@@ -102,6 +102,21 @@ class SourceSettings:
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
     """The files and variables of pip's configuration, by the fields that they set."""
 
+    def is_of_registry(self, project: str) -> bool:
+        """Tell whether a project comes from the public registry and nowhere else.
+
+        :param project: normalised.
+        """
+        if self.no_index or self.find_links or self.extra_index_urls:
+            return False
+        if any(not index.explicit for index in self.indexes):
+            return False
+        from packaging.utils import canonicalize_name  # noqa: PLC0415 - start-up
+
+        return self.index_url.rstrip("/") == DEFAULT_INDEX and all(
+            canonicalize_name(pin.project) != project for pin in self.pins
+        )
+
     def with_options(
         self,
         *,

@@ -23,7 +23,7 @@ says = "acme-gpu has the files of acme"
 [[member]]
 distribution = "acme-gpu"
 label = "cuda12"
-when = ["nvidia :: cuda_version_lower_bound :: 12.0"]
+when.nvidia.cuda_version_lower_bound = ["12.0"]
 
 [[member]]
 distribution = "acme"

@@ -19,4 +19,7 @@ ROWS: tuple[AgreementRow, ...] = (
     AgreementRow("blas", "BLAS", (("blas_lapack", "provider"),)),
     AgreementRow("openmp", "OpenMP", (("openmp", "provider"),)),
     AgreementRow("mpi", "MPI", (("mpi", "provider"),)),
+    # Nothing in the metadata of torchvision and its like names the build of torch that they go
+    # with; the family `pytorch` declares it.
+    AgreementRow("pytorch", "PyTorch build", (("pytorch", "build"),)),
 )

@@ -6,6 +6,7 @@ for, so that families nobody uses cost nothing.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,22 +15,24 @@ from packaging.utils import canonicalize_name
 from wheelfit_runtime.errors import FileProblem, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.bridges import BridgeFamily
+    from wheelfit.core.bridges import BridgeFamily, FamilyMember
 
 ALL_KNOWN = "all-known"
 """Stands for every shipped family of names; those of indexes change where things come from."""
 _SUFFIX = ".toml"
 _FOLDER = Path(__file__).with_name("definitions")
+_INDEXES = _FOLDER / "indexes"
+"""The families of indexes; the others are called as the one project that they stand for."""
 _LARGEST = 1 << 20  # bytes of a file that somebody names
 
 
 def shipped_names() -> tuple[str, ...]:
     """Return the names of the shipped families, in the order of the alphabet."""
-    return tuple(sorted(path.stem for path in _FOLDER.glob(f"*{_SUFFIX}")))
+    return tuple(sorted(path.stem for path in _FOLDER.rglob(f"*{_SUFFIX}")))
 
 
 def shipped(name: str) -> BridgeFamily | None:
@@ -37,11 +40,21 @@ def shipped(name: str) -> BridgeFamily | None:
 
     :param name: normalised.
     """
-    path = _FOLDER / f"{name}{_SUFFIX}"
-    is_name = name.isascii() and name.replace("-", "").isalnum()  # and no path
-    if not is_name or not path.is_file():
+    if not (name.isascii() and name.replace("-", "").isalnum()):  # and no path
         return None
-    return _parsed(path.read_bytes(), path.name)
+    for folder in (_FOLDER, _INDEXES):
+        path = folder / f"{name}{_SUFFIX}"
+        if path.is_file():
+            return _parsed(path.read_bytes(), path.name)
+    return None
+
+
+@cache
+def _of_indexes() -> tuple[BridgeFamily, ...]:
+    """Return the shipped families of indexes that count by default."""
+    paths = sorted(_INDEXES.glob(f"*{_SUFFIX}"))
+    found = [shipped(path.stem) for path in paths if b"\nby-default = true\n" in path.read_bytes()]
+    return tuple(family for family in found if family is not None)
 
 
 def find_family(text: str) -> BridgeFamily:
@@ -72,15 +85,27 @@ class BridgeCatalogue:
     :param wanted: names of shipped families, ``all-known``, or paths of files that end with
         ``.toml``; ``NAME@URL`` has the indexes of a family elsewhere.
     :param defaults: whether those count that their projects themselves name.
+    :param is_of_registry: returns whether a project comes from the public registry and nowhere
+        else, so that its owner's index may stand for it by default.
     :raises UserError: there is no such family.
     :raises FileProblem: a file cannot be read.
     :raises InvalidDocument: ``invalid-bridge``; a file breaks its rules.
     """
 
-    def __init__(self, wanted: Iterable[str] = (), *, defaults: bool = True) -> None:
+    def __init__(
+        self,
+        wanted: Iterable[str] = (),
+        *,
+        defaults: bool = True,
+        is_of_registry: Callable[[NormalizedName], bool] = lambda _project: False,
+    ) -> None:
         self._defaults = defaults
+        self._is_of_registry = is_of_registry
         self._known: dict[str, BridgeFamily | None] = {}
-        self._agreed: dict[NormalizedName, BridgeFamily] = {}
+        self._agreed: list[BridgeFamily] = []
+        self.is_wanted: Callable[[BridgeFamily, FamilyMember], bool] = lambda _family, _member: True
+        """Returns whether anybody could get a member of a family of indexes; others need not be
+        looked up."""
         self.bases: dict[NormalizedName, str] = {}
         """Where the indexes of a family are, if not where it says."""
         for text in wanted:
@@ -91,18 +116,26 @@ class BridgeCatalogue:
 
         :param project: what is asked for.
         """
-        agreed = self._agreed.get(project)
+        agreed = next((one for one in self._agreed if one.stands_for(project)), None)
         if agreed is not None or not self._defaults:
             return agreed
         family = self.named(project)
-        return family if family is not None and family.by_default else None
+        if family is not None and family.by_default and not family.is_of_indexes:
+            return family
+        if not self._is_of_registry(project):
+            return None
+        return next((one for one in _of_indexes() if one.stands_for(project)), None)
+
+    def is_agreed(self, family: BridgeFamily) -> bool:
+        """Tell whether the user named a family."""
+        return family in self._agreed
 
     def named(self, name: str) -> BridgeFamily | None:
         """Return a family whether anybody has agreed to it or not; None if there is none.
 
         :param name: of the family.
         """
-        own = next((one for one in self._agreed.values() if one.name == name), None)
+        own = next((one for one in self._agreed if one.name == name), None)
         if own is not None:
             return own
         if name not in self._known:
@@ -117,7 +150,7 @@ class BridgeCatalogue:
             for name in shipped_names():
                 known = shipped(name)
                 if known is not None and not known.is_of_indexes:
-                    self._put(known)
+                    self._agreed.insert(0, known)
             return
         name, _, base = text.partition("@")
         family = find_family(name)
@@ -125,12 +158,7 @@ class BridgeCatalogue:
             if not family.is_of_indexes:
                 raise UserError(f"the bridge {family.name} has no indexes that could be elsewhere")
             self.bases[family.name] = base.rstrip("/")
-        self._put(family)
-
-    def _put(self, family: BridgeFamily | None) -> None:
-        if family is not None:
-            for project in family.projects:
-                self._agreed[project] = family
+        self._agreed.insert(0, family)  # of several for one project the last one counts
 
 
 def _read(path: Path) -> BridgeFamily:
@@ -145,6 +173,6 @@ def _read(path: Path) -> BridgeFamily:
 
 
 def _parsed(data: bytes, where: str) -> BridgeFamily:
-    from wheelfit.core.bridges import parse_family  # noqa: PLC0415 - start-up
+    from wheelfit.core.bridge_file import parse_family  # noqa: PLC0415 - start-up
 
     return parse_family(data, where=where)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ from wheelfit.sources.bridges.selectors import LateHashes, document_bytes
 from wheelfit.sources.page import BRIDGE, VARIANTS_SUFFIX, File, ProjectPage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -51,25 +51,40 @@ def page_of_names(
 
 
 def page_of_indexes(
-    family: BridgeFamily, name: NormalizedName, pages: Mapping[str, ProjectPage | None]
+    family: BridgeFamily,
+    name: NormalizedName,
+    pages: Mapping[str, ProjectPage | None],
+    hosts: Collection[str] = (),
 ) -> ProjectPage | None:
-    """Return the page of a project that has an index for each of its builds.
+    """Return the page of a project whose builds are in places of their own.
 
     :param family: the family.
     :param name: one of its projects.
-    :param pages: by the folder of the index.
-    :return: None if no index knows the project.
+    :param pages: by the places of members.
+    :param hosts: those from which files of these places may come; empty: any.
+    :return: None if no place knows the project.
     """
     known = [page for page in pages.values() if page is not None]
     if not known:
         return None
-    source = ", ".join(dict.fromkeys(page.source for page in known))
-    making = _Making(family, known[0].source)
+    making = _Making(family, known[0].source, hosts)
     for member in family.members:
-        page = pages[member.index]
+        page = pages.get(member.place)
         if page is not None:
             making.add(member, page)
-    return making.page(name, source, [])
+    source = ", ".join(dict.fromkeys(page.source for page in known))
+    return making.page(name, source, [note for page in known for note in page.notes])
+
+
+def listed_by_rule(urls: Iterable[str], name: NormalizedName, source: str) -> ProjectPage:
+    """Return a page of wheels that no page lists.
+
+    :param urls: their addresses.
+    :param name: the project.
+    :param source: the name of the repository that reads them.
+    """
+    files = [File(unquote(url.rpartition("/")[2]), url, source=source) for url in urls]
+    return ProjectPage(name, tuple(files), source)
 
 
 def _is_of_variants(file: File) -> bool:
@@ -94,21 +109,26 @@ class _Making:
 
     :param family: the family.
     :param source: where what exists nowhere seems to be.
+    :param hosts: those from which files may come; empty: any.
     """
 
-    def __init__(self, family: BridgeFamily, source: str) -> None:
+    def __init__(
+        self, family: BridgeFamily, source: str, hosts: Collection[str] = frozenset()
+    ) -> None:
         self.files: list[File] = []
         self._family = family
         self._source = source
         self._names: set[str] = set()
         self._documents: dict[tuple[NormalizedName, Version], str] = {}
+        self._hosts = hosts
+        self._strangers: set[str] = set()
 
     def add(self, member: FamilyMember, page: ProjectPage) -> None:
         """Add the wheels of a member, as what they are in the family."""
         if member.label is None:
             return
         declared = document_bytes(self._family, member)
-        for file, filename in _wheels(member, page):
+        for file, filename in self._wheels(member, page):
             if member.distribution == self._family.name or self._family.is_of_indexes:
                 made = self._declared(member, file, filename, declared)
             else:
@@ -127,8 +147,12 @@ class _Making:
             for (project, version), of in self._documents.items()
             for text in [index_file_name(project, version)]
         ]
+        strangers = [
+            f"files on {host} do not count: the bridge {self._family.name} does not name that host"
+            for host in sorted(self._strangers)
+        ]
         return ProjectPage(
-            name, (*self.files, *documents), source, tuple(notes), bridge=self._family
+            name, (*self.files, *documents), source, (*notes, *strangers), bridge=self._family
         )
 
     def _declared(
@@ -139,6 +163,27 @@ class _Making:
         except InvalidFilename:
             return None
         return replace(file, filename=labelled.text, declared=declared)
+
+    def _wheels(
+        self, member: FamilyMember, page: ProjectPage
+    ) -> Iterator[tuple[File, WheelFilename]]:
+        """Yield the wheels of a page for which the rule of a member holds."""
+        project = page.name if self._family.is_of_indexes else self._family.name
+        if not member.is_for(project):
+            return
+        for file in page.files:
+            filename = _wheel(file)
+            if filename is None or filename.name != page.name or filename.is_variant:
+                continue
+            if member.local and filename.version.local != member.local:
+                continue
+            if not member.has(project, filename.version) or not member.covers(filename.tags):
+                continue
+            host = urlsplit(file.url).hostname
+            if self._hosts and not member.is_of_registry and host not in self._hosts:
+                self._strangers.add(str(host))
+                continue
+            yield file, filename
 
     def _selector(self, member: FamilyMember, file: File, filename: WheelFilename) -> File | None:
         tags = file.filename.removesuffix(".whl").rsplit("-", 3)[1:]
@@ -157,18 +202,6 @@ class _Making:
             upload_time=file.upload_time,
             source=self._source,
         )
-
-
-def _wheels(member: FamilyMember, page: ProjectPage) -> Iterator[tuple[File, WheelFilename]]:
-    for file in page.files:
-        filename = _wheel(file)
-        if filename is None or filename.name != page.name or filename.is_variant:
-            continue
-        version = filename.version
-        if member.local and version.local != member.local:
-            continue
-        if member.versions.contains(version, prereleases=True):
-            yield file, filename
 
 
 def _address(family: BridgeFamily, filename: str) -> str:

@@ -6,7 +6,7 @@ import io
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import structs
 
@@ -16,14 +16,14 @@ from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.page import BRIDGE
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, FileSize, stamp_of
-from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.errors import FileProblem, NetworkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.bridges import BridgeFamily
+    from wheelfit.core.bridges import BridgeFamily, FamilyMember
     from wheelfit.sources.bridges.catalogue import BridgeCatalogue
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.progress import Progress
@@ -32,6 +32,17 @@ if TYPE_CHECKING:
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 _MOST = 8  # pages at the same time
+
+
+class OpenIndex(Protocol):
+    """The opening of a place where members of a family are."""
+
+    def __call__(self, url: str, *, is_page: bool) -> Repository:
+        """Return the repository of a place.
+
+        :param url: of an index, or of one page with links to all wheels.
+        :param is_page: whether it is one page.
+        """
 
 
 class BridgedRepository:
@@ -45,16 +56,20 @@ class BridgedRepository:
     A project that has variants itself is left alone; so is one whose members are elsewhere than
     it is itself, for who owns a name in one place owns nothing in another (F-126).
 
+    A family of indexes takes the place of the registry: what a place of its own has of a project
+    is all there is of it, and nothing is merged. If such a place cannot be reached, the registry's
+    own wheels count, as far as the family says what they are.
+
     :param repository: what does the work.
     :param shelf: the families that count.
-    :param open_index: returns the repository of an index of a family; None: there is none.
+    :param open_index: opens the indexes of families; None: there are none.
     """
 
     def __init__(
         self,
         repository: Repository,
         shelf: BridgeCatalogue,
-        open_index: Callable[[str], Repository] | None = None,
+        open_index: OpenIndex | None = None,
     ) -> None:
         self.name = repository.name
         self._repository = repository
@@ -63,6 +78,13 @@ class BridgedRepository:
         self._indexes: dict[str, Repository] = {}
         self._sources: dict[str, Repository] = {}
         self._lock = threading.Lock()
+
+    def narrow(self, is_wanted: Callable[[BridgeFamily, FamilyMember], bool]) -> None:
+        """Look up no indexes of families whose members nobody could get.
+
+        :param is_wanted: returns whether somebody could get a member.
+        """
+        self._shelf.is_wanted = is_wanted
 
     # --- pages ------------------------------------------------------------------------
 
@@ -84,6 +106,17 @@ class BridgedRepository:
         page = page_of_names(family, pages)
         return None if page is None else replace(page, fresh=0.0)  # that of a member may change
 
+    def owner_of(self, name: NormalizedName, file: File) -> str:
+        """Return the index of a project's owner that a file is from; empty: it is from elsewhere.
+
+        :param name: the project.
+        :param file: one of its files. One of an index that the user named is from elsewhere.
+        """
+        family = self._shelf.of(name)
+        if family is None or file.source not in self._sources or self._shelf.is_agreed(family):
+            return ""
+        return file.source
+
     def stamp(self, name: NormalizedName) -> str | None:
         """Return what tells that the page of a project is the same; None of a family's."""
         return stamp_of(self._repository, name) if self._shelf.of(name) is None else None
@@ -93,17 +126,71 @@ class BridgedRepository:
             return self._repository.project(name)
         from wheelfit.sources.bridges.pages import page_of_indexes  # noqa: PLC0415 - start-up
 
-        base = self._shelf.bases.get(family.name, family.base)
-        wanted = tuple(dict.fromkeys(member.index for member in family.members))
-        opened = [self._index(f"{base}/{index}", self._open_index) for index in wanted]
-        pages = at_once(opened, lambda index: index.project(name), most=_MOST)
-        return page_of_indexes(family, name, dict(zip(wanted, pages, strict=True)))
+        members = [
+            one
+            for one in family.members
+            if one.is_for(name)
+            and self._shelf.is_wanted(family, one)
+            and not (one.is_elsewhere and family.name in self._shelf.bases)
+        ]
+        notes: list[str] = []
+        places = {one.place: one for one in members if not one.is_of_registry}
+        try:
+            found = at_once(
+                list(places.values()),
+                lambda one: self._listed(name, family, one, notes.append),
+                most=_MOST,
+            )
+        except NetworkError as error:
+            if not any(one.is_of_registry for one in members):
+                raise
+            return self._instead(name, family, error)
+        hosts = () if family.name in self._shelf.bases else family.hosts
+        page = page_of_indexes(family, name, dict(zip(places, found, strict=True)), hosts)
+        return page and replace(page, notes=(*page.notes, *notes))
 
-    def _index(self, url: str, open_index: Callable[[str], Repository]) -> Repository:
+    def _listed(
+        self,
+        name: NormalizedName,
+        family: BridgeFamily,
+        member: FamilyMember,
+        note: Callable[[str], None],
+    ) -> ProjectPage | None:
+        """Return what the place of a member has of a project.
+
+        :param note: told of a place of somebody else that cannot be reached: its builds are missed.
+        """
+        base = self._shelf.bases.get(family.name, family.base)
+        if member.files:
+            from wheelfit.sources.bridges.pages import listed_by_rule  # noqa: PLC0415 - start-up
+
+            return listed_by_rule(member.files, name, self._index(base, is_page=False).name)
+        is_page = bool(member.page)
+        if not member.is_elsewhere:
+            return self._index(f"{base}/{member.place}", is_page=is_page).project(name)
+        try:
+            return self._index(member.place, is_page=is_page).project(name)
+        except NetworkError as error:
+            note(f"the builds in {member.place} are left out: {error.message}")
+            return None
+
+    def _instead(
+        self, name: NormalizedName, family: BridgeFamily, error: NetworkError
+    ) -> ProjectPage | None:
+        """Return what the registry has of a project whose own index cannot be reached."""
+        from wheelfit.sources.bridges.pages import page_of_indexes  # noqa: PLC0415 - start-up
+
+        page = page_of_indexes(family, name, {"": self._repository.project(name)})
+        note = f"the index of {family.name} cannot be reached, so the registry's builds count"
+        return page and replace(page, fresh=0.0, notes=(*page.notes, f"{note}: {error.message}"))
+
+    def _index(self, url: str, *, is_page: bool) -> Repository:
         with self._lock:
             found = self._indexes.get(url)
+            if found is None and self._open_index is not None:
+                found = self._indexes[url] = self._open_index(url, is_page=is_page)
             if found is None:
-                found = self._indexes[url] = open_index(url)
+                return self._repository
             self._sources[found.name] = found
         return found
 
@@ -119,12 +206,15 @@ class BridgedRepository:
         release = parse_index_file_name(file.filename)
         if release is None:
             return zipped(self._files(file))
-        return document_bytes(family, *family.members_of(release[1]))
+        name, version = release
+        project = name if family.is_of_indexes else family.name
+        return document_bytes(family, *family.members_of(version, project))
 
     def metadata(self, file: File) -> bytes:
         """Return the METADATA of a wheel."""
         if not file.is_selector:
-            return self._reader(file).metadata(_true(file))
+            metadata = self._reader(file).metadata(_true(file))
+            return metadata if file.declared is None else self._with_needs(file, metadata)
         return self._member(file, "METADATA")
 
     def variant_document(self, file: File) -> bytes | None:
@@ -177,6 +267,14 @@ class BridgedRepository:
         filename = parse_wheel_filename(file.filename)
         with WheelArchive(io.BytesIO(data), filename, where=file.filename) as archive:
             return unpack(archive, inside, sha256=digest, advance=progress.advance)
+
+    def _with_needs(self, file: File, metadata: bytes) -> bytes:
+        from wheelfit.sources.bridges.selectors import with_needs  # noqa: PLC0415 - start-up
+
+        filename = parse_wheel_filename(file.filename)
+        family = self._shelf.of(filename.name)
+        member = None if family is None else family.member_of_wheel(filename)
+        return metadata if member is None else with_needs(metadata, member, filename)
 
     def _reader(self, file: File) -> Files:
         return self._sources.get(file.source, self._repository)

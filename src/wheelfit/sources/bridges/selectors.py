@@ -20,6 +20,8 @@ from wheelfit_runtime.errors import FileProblem
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from packaging.version import Version
+
     from wheelfit.core.bridges import BridgeFamily, FamilyMember
     from wheelfit.core.filename import WheelFilename
 
@@ -43,7 +45,7 @@ def selector_wheel(family: BridgeFamily, filename: WheelFilename) -> dict[str, b
     :raises FileProblem: the family has no such member; perhaps another release of it had.
     """
     label, version = filename.label, filename.version
-    member = None if label is None else family.member_of(label, version)
+    member = family.member_of_wheel(filename)
     if member is None:
         raise FileProblem(
             f"the bridge {family.name} has no {label or 'plain'} build of {version} any more",
@@ -56,7 +58,8 @@ def selector_wheel(family: BridgeFamily, filename: WheelFilename) -> dict[str, b
         f"Name: {filename.name}",
         f"Version: {version}",
         f"Summary: Stands for {member.distribution} {version}",
-        f"Requires-Dist: {member.distribution}=={version}",
+        f"Requires-Dist: {needed(member, version)}",
+        *(f"Requires-Dist: {text}" for text in member.requires),
     ]
     for extra in family.extras:
         lines += [
@@ -74,6 +77,26 @@ def selector_wheel(family: BridgeFamily, filename: WheelFilename) -> dict[str, b
     rows = [row_for(path, content) for path, content in files.items()]
     record = f"{folder}/RECORD"
     return {**files, record: format_record([*rows, RecordRow(record)])}
+
+
+def needed(member: FamilyMember, version: Version) -> str:
+    """Return the requirement of a member in exactly one version, with what its build needs."""
+    extras = f"[{','.join(member.extras)}]" if member.extras else ""
+    return f"{member.distribution}{extras}=={version}"
+
+
+def with_needs(metadata: bytes, member: FamilyMember, filename: WheelFilename) -> bytes:
+    """Return the METADATA of a member's wheel with what it needs beyond that on such a machine.
+
+    :param metadata: as it is published.
+    :param member: the member that the wheel is of.
+    :param filename: the name of the wheel.
+    """
+    lines = [f"Requires-Dist: {text}" for text in member.requires]
+    if member.extras:
+        extras = ",".join(member.extras)
+        lines.append(f"Requires-Dist: {filename.name}[{extras}]=={filename.version}")
+    return b"".join(f"{line}\n".encode() for line in lines) + metadata
 
 
 def zipped(files: dict[str, bytes]) -> bytes:

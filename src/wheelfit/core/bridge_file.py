@@ -1,0 +1,254 @@
+"""The file of a family of distributions, in TOML."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import InvalidName, NormalizedName, canonicalize_name
+
+from wheelfit.core.bridges import ABI, ANY_VERSION, PLUGINS, BridgeFamily, FamilyMember
+from wheelfit.core.labels import NULL, Label, parse_label, writer_faults
+from wheelfit.core.properties import PropertySet, parse_property
+from wheelfit.core.strict_json import shown
+from wheelfit.core.table_reader import FaultList, Table
+from wheelfit.core.versions import parse_specifiers
+from wheelfit_runtime.errors import Fault, InvalidDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+FORMAT = 1
+"""The newest format of these files that can be read."""
+_KNOWN = (
+    "base", "by-default", "checked", "exclusive", "extras", "format", "hosts", "member", "name",
+    "no-fit", "projects", "says", "source",
+)  # fmt: skip
+_OF_INDEXES = ("files", "index", "local", "page", "projects")
+_OF_MEMBER = (
+    "distribution", "each", "extras", "label", "platforms", "requires", "versions", "when",
+    *_OF_INDEXES,
+)  # fmt: skip
+_MOST_ROWS = 2000
+"""Members that one row may stand for."""
+
+
+def parse_family(data: bytes, *, where: str = "") -> BridgeFamily:
+    """Read the file of a family.
+
+    :raises InvalidDocument: ``invalid-bridge``; something is wrong; names every fault.
+    """
+    from wheelfit.core.strict_toml import load  # noqa: PLC0415 - start-up
+
+    faults = FaultList()
+    try:
+        content = load(data)
+    except ValueError as error:
+        faults.append(Fault("", str(error)))
+    else:
+        written = content.get("format", FORMAT)
+        if type(written) is int and written > FORMAT:
+            faults.append(Fault("format", f"is {written}, for a newer wheelfit than this one"))
+        else:
+            family = _family(Table(content, faults))
+    if faults:
+        raise InvalidDocument(faults, code="invalid-bridge", where=where or None)
+    return family
+
+
+def _family(table: Table) -> BridgeFamily:
+    table.only(*_KNOWN)
+    name = _name(table, "name")
+    base = _line(table, "base")
+    projects = table.each("projects", _projects)
+    for key in ("projects", "hosts"):
+        if key in table and not base:
+            table.fault("is for a family of indexes only", key)
+    rows = [one for row in table.tables("member") for one in _each(row)]
+    members = [_member(row, name, base) for row in rows]
+    if not members:
+        table.fault("must have at least one table", "member")
+    _check_labels(rows, members)
+    source = _line(table, "source", needed=True)
+    for key, address in (("source", source), ("base", base)):
+        if address and not address.startswith("https://"):
+            table.fault("must be an https address", key)
+    checked = table.content.get("checked")
+    if type(checked) is not date:
+        table.must_be("a date, such as 2026-11-22", checked, "checked")
+        checked = date.min
+    family = BridgeFamily(
+        name,
+        tuple(projects) or (name,),
+        tuple(members),
+        source,
+        checked,
+        _line(table, "says", needed=True),
+        _line(table, "no-fit"),
+        tuple(table.each("extras", _canonical)),
+        table.flag("by-default"),
+        table.flag("exclusive", default=True),
+        base.rstrip("/"),
+        table.strings("hosts"),
+    )
+    if not family.no_fit and members and all(member.when for member in members):
+        table.fault("is missing, and there are machines that get no member", "no-fit")
+    return family
+
+
+def _each(row: Table) -> Iterator[Table]:
+    """Yield the rows that a row stands for: one for every combination of its ``each``."""
+    each = row.table("each")
+    if not each.content:
+        yield row
+        return
+    values = {key: each.strings(key) for key in each.content}
+    count = 1
+    for key, found in values.items():
+        count *= len(found)
+        if not found:
+            each.fault("must not be empty", key)
+    if count > _MOST_ROWS:
+        row.fault(f"stands for {count} members, more than {_MOST_ROWS}", "each")
+        return
+    content = {key: value for key, value in row.content.items() if key != "each"}
+    for combination in itertools.product(*values.values()):
+        words = dict(zip(values, combination, strict=True))
+        yield Table(_filled(content, words), row.report, *row.steps)
+
+
+def _filled(value: Any, words: dict[str, str]) -> Any:
+    """Return a value of a row with the words of ``each`` in it, written ``{key}``."""
+    if isinstance(value, str):
+        for key, word in words.items():
+            value = value.replace(f"{{{key}}}", word)
+        return value
+    if isinstance(value, list):
+        return [_filled(one, words) for one in value]
+    if isinstance(value, dict):
+        return {_filled(key, words): _filled(one, words) for key, one in value.items()}
+    return value
+
+
+def _member(row: Table, name: NormalizedName, base: str) -> FamilyMember:
+    row.only(*_OF_MEMBER)
+    distribution = name if base else _name(row, "distribution")
+    if base and "distribution" in row:
+        row.fault("must not be there: a family of indexes has only one name", "distribution")
+    label = _label(row)
+    when = _when(row)
+    if "label" not in row and (distribution != name or base):
+        row.fault("is missing", "label")
+    elif "label" not in row and when:
+        row.fault("is missing: what has a condition is a variant", "label")
+    if label is not None and bool(when) == (label == NULL):
+        row.fault("must be 'null' for a member without conditions, and for no other", "label")
+    if not base and any(key in row for key in _OF_INDEXES):
+        row.fault(f"must not have {', '.join(_OF_INDEXES)}: only a family of indexes has them")
+    if sum(key in row for key in ("files", "index", "page")) > 1:
+        row.fault("must have one of files, index and page, or none for the registry")
+    return FamilyMember(
+        distribution,
+        label,
+        when,
+        _versions(row),
+        row.strings("platforms"),
+        tuple(row.each("projects", _projects)),
+        tuple(row.each("extras", _canonical)),
+        tuple(row.each("requires", _requirement)),
+        _line(row, "local"),
+        _line(row, "index").strip("/"),
+        _line(row, "page").strip("/"),
+        tuple(row.each("files", _https)),
+    )
+
+
+def _label(row: Table) -> Label | None:
+    text = _line(row, "label")
+    label = row.parsed(parse_label, text, "label") if text else None
+    for fault in () if label is None else writer_faults(label):
+        row.fault(fault, "label", rule="F-4")
+    return label
+
+
+def _when(row: Table) -> PropertySet:
+    """Return the conditions, written as ``variants.json`` has the properties of a label."""
+    found = []
+    for namespace, features in row.named("when").items():
+        if namespace not in PLUGINS and namespace != ABI:
+            known = ", ".join(sorted([*PLUGINS, ABI]))
+            row.fault(f"is no known namespace; there are {known}", "when", namespace)
+            continue
+        for feature in features.content:
+            for value in features.strings(feature):
+                text = f"{namespace} :: {feature} :: {value}"
+                parsed = features.parsed(parse_property, text, feature)
+                found += [] if parsed is None else [parsed]
+    return PropertySet(found)
+
+
+def _versions(row: Table) -> SpecifierSet:
+    try:
+        return parse_specifiers(_line(row, "versions"))
+    except InvalidSpecifier as error:
+        row.fault(f"cannot be read: {error}", "versions")
+        return ANY_VERSION
+
+
+def _check_labels(rows: Sequence[Table], members: Sequence[FamilyMember]) -> None:
+    """Report labels that are two things in one release (F-65)."""
+    seen: dict[tuple[object, ...], FamilyMember] = {}
+    for row, member in zip(rows, members, strict=True):
+        if member.label is None:
+            continue
+        for project in member.projects or ("",):
+            key = (member.label, project, member.versions)
+            if seen.setdefault(key, member).when != member.when:
+                row.fault(f"is {member.label} as of another member, with other conditions", "label")
+
+
+def _line(table: Table, key: str, *, needed: bool = False) -> str:
+    """Return a string of one line."""
+    text = (table.required(key) if needed else table.string(key)) or ""
+    if text.isprintable():
+        return text
+    table.fault("must be one line without control characters", key)
+    return ""
+
+
+def _name(table: Table, key: str) -> NormalizedName:
+    text = _line(table, key, needed=True)
+    found = table.parsed(_canonical, text, key) if text else None
+    return canonicalize_name("") if found is None else found
+
+
+def _canonical(text: str) -> NormalizedName:
+    try:
+        name = canonicalize_name(text, validate=True)
+    except InvalidName:
+        raise ValueError(f"is not a valid project name: {shown(text)}") from None
+    if name != text:
+        raise ValueError(f"must be spelled {name}")
+    return name
+
+
+def _projects(text: str) -> str:
+    """Return a name, or the begin of names with ``*`` behind it."""
+    name = text.removesuffix("*")
+    return text if text != name and _canonical(name.strip("-")) else str(_canonical(text))
+
+
+def _requirement(text: str) -> str:
+    try:
+        return str(Requirement(text))
+    except InvalidRequirement as error:
+        raise ValueError(f"is not a valid requirement: {error}") from None
+
+
+def _https(text: str) -> str:
+    if not text.startswith("https://") or not text.endswith(".whl"):
+        raise ValueError("must be the https address of a wheel")
+    return text
