@@ -130,7 +130,7 @@ def test_named() -> None:
     for wrong in ("cuda12", "nvidia :: sm_arch", ""):
         with raises_code("invalid-property") as caught:
             named(wrong, AGREEMENTS)
-        assert caught.value.hint == "they agree on cuda, rocm, blas, openmp, mpi"
+        assert caught.value.hint == "they agree on cuda, rocm, blas, openmp, mpi, pytorch"
 
 
 def test_own() -> None:

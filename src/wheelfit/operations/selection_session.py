@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
@@ -27,10 +28,12 @@ from wheelfit.operations.source_builds import open_building, source_policy
 from wheelfit.resolution.candidates import Candidates
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from packaging.version import Version
 
+    from wheelfit.core.bridges import BridgeFamily, FamilyMember
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
@@ -85,10 +88,19 @@ class SelectionSession(Struct, frozen=True):
 
     def narrow(self) -> None:
         """Look up no indexes of bridged families that have nothing for this machine."""
-        if self.repository.bridged is not None:
+        candidates = self.candidates
+
+        @cache
+        def obtainable() -> Callable[[BridgeFamily, FamilyMember], bool]:
             from wheelfit.resolution.bridges import members_for
 
-            self.repository.bridged.narrow(members_for(self.candidates))
+            return members_for(candidates)
+
+        def is_obtainable(family: BridgeFamily, member: FamilyMember) -> bool:
+            return obtainable()(family, member)
+
+        if self.repository.bridged is not None:
+            self.repository.bridged.narrow(is_obtainable)
 
     def wheels(self) -> tuple[GivenWheel, ...]:
         """Return what the user named by path or URL; projects as the wheels they stand for.
