@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.sources.bridges.catalogue import BridgeCatalogue
+from wheelfit.sources.bridges.catalogue import BridgeCatalogue, shipped, shipped_names
 from wheelfit.sources.bridges.repository import BridgedRepository
 from wheelfit.sources.merged import Pool
 from wheelfit.sources.page import File, ProjectPage
@@ -224,3 +224,17 @@ class TestShelf:
         shelf = BridgeCatalogue(["all-known"])
         assert shelf.of(canonicalize_name("cudf")) is not None
         assert shelf.of(canonicalize_name("torch")) is None
+
+
+def test_owners() -> None:
+    """The index of an owner stands for exactly the projects that its file names, if it may."""
+    families = [one for name in shipped_names() if (one := shipped(name)) and one.is_of_indexes]
+    shelf = BridgeCatalogue(is_of_registry=lambda _project: True)
+    assert families
+    for family in families:
+        for project in family.projects:
+            name = canonicalize_name(project.replace("*", "some-part"))
+            found = shelf.of(name)
+            assert (found is not None and found.name == family.name) is family.by_default, project
+            assert BridgeCatalogue().of(name) is None
+    assert shelf.of(canonicalize_name("numpy")) is None

@@ -122,7 +122,11 @@ def test_nobody_else_decides(world: World, words: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("machine", "expected"),
-    [("cpu-x86_64-v3", "2.15.0 (null)"), ("cuda-13.0-sm90", "2.15.0 (cu132)")],
+    [
+        ("cpu-x86_64-v3", "2.15.0 (null)"),
+        ("cuda-13.0-sm90", "2.15.0 (cu132)"),
+        ("cuda-12.2-sm70", "2.7.1 (cu126)"),
+    ],
 )
 def test_out_of_reach(world: World, machine: str, expected: str) -> None:
     """If the index of the owner cannot be reached, the registry's build counts if it works."""
@@ -135,6 +139,21 @@ def test_out_of_reach(world: World, machine: str, expected: str) -> None:
     assert said.chosen["torch"] == expected
     assert "the index of pytorch cannot be reached" in said.err
     assert "the index of its owner" not in said.err
+
+
+def test_out_of_reach_and_of_no_use(world: World) -> None:
+    """If the registry's build cannot use the GPU of the machine, that is an error."""
+    host = world.net.hosts.pop("download.pytorch.org")
+    shutil.rmtree(world.folder / "cache", ignore_errors=True)
+    try:
+        said = world.choose("rocm-7.0-gfx942", "torch", "--retries", "0", code=3)
+        anyway = world.choose("rocm-7.0-gfx942", "torch", "--no-bridges")
+    finally:
+        world.net.hosts["download.pytorch.org"] = host
+    assert said.error["code"] == "no-accelerator"
+    assert "cannot be reached" in said.error["note"]
+    assert "--no-bridges" in said.error["hint"]
+    assert anyway.chosen["torch"] == "2.15.0 (plain)"
 
 
 def test_what_is_only_there_comes_from_there(world: World) -> None:

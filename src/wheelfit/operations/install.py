@@ -58,7 +58,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
     from wheelfit.operations.dry_run import carry_out_or_rehearse
     from wheelfit.operations.indexes import tell_sources, telling_later
     from wheelfit.operations.projects import check_folder_pins
-    from wheelfit.operations.result_limits import check_bounds
+    from wheelfit.operations.result_limits import check_bounds, check_substitutes
     from wheelfit.operations.step_durations import StepDurations
 
     with open_for_choice(request, context, changes=not request.dry_run, may_be_own=False) as opened:
@@ -68,6 +68,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
         def decide_once() -> ChangeDecision:
             found = _decide(request, opened, context.reporter)
             check_bounds(request, found, opened.candidates, context.reporter)
+            check_substitutes(found.resolution, opened.candidates, opened.repository)
             return found
 
         decide = in_peace(decide_once)

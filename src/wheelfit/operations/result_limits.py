@@ -1,4 +1,4 @@
-"""What the user lets no result go beyond: builds without an accelerator, a size to download."""
+"""What no result goes beyond: builds without an accelerator, a size to download."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.requests import BoundOptions
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin, Resolution
+    from wheelfit.sources.open import OpenedSources
     from wheelfit.sources.repository import FileSize
 
 _SHOWN = 5
@@ -36,6 +37,25 @@ def check_bounds(
         check_accelerators(decision.resolution, candidates, reporter)
     if request.max_download is not None:
         _check_download(request.max_download, decision.planned.install, candidates, reporter)
+
+
+def check_substitutes(
+    resolution: Resolution, candidates: Candidates, sources: OpenedSources
+) -> None:
+    """Refuse a result that leaves an accelerator idle because an index cannot be reached.
+
+    :param resolution: the result.
+    :param candidates: the wheels that there are.
+    :param sources: what it was chosen from.
+    :raises NoFit: ``no-accelerator``; the registry has only builds that use none.
+    """
+    if sources.bridged is None or not sources.bridged.missed:
+        return
+    from wheelfit.resolution.bridges import idle_accelerator
+
+    refused = idle_accelerator(resolution, candidates, sources.bridged.missed)
+    if refused is not None:
+        raise refused
 
 
 def check_accelerators(resolution: Resolution, candidates: Candidates, reporter: Reporter) -> None:

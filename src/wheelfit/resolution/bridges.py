@@ -157,6 +157,37 @@ def members_for(candidates: Candidates) -> Callable[[BridgeFamily, FamilyMember]
     return is_obtainable
 
 
+def idle_accelerator(
+    resolution: Resolution, candidates: Candidates, missed: Mapping[NormalizedName, str]
+) -> NoFit | None:
+    """Return the error that a substitute would leave an accelerator idle; mostly None.
+
+    :param resolution: what shall be there.
+    :param candidates: what there is, and what the machine has.
+    :param missed: the projects of which the registry's builds are a substitute for those of an
+        index that cannot be reached, each with the reason.
+    """
+    is_obtainable = members_for(candidates)
+    for pin in resolution.pins:
+        family = candidates.bridge(pin.name) if pin.name in missed else None
+        if family is None or pin.label not in (None, NULL):
+            continue
+        lost = [
+            member
+            for member in family.members
+            if member.when and member.is_for(pin.name) and is_obtainable(family, member)
+        ]
+        if lost:
+            return NoFit(
+                f"no build of {pin.name} that can be had uses the accelerator of this machine",
+                code="no-accelerator",
+                note=f"{missed[pin.name]}\nthat index has builds for it, as {lost[0].label}",
+                hint="try again later; --bridge NAME@URL names a mirror of the index; --no-bridges "
+                "takes what the registry has, which runs on the processor alone",
+            )
+    return None
+
+
 # --- members that own the same files ---------------------------------------------------------
 
 

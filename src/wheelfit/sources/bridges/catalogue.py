@@ -6,6 +6,7 @@ for, so that families nobody uses cost nothing.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from packaging.utils import canonicalize_name
 from wheelfit_runtime.errors import FileProblem, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from packaging.utils import NormalizedName
 
@@ -27,6 +28,8 @@ _SUFFIX = ".toml"
 _FOLDER = Path(__file__).with_name("definitions")
 _INDEXES = _FOLDER / "indexes"
 """The families of indexes; the others are called as the one project that they stand for."""
+_PROJECTS = re.compile(r"^projects = \[([^\]]*)\]", re.MULTILINE)
+_NAME = re.compile(r'"([^"]+)"')
 _LARGEST = 1 << 20  # bytes of a file that somebody names
 
 
@@ -50,11 +53,26 @@ def shipped(name: str) -> BridgeFamily | None:
 
 
 @cache
-def _of_indexes() -> tuple[BridgeFamily, ...]:
-    """Return the shipped families of indexes that count by default."""
-    paths = sorted(_INDEXES.glob(f"*{_SUFFIX}"))
-    found = [shipped(path.stem) for path in paths if b"\nby-default = true\n" in path.read_bytes()]
-    return tuple(family for family in found if family is not None)
+def _owners() -> Mapping[str, str]:
+    """Return the shipped families of indexes that count by default, by the names of projects.
+
+    Every project that is asked for is looked up here, so the files are read no further than needed.
+    """
+    found = {}
+    for path in sorted(_INDEXES.glob(f"*{_SUFFIX}")):
+        head = path.read_text(encoding="utf-8").partition("\n[[member]]")[0]
+        listed = _PROJECTS.search(head)
+        if listed is not None and "\nby-default = true" in head:
+            found.update(dict.fromkeys(_NAME.findall(listed[1]), path.stem))
+    return found
+
+
+def _owner_of(project: str) -> BridgeFamily | None:
+    """Return the shipped family that is the index of a project's owner."""
+    owners = _owners()
+    whole = (begin for begin in owners if begin.endswith("*") and project.startswith(begin[:-1]))
+    name = owners.get(project) or owners.get(next(whole, ""))
+    return shipped(name) if name else None
 
 
 def find_family(text: str) -> BridgeFamily:
@@ -124,7 +142,7 @@ class BridgeCatalogue:
             return family
         if not self._is_of_registry(project):
             return None
-        return next((one for one in _of_indexes() if one.stands_for(project)), None)
+        return _owner_of(project)
 
     def is_agreed(self, family: BridgeFamily) -> bool:
         """Tell whether the user named a family."""

@@ -75,6 +75,8 @@ class BridgedRepository:
         self._repository = repository
         self._shelf = shelf
         self._open_index = open_index
+        self.missed: dict[NormalizedName, str] = {}
+        """The projects whose owners' indexes could not be reached, each with the reason."""
         self._indexes: dict[str, Repository] = {}
         self._sources: dict[str, Repository] = {}
         self._lock = threading.Lock()
@@ -181,8 +183,12 @@ class BridgedRepository:
         from wheelfit.sources.bridges.pages import page_of_indexes  # noqa: PLC0415 - start-up
 
         page = page_of_indexes(family, name, {"": self._repository.project(name)})
-        note = f"the index of {family.name} cannot be reached, so the registry's builds count"
-        return page and replace(page, fresh=0.0, notes=(*page.notes, f"{note}: {error.message}"))
+        note = (
+            f"the index of {family.name} cannot be reached, so the registry's builds count: "
+            f"{error.message}"
+        )
+        self.missed[name] = note
+        return page and replace(page, fresh=0.0, notes=(*page.notes, note))
 
     def _index(self, url: str, *, is_page: bool) -> Repository:
         with self._lock:
