@@ -108,11 +108,20 @@ def test_unlike_devices_say_what_runs_on_each() -> None:
 
 def test_a_card_beside_the_processor_s_graphics_is_warned_of() -> None:
     """P-88: what the weaker one forbids can be allowed; two cards need no such words."""
-    (warning,) = intel.supported(_driver("12.2.0", "12.55.8", integrated=0)).warnings
-    assert "GPU 0 (card 0, 12.2.0) stands beside GPU 1 (card 1, 12.55.8)" in warning
+    (warning,) = intel.supported(_driver("12.70.4", "12.55.8", integrated=0)).warnings
+    assert "GPU 0 (card 0, 12.70.4) stands beside GPU 1 (card 1, 12.55.8)" in warning
     assert "--devices highest chooses for 12.55.8 alone" in warning
     assert intel.supported(_driver("12.55.8", "20.1.0")).warnings == ()
     assert intel.supported(_driver("20.4.4", integrated=0)).warnings == ()
+
+
+def test_graphics_older_than_arc_limit_no_card() -> None:
+    """P-88: no build is made for them, so none has to run there; what they can do stays listed."""
+    detection = intel.supported(_driver("12.2.0", "12.55.8", integrated=0))
+    assert _values(detection) == ("12.2.0", "12.55.8")
+    assert (detection.devices, detection.warnings) == ((), ())
+    alone = intel.supported(_driver("12.2.0", "12.3.0", integrated=0))
+    assert len(alone.devices) == 2
 
 
 def test_like_devices_need_no_narrowing() -> None:

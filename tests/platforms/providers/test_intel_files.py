@@ -55,11 +55,32 @@ def test_other_devices_do_not_count(tmp_path: Path, vendor: str, kind: str, driv
 @pytest.mark.parametrize("driver", ["", "vfio-pci"])
 def test_a_gpu_that_no_driver_has_is_told_about(tmp_path: Path, driver: str) -> None:
     """P-133: passed on to a virtual machine, or without any driver."""
-    add_device(tmp_path, "0000:00:02.0", vendor="0x8086", device="0x9bc5", driver=driver)
+    add_device(tmp_path, "0000:00:02.0", vendor="0x8086", device="0x56a0", driver=driver)
     files = _look(tmp_path)
     assert not files.is_worth_asking
     assert "0000:00:02.0" in intel_files.missing(files)
     assert "neither the i915 nor the xe" in intel_files.missing(files)
+
+
+@pytest.mark.parametrize("driver", ["", "i915"])
+@pytest.mark.parametrize("device", ["0x3e9b", "0x46a6", "0x9a49", "0x9bc5", "0xa780"])
+def test_of_older_graphics_nothing_is_missing(tmp_path: Path, device: str, driver: str) -> None:
+    """P-133: no build is made for them, so there is nothing to install; they are seen still."""
+    add_device(tmp_path, "0000:00:02.0", vendor="0x8086", device=device, driver=driver)
+    files = _look(tmp_path)
+    assert intel_files.missing(files) == ""
+    assert [one.value for one in files.evidence] == [
+        f"vendor 0x8086, device {device}, driver {driver or 'none'}",
+        "older than Arc, which builds are made for",
+    ]
+
+
+@pytest.mark.parametrize("device", ["0x0000", "0x56a0", "0x7d55", "0xb080", "0xe20b", "0xf123"])
+def test_what_may_be_newer_is_not_older(tmp_path: Path, device: str) -> None:
+    """P-132: Arc and later ones, one newer than the table, and one without a number."""
+    add_device(tmp_path, "0000:00:02.0", vendor="0x8086", device=device, driver="xe")
+    add_device(tmp_path, "0000:00:03.0", vendor="0x8086", device="0x9bc5", driver="i915")
+    assert "not the Level Zero loader" in intel_files.missing(_look(tmp_path))
 
 
 def test_a_container_without_the_device_node_is_told_about(tmp_path: Path) -> None:

@@ -52,6 +52,8 @@ class IntelFiles(NamedTuple):
     """PCI addresses of the others."""
     hidden_nodes: tuple[str, ...] = ()
     """Device nodes of the bound ones, as ``/dev/dri/renderD128``, if there is none of them."""
+    older: bool = False
+    """Whether all of them are graphics older than Arc, for which no build is made."""
     unlisted: bool = False
     """Whether a GPU may be there that no bus lists: Windows, or its Linux (``/dev/dxg``)."""
     libraries: tuple[str, ...] = ()
@@ -124,6 +126,11 @@ def parse(signs: Signs, system: str = "Linux") -> IntelFiles:
         Evidence(f"{_NODES}/{node}", "exists" if is_there else "missing")
         for node, is_there in signs.nodes.items()
     ]
+    evidence += [
+        Evidence(f"{pci_devices.FOLDER}/{one.address}", "older than Arc, which builds are made for")
+        for one in signs.devices
+        if _is_older(one)
+    ]
     if signs.passed_through:
         evidence.append(Evidence(_DXG, "exists"))
     evidence += [Evidence(library, "exists") for library in signs.libraries]
@@ -131,6 +138,7 @@ def parse(signs: Signs, system: str = "Linux") -> IntelFiles:
         bound=tuple(one.address for one in bound),
         unbound=tuple(one.address for one in signs.devices if one not in bound),
         hidden_nodes=hidden,
+        older=bool(signs.devices) and all(map(_is_older, signs.devices)),
         unlisted=signs.passed_through or system == "Windows",
         libraries=signs.libraries,
         evidence=tuple(evidence),
@@ -157,7 +165,12 @@ def candidates(surroundings: SystemView, files: IntelFiles) -> tuple[str, ...]:
 
 
 def missing(files: IntelFiles) -> str:
-    """Return what is missing where no driver can be asked, in one clause; empty when nothing is."""
+    """Return what is missing where no driver can be asked, in one clause; empty when nothing is.
+
+    Of graphics that are older than Arc nothing is missing: nobody makes builds for them.
+    """
+    if files.older:
+        return ""
     bound, unbound = ", ".join(files.bound), ", ".join(files.unbound)
     if files.hidden_nodes:
         words = f"an Intel GPU is there (PCI {bound}), but not its device node "
@@ -169,6 +182,11 @@ def missing(files: IntelFiles) -> str:
         words = f"an Intel GPU is there (PCI {unbound}), but neither the i915 nor the xe "
         return f"{words}driver has it"
     return ""
+
+
+def _is_older(device: PciDevice) -> bool:
+    # Number 0 is of a device that does not tell its number.
+    return bool(device.device) and device.device >> 8 in tables.OLDER_GRAPHICS
 
 
 def _nodes(surroundings: SystemView, device: PciDevice) -> dict[str, bool]:

@@ -54,10 +54,13 @@ def supported(driver: IntelDriver, *, reference: bool = False) -> Detection:
     # P-88: the best first. A part of the processor may be newer than the card beside it, and is
     # still the lesser.
     ordered = sorted(driver.gpus, key=lambda gpu: (not gpu.integrated, gpu.ip), reverse=True)
+    if any(gpu.ip >= tables.FIRST_ARC for gpu in ordered):
+        # No build is made for older graphics, and programs find the card beside them.
+        ordered = [gpu for gpu in ordered if gpu.ip >= tables.FIRST_ARC or not gpu.integrated]
     devices = of_unlike_devices(_DEVICE_IP, ((gpu, _values(gpu.ip)) for gpu in ordered))
     told: tuple[str, ...] = (driver.problem,) if driver.problem else ()
     if not reference:
-        told += _side_by_side(driver.gpus)
+        told += _side_by_side(ordered)
     return answer(
         NAMESPACE,
         (FeatureConfig(_DEVICE_IP, kept, multi_value=True),),

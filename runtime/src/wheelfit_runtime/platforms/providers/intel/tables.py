@@ -27,6 +27,18 @@ DATA_VERSION = "2026-11"
 DRIVERS: Final = frozenset({"i915", "xe"})
 """Linux drivers through which a GPU can compute."""
 
+# Linux, include/drm/intel/pciids.h, 2026-11. The numbers of later graphics begin otherwise, so
+# that what is newer than this table is not taken for older.
+OLDER_GRAPHICS: Final = frozenset(
+    bytes.fromhex(
+        "00 01 04 0a 0c 0d 0f 16 19 22 25 27 29 2a 2e 31 35 3e 45 46 49 4c 4e 59 5a 71 87 8a 9a 9b"
+        "a0 a7"
+    )
+)
+"""The first bytes of PCI numbers of graphics older than Arc, for which no build is made."""
+FIRST_ARC: Final = DeviceIp(12, 55, 8)
+"""The first design that builds are made for."""
+
 # P-130: the reference plugin's order, newest first. The names are those of Intel's compiler.
 DEVICES: MappingProxyType[DeviceIp, tuple[str, ...]] = MappingProxyType(
     {
