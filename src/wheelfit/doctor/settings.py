@@ -365,7 +365,7 @@ _PREFIXES: Mapping[str, str] = MappingProxyType(
         "WHEELFIT_": "a setting of wheelfit",
         "PIP_": "a setting of pip",
         "UV_": "a setting of uv",
-        "CONDA_OVERRIDE_": "replaces what conda detects; wheelfit does not read it",
+        "CONDA_OVERRIDE_": "replaces what is detected, as for conda",
     }
 )
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH|USERNAME", re.IGNORECASE)

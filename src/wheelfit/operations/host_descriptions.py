@@ -232,6 +232,7 @@ def _open(name: str, current: Target, context: Context) -> Host:
 
 
 def _this(current: Target, context: Context) -> Host:
+    from wheelfit.operations.machine import target_in_effect
     from wheelfit_runtime import __version__
     from wheelfit_runtime.platforms.discovery import Machine
     from wheelfit_runtime.platforms.system_view import SystemView
@@ -240,13 +241,14 @@ def _this(current: Target, context: Context) -> Host:
     overrides = machine.overrides_in_effect()
     for override in overrides:  # P-73
         context.reporter.warn(f"the environment overrides detection: {override}")
+    target, of_system = target_in_effect(current, context)
     found = (machine.detect(namespace) for namespace in machine.namespaces)
     file = HostFile.from_detections(
         (one for one in found if one is not None),
-        current,
+        target,
         created_by=f"wheelfit {__version__}",
         origin="this machine",
-        overrides=overrides,
+        overrides=(*overrides, *of_system),
     )
     return Host("this machine", "machine", file)
 

@@ -44,10 +44,10 @@ class Host:
 
     @classmethod
     def load(cls, name: str, context: Context | None = None) -> Host:
-        """Return the machine of a host file or preset.
+        """Return the machine of a host file or preset, or of a file of conda or pixi.
 
         :param name: a path, the name of one of the user's host files, or a preset as
-            ``cuda-12.8-sm90``.
+            ``cuda-12.8-sm90``; a manifest of pixi with its platform as ``pixi.toml#linux-64``.
         :param context: the surroundings; default: those of this process.
         :raises UnknownHost: there is no such machine.
         :raises FileProblem: the file cannot be read.

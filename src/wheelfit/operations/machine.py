@@ -222,7 +222,7 @@ def _choose(
         context.reporter.note(f"in effect: {', '.join(options)}")
     declared = tuple(f"{OVERRIDE}={context.environ[OVERRIDE]}" for _ in policy.abi_versions)[:1]
     if request.host is None:
-        target, of_system = _overridden(current, context)
+        target, of_system = target_in_effect(current, context)
         in_effect = (*_overrides(here, context), *of_system, *declared, *options)
         return ChosenMachine("this machine", target, here, None, policy, here.namespaces, in_effect)
     # What only another machine needs takes as long to import as all of its detection.
@@ -360,8 +360,11 @@ def _declared_versions(context: Context) -> Mapping[NormalizedName, KnownVersion
     return versions
 
 
-def _overridden(current: Target, context: Context) -> tuple[Target, tuple[str, ...]]:
-    """Return the target as conda's variables describe its system, and those in effect."""
+def target_in_effect(current: Target, context: Context) -> tuple[Target, tuple[str, ...]]:
+    """Return a target as conda's variables describe its system, and those in effect.
+
+    :param context: told of them (P-73).
+    """
     if not any(name in context.environ for name in overrides.CONDA_SYSTEM):
         return current, ()  # without an import that few need
     from wheelfit.core.conda_overrides import overridden_target

@@ -250,6 +250,23 @@ def test_switched_off(run: Runner, tmp_path: Path) -> None:
     assert value["processes"] == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other variables")
+def test_variables_of_conda(empty_venv: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """P-73: those about hardware and those about the system are findings, and so are slips."""
+    monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "")
+    monkeypatch.setenv("CONDA_OVERRIDE_GLIBC", "2.17")
+    monkeypatch.setenv("CONDA_OVERRIDE_ARCHSPEC", "pentium")
+    value = checked(run("doctor", "--json", "--python", empty_venv, code=11).object)
+    found = {one["code"]: one for one in value["findings"] if "override" in one["code"]}
+    assert "CONDA_OVERRIDE_ARCHSPEC='pentium'" in found["override-unreadable"]["message"]
+    texts = [one["message"] for one in value["findings"] if one["code"] == "override-in-effect"]
+    assert texts == [
+        "CONDA_OVERRIDE_CUDA= replaces what the machine says",
+        "CONDA_OVERRIDE_GLIBC=2.17 replaces what the machine says",
+    ]
+    assert value["overrides"] == ["CONDA_OVERRIDE_CUDA=", "CONDA_OVERRIDE_GLIBC=2.17"]
+
+
 def test_words_that_make_no_sense(run: Runner, tmp_path: Path) -> None:
     """Wrong words are errors of usage with a hint."""
     said = run("doctor", "--ignore", "mixed-cudas", "--json", code=2).error
