@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.memoized import MemoizedRepository
     from wheelfit.sources.open import Web
+    from wheelfit.sources.repository import Repository
     from wheelfit.sources.settings import SourceSettings
 
 
@@ -72,7 +73,7 @@ class OpenedProxy:
     """A proxy, with everything that it was opened with.
 
     :param proxies: those that answer behind it.
-    :param webs: the connections that they fetch with.
+    :param webs: the connections that they fetch with; more may come.
     :param has_logins: whether an index behind it is asked with a login.
     """
 
@@ -90,7 +91,7 @@ class OpenedProxy:
         self.has_logins = has_logins
         """Whether an index behind it is asked with a login."""
         self._proxies = tuple(proxies)
-        self._webs = tuple(webs)
+        self._webs = webs
         self._repository = repository
 
     def cut(self) -> None:
@@ -149,7 +150,7 @@ def open_proxy(
     return OpenedProxy(
         Mounted(usual, proxies) if proxies else usual,
         (usual, *proxies.values()),
-        (one.web for one in upstreams.opened),
+        upstreams.webs,
         repository,
         has_logins=any(one.has_login for one in upstreams.opened),
     )
@@ -188,6 +189,8 @@ class _Upstreams:
         self._cooldown = cooldown
         self._told: set[str] = set()
         self._known: dict[tuple[str, tuple[str, ...]], Upstream] = {}
+        self.webs: list[Web] = []
+        """The connections to them, and to the indexes of families that were asked since."""
 
     @property
     def opened(self) -> tuple[Upstream, ...]:
@@ -230,8 +233,16 @@ class _Upstreams:
             return plain
         from wheelfit.server.proxy.upstream import BridgedUpstream
         from wheelfit.sources.bridges.catalogue import BridgeCatalogue
+        from wheelfit.sources.find_links import LinkPage
 
-        return BridgedUpstream(plain, BridgeCatalogue(self._request.bridge))
+        def open_index(url: str, *, is_page: bool) -> Repository:
+            web = self._web(url, settings)
+            if is_page:
+                return LinkPage(url, web.files, pages=web.pages, note=self._tell)
+            return Upstream(url, web, cooldown=self._cooldown, note=self._tell)
+
+        shelf = BridgeCatalogue(self._request.bridge, is_of_registry=settings.is_of_registry)
+        return BridgedUpstream(plain, shelf, open_index)
 
     def _leave_out(self, url: str, why: str) -> None:
         self._tell(f"{redact(url)} is left out: {why}")
@@ -244,7 +255,7 @@ class _Upstreams:
     def _web(self, url: str, settings: SourceSettings) -> Web:
         request = self._request
         is_folder = _folder(url) is not None
-        return open_web(
+        web = open_web(
             replace(settings, index_url=url, extra_index_urls=(), find_links=(), no_index=False),
             cache_folder=usable_cache_folder(
                 cache_folder_in_use(request, self._context.environ),
@@ -259,6 +270,8 @@ class _Upstreams:
             else AddressRules.of(url, request.link_host),
             patience=_PATIENCE,
         )
+        self.webs.append(web)
+        return web
 
 
 def _folder(url: str) -> Path | None:

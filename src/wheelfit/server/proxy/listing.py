@@ -164,7 +164,7 @@ class _Lister:
     def listed(self, results: Sequence[_Result]) -> WrittenPage:
         """Return the page with what became of its releases."""
         # First what goes before: pdm looks at no build tag, and takes of equal wheels the first.
-        entries = [file for result in results for file in result.entries]
+        entries = [self._held_back(file) for result in results for file in result.entries]
         replaced = {name for result in results for name in result.replaced}
         left_out = self._variants() | replaced
         for file in self.page.files:
@@ -180,7 +180,7 @@ class _Lister:
         return WrittenPage(page, metadata, notes, self.is_complete, self.preferred)
 
     def _held_back(self, file: File) -> File:
-        """Return a plain file of a bridged family as taken back, if it would cost an accelerator.
+        """Return a file of a bridged family as taken back, if it would cost an accelerator.
 
         Installers take the newest release; one that only the member for any machine has is left
         to whoever names it.

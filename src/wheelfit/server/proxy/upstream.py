@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.bridges.catalogue import BridgeCatalogue
+    from wheelfit.sources.bridges.repository import OpenIndex
     from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.open import Web
     from wheelfit.sources.page import ProjectPage
@@ -288,17 +289,20 @@ class FolderUpstream(Upstream):
 class BridgedUpstream(Upstream):
     """An index in which the pages of families have their members.
 
-    Families of indexes are left alone: their members are in other places than this.
-
     :param plain: the index itself.
+    :param shelf: the families that count.
+    :param open_index: opens the indexes of families; None: their projects are as they are here.
     """
 
-    def __init__(self, plain: Upstream, shelf: BridgeCatalogue) -> None:
+    def __init__(
+        self, plain: Upstream, shelf: BridgeCatalogue, open_index: OpenIndex | None = None
+    ) -> None:
         super().__init__(plain.url, plain.web)
         self.name = plain.name
         self._shelf = shelf
         self._plain = plain
-        self._bridged = BridgedRepository(self._plain, shelf)
+        self._has_indexes = open_index is not None
+        self._bridged = BridgedRepository(self._plain, shelf, open_index)
         self._files = self._bridged
 
     def wants_login(self, url: str) -> bool:
@@ -309,11 +313,17 @@ class BridgedUpstream(Upstream):
         """Return the page of a project; of a family one that says that it has variants."""
         own = self._plain.raw(name, html=html)
         family = self._shelf.of(name)
-        if family is None or family.is_of_indexes:
+        if family is None or (family.is_of_indexes and not self._has_indexes):
             return own
         page = self._bridged.project(name)
         if page is None or page.bridge is None:
             return own
+        if family.is_of_indexes:
+            files = " ".join(f"{file.url} {file.filename}" for file in page.files)
+            digest = hashlib.sha256(files.encode()).hexdigest()
+            if own is None:
+                return RawPage(b"", "", JSON, f"{self.url}/{name}/", digest, has_variants=True)
+            return replace(own, digest=digest, has_variants=True)
         # It is another page whenever that of a member is.
         names = tuple(dict.fromkeys((name, *family.distributions)))
         found = [raw for raw in map(self._plain.raw, names) if raw is not None]
