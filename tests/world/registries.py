@@ -6,7 +6,10 @@ Names, versions and needs are the real ones; the wheels are small, whatever size
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import sys
+import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -28,11 +31,13 @@ LINUX, ARM, WINDOWS, MAC = (
     "macosx_14_0_arm64",
 )
 """Platform tags of wheels."""
+HERE = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+"""The Python tag of the running interpreter, which machines without one of their own have."""
 
 
 @dataclass(frozen=True)
-class Wheel:
-    """A wheel of the world."""
+class Distribution:
+    """A distribution of the world."""
 
     name: str
     version: str
@@ -43,6 +48,55 @@ class Wheel:
     size: int | None = None
     """Bytes that a page claims; None: as many as it has."""
     yanked: bool = False
+
+    @cached_property
+    def metadata(self) -> bytes:
+        """Its METADATA."""
+        lines = ["Metadata-Version: 2.2", f"Name: {self.name}", f"Version: {self.version}"]
+        lines += [f"Requires-Python: {self.requires_python}"] if self.requires_python else []
+        lines += [f"Provides-Extra: {extra}" for extra in self.extras]
+        lines += [f"Requires-Dist: {text}" for text in self.requires]
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    @cached_property
+    def filename(self) -> str:
+        """Its name."""
+        raise NotImplementedError
+
+    @cached_property
+    def content(self) -> bytes:
+        """Its bytes."""
+        raise NotImplementedError
+
+    @cached_property
+    def sha256(self) -> str:
+        """The digest of its bytes."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
+@dataclass(frozen=True)
+class SourceArchive(Distribution):
+    """A source distribution, which nobody should have to build."""
+
+    @cached_property
+    def filename(self) -> str:
+        """Its name."""
+        return f"{canonicalize_name(self.name).replace('-', '_')}-{self.version}.tar.gz"
+
+    @cached_property
+    def content(self) -> bytes:
+        """Its bytes."""
+        stream = io.BytesIO()
+        with tarfile.open(fileobj=stream, mode="w:gz", compresslevel=0) as archive:
+            entry = tarfile.TarInfo(f"{self.filename.removesuffix('.tar.gz')}/PKG-INFO")
+            entry.size = len(self.metadata)
+            archive.addfile(entry, io.BytesIO(self.metadata))
+        return stream.getvalue()
+
+
+@dataclass(frozen=True)
+class Wheel(Distribution):
+    """A wheel of the world."""
 
     @cached_property
     def filename(self) -> str:
@@ -66,34 +120,21 @@ class Wheel:
                 tag=self.tag,
             ).read_bytes()
 
-    @cached_property
-    def metadata(self) -> bytes:
-        """Its METADATA."""
-        lines = ["Metadata-Version: 2.1", f"Name: {self.name}", f"Version: {self.version}"]
-        lines += [f"Requires-Python: {self.requires_python}"] if self.requires_python else []
-        lines += [f"Provides-Extra: {extra}" for extra in self.extras]
-        lines += [f"Requires-Dist: {text}" for text in self.requires]
-        return "".join(f"{line}\n" for line in lines).encode()
-
-    @cached_property
-    def sha256(self) -> str:
-        """The digest of its bytes."""
-        return hashlib.sha256(self.content).hexdigest()
-
 
 def wheels(
-    name: str, version: str, *platforms: str, python: str = "cp311", **fields: object
+    name: str, version: str, *platforms: str, python: str = HERE, **fields: object
 ) -> Iterator[Wheel]:
     """Yield a wheel for each platform.
 
     :param name: of the project.
     :param version: of the release.
     :param platforms: platform tags.
-    :param python: the tag of the interpreter; empty: any Python.
+    :param python: the tag of the interpreter, with ``-abi3`` behind it that of its ABI; empty: any.
     :param fields: as of `Wheel`.
     """
     for platform in platforms:
-        tag = f"{python}-{python}-{platform}" if python else f"py3-none-{platform}"
+        interpreter, _, abi = (python or "py3-none").partition("-")
+        tag = f"{interpreter}-{abi or interpreter}-{platform}"
         yield Wheel(name, version, tag, **fields)  # type: ignore[arg-type]
 
 
@@ -103,36 +144,41 @@ class Registry:
 
     host: str = "pypi.org"
     files_host: str = "files.pythonhosted.org"
-    _projects: dict[str, list[Wheel]] = field(default_factory=dict)
+    _projects: dict[str, list[Distribution]] = field(default_factory=dict)
 
-    def add(self, found: Iterable[Wheel]) -> None:
-        """Add wheels."""
-        for wheel in found:
-            self._projects.setdefault(canonicalize_name(wheel.name), []).append(wheel)
+    def add(self, found: Iterable[Distribution]) -> None:
+        """Add distributions."""
+        for one in found:
+            self._projects.setdefault(canonicalize_name(one.name), []).append(one)
 
     def pages(self, path: str) -> Document | None:
         """Return what the host of the pages has."""
         steps = path.strip("/").split("/")
         if len(steps) != 2 or steps[0] != "simple" or steps[1] not in self._projects:
             return None
-        files = [
-            {
-                "filename": wheel.filename,
-                "url": f"https://{self.files_host}/packages/{quote(wheel.filename)}",
-                "hashes": {"sha256": wheel.sha256},
-                "size": wheel.size or len(wheel.content),
-                "core-metadata": {"sha256": hashlib.sha256(wheel.metadata).hexdigest()},
-                "yanked": wheel.yanked,
-                **({"requires-python": wheel.requires_python} if wheel.requires_python else {}),
-            }
-            for wheel in self._projects[steps[1]]
-        ]
+        files = [self._row(one) for one in self._projects[steps[1]]]
         page = {"meta": {"api-version": "1.1"}, "name": steps[1], "files": files, "versions": []}
         return Document(json.dumps(page).encode(), JSON)
 
     def files(self, path: str) -> Document | None:
         """Return what the host of the files has."""
-        return _file(path, [one for found in self._projects.values() for one in found])
+        name = unquote(path).rpartition("/")[2]
+        project = canonicalize_name(name.partition("-")[0])
+        return _file(name, self._projects.get(project, ()))
+
+    def _row(self, one: Distribution) -> dict[str, object]:
+        row: dict[str, object] = {
+            "filename": one.filename,
+            "url": f"https://{self.files_host}/packages/{quote(one.filename)}",
+            "hashes": {"sha256": one.sha256},
+            "size": one.size or len(one.content),
+            "yanked": one.yanked,
+        }
+        if isinstance(one, Wheel):
+            row["core-metadata"] = {"sha256": hashlib.sha256(one.metadata).hexdigest()}
+        if one.requires_python:
+            row["requires-python"] = one.requires_python
+        return row
 
 
 @dataclass
@@ -142,46 +188,53 @@ class StaticIndex:
     :param host: its name.
     :param has_hashes: whether links end with a hash.
     :param has_metadata: whether METADATA lies beside each wheel (PEP 658).
+    :param files_host: the host that links point to; empty: the same.
     """
 
     host: str
     has_hashes: bool = True
     has_metadata: bool = True
     files_host: str = ""
-    _folders: dict[str, list[Wheel]] = field(default_factory=dict)
+    _folders: dict[str, list[Distribution]] = field(default_factory=dict)
 
-    def add(self, folder: str, found: Iterable[Wheel]) -> None:
-        """Add wheels to a folder such as ``whl/cu128``, whose projects have a page each."""
+    def add(self, folder: str, found: Iterable[Distribution]) -> None:
+        """Add distributions to a folder.
+
+        :param folder: such as ``whl/cu128``, whose projects have a page each; or one page with
+            links to all of them, which ends with ``.html``; files lie in both.
+        :param found: the distributions.
+        """
         self._folders.setdefault(folder.strip("/"), []).extend(found)
 
     def __call__(self, path: str) -> Document | None:
         """Return what the host has."""
-        folder, _, name = path.strip("/").rpartition("/")
-        if path.endswith("/") and folder in self._folders:
-            found = [w for w in self._folders[folder] if canonicalize_name(w.name) == name]
+        text = unquote(path).strip("/")
+        if text.endswith(".html") and text in self._folders:
+            return Document(self._links(text, self._folders[text]), "text/html")
+        folder, _, name = text.rpartition("/")
+        here = self._folders.get(folder, [])
+        if path.endswith("/"):
+            found = [one for one in here if canonicalize_name(one.name) == name]
             return Document(self._links(folder, found), "text/html") if found else None
-        return _file(path, [one for found in self._folders.values() for one in found])
+        return _file(name, here)
 
-    def page(self, folder: str) -> Document:
-        """Return one page with links to all wheels of a folder."""
-        return Document(self._links(folder, self._folders[folder.strip("/")]), "text/html")
-
-    def _links(self, folder: str, found: Iterable[Wheel]) -> bytes:
+    def _links(self, folder: str, found: Iterable[Distribution]) -> bytes:
         links = []
-        for wheel in found:
-            url = f"https://{self.files_host or self.host}/{folder}/{quote(wheel.filename)}"
-            url += f"#sha256={wheel.sha256}" if self.has_hashes else ""
-            digest = hashlib.sha256(wheel.metadata).hexdigest()
+        for one in found:
+            place = f"{quote(folder)}/{quote(one.filename)}"
+            url = f"https://{self.files_host or self.host}/{place}"
+            url += f"#sha256={one.sha256}" if self.has_hashes else ""
+            digest = hashlib.sha256(one.metadata).hexdigest()
             apart = f' data-core-metadata="sha256={digest}"' if self.has_metadata else ""
-            links.append(f'<a href="{escape(url)}"{apart}>{wheel.filename}</a><br>')
+            links.append(f'<a href="{escape(url)}"{apart}>{one.filename}</a><br>')
         return f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>".encode()
 
 
-def _file(path: str, known: Iterable[Wheel]) -> Document | None:
-    name = unquote(path).rpartition("/")[2]
-    for wheel in known:
-        if name == wheel.filename:
-            return Document(wheel.content)
-        if name == f"{wheel.filename}.metadata":
-            return Document(wheel.metadata)
+def _file(name: str, known: Iterable[Distribution]) -> Document | None:
+    """Return a distribution or its METADATA by the name of the file."""
+    for one in known:
+        if name == one.filename:
+            return Document(one.content)
+        if name == f"{one.filename}.metadata":
+            return Document(one.metadata)
     return None

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 
 import pytest
-from world.conftest import World
+from world.internet import World
 from world.registries import ARM, LINUX, MAC, WINDOWS, Wheel, wheels
 
 NVIDIA = "nvidia-cublas==13.1 ; platform_system == 'Linux'"

@@ -1,0 +1,27 @@
+"""``wheelfit install`` of the packages people ask for, on six machines, in November 2026."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from world.internet import Answer
+from world.table import Cell, packages
+
+CELLS = [cell for package in packages() for cell in package.cells]
+NO_FIT = 3
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=str)
+def test_each_machine_gets_what_is_right(cell: Cell, choose: Callable[..., Answer]) -> None:
+    """The right distributions are installed, or the reason is said why there are none."""
+    if cell.options:
+        said = choose(cell.machine, *cell.ask, code=cell.code)
+        assert cell.says
+        assert cell.says in said.words
+    if cell.refused:
+        said = choose(cell.machine, *cell.ask, *cell.options, code=NO_FIT)
+        assert cell.refused in said.words
+        return
+    said = choose(cell.machine, *cell.ask, *cell.options)
+    assert said.installed == sorted(cell.install)
