@@ -76,6 +76,25 @@ def test_not_into_an_environment(
     assert sorted(environment.rglob("*")) == before
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a glibc")
+def test_not_for_a_newer_glibc_into_an_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Conda's variable chooses wheels as for another machine, so they go into a folder only."""
+    machine = os.uname().machine
+    monkeypatch.setenv("CONDA_OVERRIDE_GLIBC", "2.99")
+    build_wheel(tmp_path / "wheels", "some", "1.0", tag=f"py3-none-manylinux_2_98_{machine}")
+    index = str(tmp_path / "wheels")
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    assert run(index, "--python", environment, "some") == 2
+    assert "cannot run in this environment" in capsys.readouterr().err
+    assert run(index, "--target", tmp_path / "there", "some") == 0
+    assert "CONDA_OVERRIDE_GLIBC=2.99" in capsys.readouterr().err
+    (record,) = (tmp_path / "there").glob("*.dist-info/wheelfit.json")
+    assert json.loads(record.read_text())["overrides"] == ["CONDA_OVERRIDE_GLIBC=2.99"]
+
+
 WINDOWS = HOST.replace('machine = "aarch64"', 'tags = ["win_amd64"]').replace('glibc = "2.39"', "")
 MACOS = HOST.replace("aarch64", "arm64").replace('glibc = "2.39"', 'macos = "14.0"')
 
