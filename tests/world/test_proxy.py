@@ -31,7 +31,7 @@ def world(new_world: Callable[[], World]) -> World:
     ],
 )
 def test_pip(world: World, machine: str, expected: str) -> None:
-    """pip takes the release and the build that wheelfit would take."""
+    """Pip takes the release and the build that wheelfit would take."""
     words = ["pip", "install", "torch", "--dry-run", "--no-cache-dir"]
     words += ["--target", str(world.folder / machine)]
     done = world.run("run", "--full", "--for", machine, "--", *words)

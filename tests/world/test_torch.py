@@ -160,3 +160,14 @@ def test_what_is_only_there_comes_from_there(world: World) -> None:
     """A name of the vendor's own never comes from the registry (torchtriton, December 2022)."""
     error = world.choose("rocm-7.0-gfx942", "rocm", code=3).error
     assert error["code"] == "project-not-found"
+
+
+def test_locked(world: World) -> None:
+    """A lock for every machine has the registry's builds and says so; one for a machine its own."""
+    lock = str(world.folder / "pylock.toml")
+    said = world.run("lock", "torch", "-o", lock, "--platform", "linux-x86_64")
+    assert "torch is locked in the one build that the registry has" in said.stderr
+    assert "2.15.0+" not in (world.folder / "pylock.toml").read_text("utf-8")
+    world.run("lock", "torch", "-o", lock, "--upgrade", "--for", "cuda-12.2-sm70")
+    text = (world.folder / "pylock.toml").read_text("utf-8")
+    assert "download-r2.pytorch.org/whl/cu126/torch-2.14.1%2Bcu126" in text

@@ -180,6 +180,7 @@ def open_indexes(
     most: int | None = None,
     named: Iterable[str] = (),
     named_whole: bool = False,
+    owners: bool = True,
 ) -> OpenedSources:
     """Open the sources; nobody is asked yet.
 
@@ -191,6 +192,7 @@ def open_indexes(
     :param most: bytes that may be downloaded in all; None: any number.
     :param named: URLs of wheels that the user named, without credentials and hashes.
     :param named_whole: whether those will be installed in any case.
+    :param owners: whether indexes of the owners of projects count without anybody naming them.
     """
     # Looked at here, and not by each that is opened, so that its faults are told once.
     kept_in = usable_cache_folder(
@@ -216,7 +218,7 @@ def open_indexes(
     repository = opened(settings)
     if request.no_bridges:
         return repository
-    return _bridged(request, settings, repository, opened)
+    return _bridged(request, settings, repository, opened, owners=owners)
 
 
 def _bridged(
@@ -224,6 +226,8 @@ def _bridged(
     settings: SourceSettings,
     repository: OpenedSources,
     opened: Callable[[SourceSettings], OpenedSources],
+    *,
+    owners: bool,
 ) -> OpenedSources:
     """Return the sources with families of distributions as variants, as far as that is wished."""
     from wheelfit.sources.bridges.catalogue import BridgeCatalogue
@@ -252,7 +256,9 @@ def _bridged(
         for one in (repository, *further):
             one.cut()
 
-    shelf = BridgeCatalogue(request.bridge, is_of_registry=settings.is_of_registry)
+    shelf = BridgeCatalogue(
+        request.bridge, is_of_registry=lambda name: owners and settings.is_of_registry(name)
+    )
     bridged = BridgedRepository(repository, shelf, open_index)
     return OpenedSources(bridged, repository.pool, close, cut, bridged)
 

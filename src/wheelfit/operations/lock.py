@@ -264,7 +264,9 @@ class _Locking:
         )
         named = frozenset(map(canonicalize_name, request.upgrade_package))
         self._free = None if request.upgrade else named
-        self.repository = open_indexes(request, self._settings, context, wanted.given_urls)
+        self.repository = open_indexes(
+            request, self._settings, context, wanted.given_urls, owners=bool(request.hosts)
+        )
         self._building = DeferredBuilding(self.repository, self._open_building)
         self._consulted = Consulted(self._building)
 
@@ -543,8 +545,20 @@ class _Locking:
         """Yield warnings of families of indexes, of which a lock for all has one build only."""
         if self._request.hosts:
             return
+        from wheelfit.sources.bridges.catalogue import BridgeCatalogue
+
+        owners = BridgeCatalogue(is_of_registry=self._settings.is_of_registry)
         for package in locks[0].lock.packages:
-            if package.kind != "wheels" or package.version is None or not package.version.local:
+            if package.kind != "wheels" or package.version is None:
+                continue
+            owner = None if self._request.no_bridges else owners.of(package.name)
+            if owner is not None and owner.is_of_indexes and not package.version.local:
+                yield (
+                    f"{package.name} is locked in the one build that the registry has; `wheelfit "
+                    "lock --upgrade --for MACHINE` gives each machine that you name a lock with "
+                    f"its own build, from {owner.base}"
+                )
+            if not package.version.local:
                 continue
             page = self.repository.project(package.name)
             family = None if page is None else page.bridge
