@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from wheelfit.building.repairing import needs_no_repair, repair_wheel
 from wheelfit.errors import BuildFailed
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.binaries.reading import binaries_of
 
 DOCUMENT = release_document(
     {"v3": {"blas": {"library": ["mkl"]}}}, static={"blas": {"library": ["mkl"]}}
@@ -114,6 +117,48 @@ def test_a_command_without_a_place(tmp_path: Path, out: Path, command: str) -> N
     """A command that does not say where the wheel is, or its result goes, is not run."""
     with pytest.raises(BuildFailed, match=r"has no \{"):
         repair_wheel(wheel(tmp_path), command, out)
+
+
+MINGW = "x86_64-w64-mingw32-gcc"
+
+
+@pytest.fixture
+def windows_wheel(tmp_path: Path) -> Path:
+    """Build a variant for Windows whose library needs another one, which is not in it."""
+    pytest.importorskip("delvewheel", reason="needs delvewheel")
+    if shutil.which(MINGW) is None:
+        pytest.skip(f"needs {MINGW}")
+    libraries = tmp_path / "libraries"
+    libraries.mkdir()
+
+    def compiled(name: str, source: str, *words: str) -> bytes:
+        path = libraries / name
+        command = [MINGW, "-shared", "-x", "c", "-", "-o", str(path), *words]
+        subprocess.run(command, input=source.encode(), check=True)
+        return path.read_bytes()
+
+    compiled("help.dll", "__declspec(dllexport) int help_me(void) { return 42; }")
+    source = "int help_me(void); __declspec(dllexport) int ask(void) { return help_me(); }"
+    module = compiled("_fast.pyd", source, f"-L{libraries}", "-l:help.dll")
+    files = {"fast/__init__.py": "", "fast/_fast.pyd": module}
+    tag = "cp313-cp313-win_amd64"
+    return build_wheel(tmp_path, "fast", "1.0", tag=tag, label="v3", document=DOCUMENT, files=files)
+
+
+def test_delvewheel(windows_wheel: Path, tmp_path: Path, out: Path) -> None:
+    """F-10: libraries for Windows are put in; label, document, and a RECORD of all files stay."""
+    words = [sys.executable, "-m", "delvewheel", "repair", "--add-path", tmp_path / "libraries"]
+    command = f"{shlex.join(map(str, words))} -w {{dest_dir}} {{wheel}}"
+    result = repair_wheel(windows_wheel, command, out)
+    assert result.name == windows_wheel.name
+    with WheelArchive(result) as archive, WheelArchive(windows_wheel) as before:
+        archive.verify()
+        assert archive.variant_document() == before.variant_document()
+        assert {row.path for row in archive.record().rows} == set(archive.names())
+        (library,) = [one for one in archive.names() if one.startswith("fast.libs/help-")]
+        binaries = {one.member: one for one in binaries_of(archive)}
+        assert library.rpartition("/")[2] in binaries["fast/_fast.pyd"].needed
+        assert b"fast.libs" in archive.read("fast/__init__.py")
 
 
 def test_no_such_tool(tmp_path: Path, out: Path) -> None:
