@@ -20,6 +20,13 @@ def test_everywhere(filler: int) -> None:
     assert build_paths(io.BytesIO(data)) == BOTH
 
 
+def test_one_behind_the_other() -> None:
+    """Rust ends no text, so that paths follow each other; a folder may be named like a source."""
+    data = b"/root/a/x.rs/root/b/y.rs/project/lib.c/z.cpp:12 /tmp/q.h[r.h\0"
+    found = ("/project/lib.c/z.cpp", "/root/a/x.rs", "/root/b/y.rs", "/tmp/q.h")
+    assert build_paths(io.BytesIO(data)) == found
+
+
 @pytest.mark.parametrize(
     ("code", "expected"),
     [

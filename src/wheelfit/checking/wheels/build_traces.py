@@ -8,6 +8,7 @@ from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity, some_of
 from wheelfit.core.sizes import size_in_words
 from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +40,7 @@ def trace_findings(binaries: Binaries, place: CheckedFile) -> Iterator[Finding]:
     if shown := people or paths:
         path, member = shown[0]
         names = len({path for path, _ in paths})
-        more = f", and {names - 1} more paths" if names > 1 else ""
+        more = f", and {count_of(names - 1, 'more path')}" if names > 1 else ""
         yield place.found(
             checks.BUILD_PATH,
             f"{member} names {path}{more}",

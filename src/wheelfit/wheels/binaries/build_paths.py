@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
-_PLACES = pattern(rb"/(?:home|Users|root|tmp|build|project|__w)/")
+_PLACE = rb"/(?:home|Users|root|tmp|build|project|__w)/"
+_PLACES = pattern(_PLACE)
 """What paths on build machines begin with; the one letter at the front is searched for fast."""
 _DRIVE = pattern(rb":(?=\\)")
 """What paths on Windows begin with, behind a letter; one letter here too, for the same reason."""
 _SOURCE = pattern(
     rb"(?:[A-Za-z]:)?[^\x00-\x20\x7f-\xff\"'<>|*?%:;,()]{1,400}?"
-    rb"\.(?:asm|c|cc|cpp|cu|cuh|cxx|f|f90|go|h|hh|hpp|inl|m|mm|pyx|rs|s|zig)(?![\w.+/\\-])"
+    rb"\.(?:asm|c|cc|cpp|cu|cuh|cxx|f|f90|go|h|hh|hpp|inl|m|mm|pyx|rs|s|zig)"
+    rb"(?=" + _PLACE + rb"|[^\w.+/\\-]|\Z)"  # some compilers put one path right behind another
 )
 _PIECE = 4 << 20
 _OVERLAP = 512
@@ -69,10 +71,13 @@ def _in_piece(data: bytes) -> Iterator[bytes]:
 
 
 def _path_at(data: bytes, first: int) -> Iterator[bytes]:
-    if not _goes_on(data[max(0, first - 1) : first]):
-        match = _SOURCE.match(data, first)
-        if match is not None:
-            yield match[0]
+    if _goes_on(data[max(0, first - 1) : first]):
+        return
+    while (match := _SOURCE.match(data, first)) is not None:
+        yield match[0]
+        first = match.end()
+        if _PLACES.match(data, first) is None:
+            return
 
 
 def _goes_on(before: bytes) -> bool:
