@@ -140,7 +140,7 @@ def windows_wheel(tmp_path: Path) -> Path:
     compiled("help.dll", "__declspec(dllexport) int help_me(void) { return 42; }")
     source = "int help_me(void); __declspec(dllexport) int ask(void) { return help_me(); }"
     module = compiled("_fast.pyd", source, f"-L{libraries}", "-l:help.dll")
-    files = {"fast/__init__.py": "", "fast/_fast.pyd": module}
+    files = {"fast/__init__.py": b"", "fast/_fast.pyd": module}
     tag = "cp313-cp313-win_amd64"
     return build_wheel(tmp_path, "fast", "1.0", tag=tag, label="v3", document=DOCUMENT, files=files)
 

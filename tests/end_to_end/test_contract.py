@@ -211,8 +211,8 @@ class TestWheels:
         tag = "py3-none-linux_x86_64"
         for name in ("good", "bad"):
             build_wheel(tmp_path / "built", name, "1.0", tag=tag, label="mkl", document=DOCUMENT)
-        words = ("--command", command, "-o", tmp_path / "repaired", "--keep-going", "--json")
-        said = run("wheel", "repair", tmp_path / "built", *words, code=9).object
+        repair = ("--command", command, "-o", tmp_path / "repaired", "--keep-going", "--json")
+        said = run("wheel", "repair", tmp_path / "built", *repair, code=9).object
         check("wheel-make", said)
         assert [one["label"] for one in said["wheels"]] == ["mkl"]
         assert [one["error"]["code"] for one in said["failed"]] == ["build-failed"]

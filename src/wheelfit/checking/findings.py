@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,8 +31,7 @@ _LONGEST = 1000
 """Characters of a message. What a file says may be as long as it likes, a report of it not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """A check: one thing that is looked for."""
 
     code: str
@@ -70,8 +71,7 @@ class Region(NamedTuple):
     """The column behind the last character."""
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
+class Correction(Struct, frozen=True):
     """The one right text for a part of a document, where it is sure."""
 
     text: str
@@ -82,8 +82,7 @@ class Correction:
     """The part that it takes the place of; None as long as nobody has looked."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A finding of a check."""
 
     severity: Severity
@@ -126,8 +125,7 @@ class Finding:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedFile:
+class CheckedFile(Struct, frozen=True):
     """The file that is checked, for the place of findings."""
 
     where: str
@@ -168,8 +166,7 @@ class CheckedFile:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Unchecked:
+class Unchecked(Struct, frozen=True):
     """Something that could not be checked."""
 
     where: str
@@ -196,8 +193,7 @@ class Unchecked:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(Struct, frozen=True):
     """The number of things that were checked."""
 
     wheels: int = 0
@@ -215,8 +211,7 @@ class Count:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """The findings of a check of some targets."""
 
     findings: tuple[Finding, ...] = ()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from wheelfit.checking.checks import CHECKS
 from wheelfit.checking.findings import Report, Severity

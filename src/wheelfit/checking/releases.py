@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.documents.places import with_places
 from wheelfit.checking.findings import CheckedFile, Severity, first_of, some_of
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.checking.wheels.dependencies import Declared, undeclared_findings
@@ -111,6 +110,8 @@ def check_release(
 def _numbered(findings: list[Finding], index_files: Iterable[IndexFacts]) -> list[Finding]:
     """Add the lines of what was found in index files."""
     for index in index_files:
+        from wheelfit.checking.documents.places import with_places  # noqa: PLC0415  # few have some
+
         here = [one for one in findings if one.where == index.where]
         others = [one for one in findings if one.where != index.where]
         findings = [*others, *with_places(here, index.data)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -90,7 +89,9 @@ def check_variant_document(
     """
     look = _looked_at if len(data) <= _SMALL else _look_at
     findings, document = look(data, label, is_whole=is_whole, profiles=profiles)
-    return [replace(one, where=place.where, member=place.member) for one in findings], document
+    return [
+        structs.replace(one, where=place.where, member=place.member) for one in findings
+    ], document
 
 
 def check_project_file(data: bytes, place: CheckedFile) -> list[Finding]:

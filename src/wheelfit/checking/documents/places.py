@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from wheelfit.checking.checks import BAD_VALUES, CHECKS
 from wheelfit.checking.findings import Correction, Region

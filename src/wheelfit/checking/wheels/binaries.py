@@ -6,9 +6,9 @@ contradicts nothing, and that is said; what binaries do not say is not guessed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from packaging.version import InvalidVersion
 
 from wheelfit.checking import checks
@@ -226,8 +226,7 @@ def _gpus(capabilities: Sequence[Capability]) -> str:
     return listed([f"{one.major}.{one.minor}" for one in capabilities])
 
 
-@dataclass(frozen=True, slots=True)
-class _Bound:
+class _Bound(Struct, frozen=True):
     """The lowest driver that takes a wheel."""
 
     text: str

@@ -7,10 +7,11 @@ The facts are those of auditwheel, reduced to what is compared here, in ``linux_
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from wheelfit_runtime.patterns import pattern
 
@@ -25,8 +26,7 @@ _LOADER = pattern(r"ld(?:-linux.*|-musl-.*|64)\.so(?:\.\d+)?")
 _MUSL = pattern(r"libc\.musl-\w+\.so\.1")
 
 
-@dataclass(frozen=True, slots=True)
-class LinuxPolicy:
+class LinuxPolicy(Struct, frozen=True):
     """The promise of a manylinux or musllinux tag for one machine."""
 
     libraries: frozenset[str]

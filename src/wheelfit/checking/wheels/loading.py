@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity, first_of, some_of
@@ -32,8 +33,7 @@ _SHARED = pattern(r"(?:\.\./)+(?:lib|lib64|bin)(?:/.*)?|\.\./\.\.")
 """Where an environment has libraries of no package: beside and above its library folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchPath:
+class SearchPath(Struct, frozen=True):
     """An entry of an RPATH, as the loader takes it."""
 
     text: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity, some_of
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.binaries.facts import Binaries, Binary
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedPlatform:
+class ClaimedPlatform(Struct, frozen=True):
     """The promise of a platform tag."""
 
     tag: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import io
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -19,8 +20,7 @@ class Unreadable(ValueError):
     """What a file says of itself cannot be followed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(Struct, frozen=True):
     """The amount of a file that may be read."""
 
     looks: int

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import struct
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from wheelfit.errors import NeedsExtra
 from wheelfit.wheels.binaries import fatbin, offload
@@ -217,8 +218,7 @@ def executable_sections(window: Window) -> list[tuple[int, int]]:
 # --- symbols ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Symbols:
+class Symbols(Struct, frozen=True):
     """The dynamic symbols of a library or a module."""
 
     soname: str | None

@@ -6,8 +6,9 @@ as far as the file says.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit.wheels.binaries import fatbin, offload
 from wheelfit.wheels.binaries.bounded_reader import Unreadable
@@ -29,8 +30,7 @@ _IMPORTS, _DELAYED = 1, 13
 _MOST = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
+class _Section(Struct, frozen=True):
     name: str
     address: int
     extent: int

@@ -13,8 +13,9 @@ A file whose path names a processor, as ``lib_avx2.so``, is one of several to ch
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from wheelfit.wheels.binaries.x86_64_levels import LEVELS, is_below
 from wheelfit_runtime.patterns import pattern
@@ -35,8 +36,7 @@ _FEW = 16
 """Instructions of a higher level that may be data among the code."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnguardedCode:
+class UnguardedCode(Struct, frozen=True):
     """Code of a binary that needs a higher level than is claimed."""
 
     member: str
