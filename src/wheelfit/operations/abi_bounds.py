@@ -75,6 +75,7 @@ class AbiBoundsReport:
                     "missing_symbols": list(one.missing_symbols),
                     "changed": one.changed or None,
                     "refusal": one.refusal or None,
+                    "undecided": one.undecided or None,
                 }
                 for one in bounds.releases
             ],
@@ -395,4 +396,6 @@ def verdict_in_words(one: ReleaseVerdict) -> str:
         reasons.append(f"changed {one.changed}")
     if one.refusal:
         reasons.append(one.refusal)
+    if one.undecided:
+        reasons.append(f"not decided, {one.undecided}")
     return f"{one.version}: {'; '.join(reasons) or 'fits'}"

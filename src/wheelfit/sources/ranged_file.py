@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 _END = 1 << 17
 """Bytes of the first request, from the end: the directory of most wheels lies there."""
-_LEAST, _MOST = 1 << 20, 16 << 20
-"""Bytes of later requests: four times as many as before where one follows the other."""
+_FIRST, _LEAST, _MOST = 1 << 14, 1 << 20, 16 << 20
+"""Bytes of later requests: a few at a new place, for it may be a header that is looked at alone;
+where one follows the other four times as many as before, within the other two."""
 
 
 class RangedFile:
@@ -38,7 +39,7 @@ class RangedFile:
         self._validator = end.extent.validator
         self._end = (end.extent.start, end.data)
         self._block = self._end
-        self._ahead = _LEAST
+        self._ahead = _FIRST
         self._lock = threading.Lock()
 
     def read_at(self, start: int, length: int, /) -> bytes:
@@ -60,7 +61,7 @@ class RangedFile:
         begin, data = self._block
         follows = begin <= start <= begin + len(data)
         kept = data[start - begin :] if follows else b""
-        self._ahead = min(self._ahead * 4, _MOST) if follows else _LEAST
+        self._ahead = min(max(self._ahead * 4, _LEAST), _MOST) if follows else _FIRST
         first = start + len(kept)
         part = self._fetch(Span(first, min(self.size, max(stop, first + self._ahead))))
         if (part.extent.total, part.extent.validator) != (self.size, self._validator):

@@ -142,6 +142,34 @@ def test_parts_of_wheels(consumer: Path, tmp_path: Path, run: Runner) -> None:
     assert said[1:4] == ["  1.0: lacks fast_scale", "  1.1: fits", "  1.2: has no libfast.so.1"]
 
 
+def test_hundreds_of_releases(consumer: Path, tmp_path: Path, run: Runner) -> None:
+    """B-61: of each release its ends are fetched; what cannot be read is told, and no bound."""
+    folder = tmp_path / "many"
+    payload = random.Random(1).randbytes(300_000)
+    versions = [f"1.{number}" for number in range(200)]
+    for number, version in enumerate(versions):
+        soname = f"libfast.so.{1 + number // 150}"
+        library = elf_file(soname=soname, exports=["fast_new", "fast_scale"][: 1 + number // 50])
+        if number == 100:
+            library = library[:80]
+        files: dict[str, bytes | str] = {"fast/data.bin": payload, f"fast/{soname}": library}
+        build_wheel(folder, "fast", version, files=files, tag=TAG)
+    with RecordingIndex(folder) as index:
+        words = ["--against", "project:fast", "--index-url", index.url, "--no-cache-dir"]
+        found = run("abi", "bounds", consumer, *words, "--newest", "0", "--json").object
+        wheels = [one for one in index.requests if one.path.endswith(".whl")]
+        assert len(wheels) == 400
+        assert {one.status for one in wheels} == {206}
+        assert sum(one.sent for one in wheels) < 200 * 150_000
+    Draft202012Validator(json.loads(SCHEMA.read_text())).validate(found)
+    assert (found["first"], found["broken_by"]) == ("1.50", "1.150")
+    assert found["requirement"] == "fast>=1.50,<1.150"
+    undecided = {one["version"]: one["undecided"] for one in found["releases"] if one["undecided"]}
+    assert undecided.keys() == {"1.100"}
+    assert undecided["1.100"].startswith("it cannot be read: libfast.so.1: ")
+    assert "1.100" not in found["values"]
+
+
 def test_json(dist: Path, consumer: Path, run: Runner) -> None:
     """B-61: the same for programs, by the published schema."""
     found = run("abi", "bounds", consumer, "--against", dist, "--namespace", "abi", "--json").object

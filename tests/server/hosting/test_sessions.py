@@ -353,6 +353,7 @@ def test_other_requests(host: Host, wheels: list[Path]) -> None:
     guessed = upload["links"]["complete"].replace(session["session-token"], "wheelfit-stage-x")
     assert refused(host.ask("POST", guessed, META))[0] == 404
     assert refused(host.ask("GET", "/upload/"))[0] == 405
+    assert refused(host.ask("GET", "/upload"))[0] == 405
     assert refused(host.ask("GET", "/upload/0123456789abcdef"))[0] == 404
     assert refused(host.ask("POST", "/upload/", META, kind="application/json"))[0] == 415
     assert refused(host.ask("POST", "/upload/", b"{"))[0] == 400

@@ -108,6 +108,22 @@ class TestFormats:
         assert (found.soname, found.needed) == ("libtensorflow_cc.so.2", ("libc.so.6",))
         assert symbols_in(io.BytesIO(data)).soname == "libtensorflow_cc.so.2"
 
+    def test_long_list_of_folders(self) -> None:
+        """B-60: TensorFlow has a list of folders of more than 4 KiB, behind a large table."""
+        folders = ":".join(f"$ORIGIN/../nvidia/part{number}/lib" for number in range(300))
+        needed = [f"lib{'x' * 50}{number}.so" for number in range(1_000)]
+        data = elf_file(soname="libframework.so.2", needed=needed, runpath=folders)
+        found = read(data)
+        assert found is not None
+        assert (found.soname, found.faults) == ("libframework.so.2", ())
+
+    def test_some_symbols(self) -> None:
+        """B-61: of a million symbols those are read that count."""
+        data = elf_file(soname="liba.so", exports=["f", "g"], imports=["f", "h"])
+        found = symbols_in(io.BytesIO(data), frozenset({"f", "x"}))
+        assert found.soname == "liba.so"
+        assert found.exported == found.wanted == {"f"}
+
     def test_unknown_level(self) -> None:
         """P-102: a level that is not known yet is not guessed."""
         found = read(elf_file(levels_needed=0b11111))

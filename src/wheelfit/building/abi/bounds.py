@@ -43,6 +43,8 @@ class Offer:
     """Whether types can be compared."""
     changed: str = ""
     """How types that the consumer uses differ from those it was built with; empty: not known."""
+    undecided: str = ""
+    """Why nothing can be said, as that a library cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +58,19 @@ class ReleaseVerdict:
     changed: str = ""
     refusal: str = ""
     """Why it does not fit, where that is not a question of symbols."""
+    undecided: str = ""
+    """Why that cannot be said; then nothing else is."""
 
     @property
     def fits(self) -> bool:
-        """Whether nothing is known that stands against it."""
-        return not (self.missing_libraries or self.missing_symbols or self.changed or self.refusal)
+        """Whether it was looked at, and nothing is known that stands against it."""
+        against = self.missing_libraries or self.missing_symbols or self.changed or self.refusal
+        return not against and not self.undecided
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether something is known that stands against it."""
+        return not self.fits and not self.undecided
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +104,11 @@ class Bounds:
     def broken_by(self) -> Version | None:
         """The first release behind those that fit; None: none of those looked at."""
         last = self.last
-        later = (one.version for one in self.releases if last is not None and one.version > last)
+        later = (
+            one.version
+            for one in self.releases
+            if last is not None and one.version > last and one.is_refused
+        )
         return next(later, None)
 
     @property
@@ -107,7 +121,7 @@ class Bounds:
         parts += [
             f"!={one.version.public}"
             for one in self.releases
-            if first < one.version < last and not one.fits
+            if first < one.version < last and one.is_refused
         ]
         if broken is not None:
             parts.append(f"<{broken.public}")
@@ -212,9 +226,11 @@ def derive(consumer: Consumer, offers: Sequence[Offer], exports: AbiExports) -> 
             () if missing else tuple(sorted(symbols - one.symbols)),
             one.changed,
         )
+        if not one.undecided
+        else ReleaseVerdict(one.version, one.origin, undecided=one.undecided)
         for one in sorted(offers, key=lambda one: one.version)
     )
-    fitting = {one.version: one.fits for one in releases}
+    fitting = {one.version: one.fits for one in releases if not one.undecided}
     return Bounds(
         tuple(sorted(libraries)),
         tuple(sorted(symbols)),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wheelfit.building.abi.bounds import FoundBounds, consumer_of, derive, offer_of
+from wheelfit.building.abi.bounds import FoundBounds, consumer_of, derive, name_of, offer_of
 from wheelfit.building.abi.torch_api import torch_notes
 from wheelfit.building.abi.versioned_names import namespace_notes
 from wheelfit.checking.wheels.platform_tags import read_platform
@@ -22,7 +22,7 @@ from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.bounded_reader import Unreadable
 from wheelfit.wheels.binaries.elf import MAGIC
 from wheelfit.wheels.binaries.reading import symbols_in, unpacked_binaries
-from wheelfit_runtime.errors import FileProblem, InvalidDocument
+from wheelfit_runtime.errors import FileProblem, InvalidDocument, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -96,7 +96,8 @@ def look(
         carried = libraries.promises or carried
         offers.append(offer)
         files[release.version] = libraries
-        notes += [f"{release.origin}: {fault}" for fault in libraries.faults]
+        if not offer.undecided:
+            notes += [f"{release.origin}: {fault}" for fault in libraries.faults]
         if not offer.has_debug:
             for copy in libraries.kept.values():
                 copy.unlink()
@@ -133,28 +134,41 @@ def _offered(
 ) -> tuple[Offer, Libraries]:
     """Return the symbols that a release offers, and its libraries.
 
-    :param keep: where libraries are copied to be compared; None: their symbols are forgotten, for
-        there may be hundreds of releases with a million each.
+    :param keep: where libraries are copied to be compared; None: they are not.
     """
-    libraries = _libraries_of(consumer, release, keep)
+    try:
+        libraries = _libraries_of(consumer, release, keep)
+    except InvalidWheel as error:
+        if not release.is_temporary:
+            raise  # it was named
+        libraries = Libraries(unread={release.origin: error.message})
+        undecided = f"it cannot be read: {error.message}"
+    else:
+        wanted = _file_names(consumer.needed)
+        faults = [f"{name}: {why}" for name, why in libraries.unread.items() if name in wanted]
+        undecided = f"it cannot be read: {'; '.join(faults)}" if faults else ""
     promises = exports or libraries.promises or AbiExports()
     offer = offer_of(release.version, release.origin, libraries.symbols, consumer, promises)
-    if keep is None:
-        libraries.symbols.clear()
-    return offer, libraries
+    return replace(offer, undecided=undecided), libraries
 
 
 def _libraries_of(consumer: Consumer, release: Release, keep: Path | None) -> Libraries:
-    """Return the libraries of a release; of one elsewhere those that are loaded."""
+    """Return the libraries of a release; of one elsewhere those that are loaded.
+
+    Of their symbols those are kept that the consumer wants: there may be hundreds of releases with
+    a million each.
+    """
+    libraries = Libraries(only=frozenset(map(name_of, consumer.wanted)))
     source = release.open()
     if source is not None:
         with closing(source):
             filename = parse_wheel_filename(release.origin)
             with WheelArchive(source, filename) as archive:
                 if _is_small_part(archive, consumer.needed):
-                    return _loaded_libraries(archive, consumer.needed, keep)
+                    libraries.add_loaded(archive, consumer.needed, keep)
+                    return libraries
     path = release.fetch()
-    libraries = read_libraries(path, keep=keep)
+    libraries.add_file(path, keep)
     if release.is_temporary:
         path.unlink(missing_ok=True)
     return libraries
@@ -175,25 +189,6 @@ def _file_names(libraries: Iterable[str]) -> frozenset[str]:
     """
     names = frozenset(libraries)
     return names | {f"{name.partition('.so.')[0]}.so" for name in names if ".so." in name}
-
-
-def _loaded_libraries(archive: WheelArchive, needed: Iterable[str], keep: Path | None) -> Libraries:
-    """Read those libraries of a wheel that are loaded, and what they load in turn."""
-    libraries = Libraries()
-    libraries.add_promises_of(archive)
-    waiting, known = set(needed), set[str]()
-    while waiting:
-        known |= waiting
-        wanted, waiting = _file_names(waiting), set()
-
-        def is_wanted(member: Member, wanted: frozenset[str] = wanted) -> bool:
-            return member.name.rpartition("/")[2] in wanted
-
-        for member, file in unpacked_binaries(archive, is_wanted=is_wanted):
-            libraries.add(member.name, file, keep)
-        for one in libraries.symbols.values():
-            waiting |= set(one.needed) - known
-    return libraries
 
 
 def _with_types(
@@ -267,6 +262,9 @@ def _reservations(bounds: Bounds, offers: Sequence[Offer], *, program: str | Non
     if bounds.first is not None and bounds.first == releases[0].version:
         yield f"{bounds.first} is the oldest release that was looked at; older ones may fit too"
     if bounds.first is not None and bounds.broken_by is None:
+        if bounds.last != releases[-1].version:
+            yield f"whether it works with later releases than {bounds.last} is not decided"
+            return
         yield (
             f"{bounds.last} is the newest release that was looked at; what later ones drop is not "
             "known"
@@ -331,6 +329,10 @@ class Libraries:
     """By file name."""
     faults: list[str] = field(default_factory=list)
     """What could not be read, with the reason."""
+    unread: dict[str, str] = field(default_factory=dict)
+    """The same of libraries, by file name."""
+    only: frozenset[str] | None = None
+    """Names of the symbols that count; None: all."""
     kept: dict[str, Path] = field(default_factory=dict)
     """Copies of those that have debug information, by file name."""
     promises: AbiExports | None = None
@@ -359,9 +361,10 @@ class Libraries:
             return
         short = name.rpartition("/")[2]
         try:
-            found = symbols_in(file)
+            found = symbols_in(file, self.only)
         except Unreadable as error:
             self.faults.append(f"{name}: {error}")
+            self.unread[short] = str(error)
             return
         self.symbols.setdefault(short, found)
         if keep is not None and (every or found.has_debug) and short not in self.kept:
@@ -372,33 +375,53 @@ class Libraries:
                 shutil.copyfileobj(file, copy, 1 << 20)
             self.kept[short] = target
 
+    def add_loaded(self, archive: WheelArchive, needed: Iterable[str], keep: Path | None) -> None:
+        """Read those libraries of a wheel that are loaded, and what they load in turn."""
+        self.add_promises_of(archive)
+        waiting, known = set(needed), set[str]()
+        while waiting:
+            known |= waiting
+            wanted, waiting = _file_names(waiting), set()
+
+            def is_wanted(member: Member, wanted: frozenset[str] = wanted) -> bool:
+                return member.name.rpartition("/")[2] in wanted
+
+            for member, file in unpacked_binaries(archive, is_wanted=is_wanted):
+                self.add(member.name, file, keep)
+            for one in self.symbols.values():
+                waiting |= set(one.needed) - known
+
+    def add_file(self, path: Path, keep: Path | None = None, *, every: bool = False) -> None:
+        """Read the ELF files of a wheel, or the one that a path leads to.
+
+        :raises FileProblem: it cannot be read.
+        :raises InvalidWheel: the wheel is not sound.
+        :raises NeedsExtra: what reads such files is not installed.
+        """
+        if path.suffix == ".whl":
+            with WheelArchive(path) as archive:
+                self.add_promises_of(archive)
+                for member, file in unpacked_binaries(archive):
+                    self.add(member.name, file, keep, every=every)
+            return
+        try:
+            with path.open("rb") as file:
+                self.add(path.name, file, keep, every=every)
+        except OSError as error:
+            raise FileProblem(
+                f"it cannot be read: {error.strerror or type(error).__name__}", where=str(path)
+            ) from error
+        installed = _installed_promises(path)
+        if installed is not None:
+            self.add_promises(installed.read_bytes(), str(installed))
+        if not self.symbols and not self.faults:
+            raise FileProblem("it is neither a wheel nor an ELF file", where=str(path))
+
 
 def read_libraries(path: Path, *, keep: Path | None = None, every: bool = False) -> Libraries:
-    """Return the ELF files of a wheel, or the one that a path leads to.
-
-    :raises FileProblem: it cannot be read.
-    :raises InvalidWheel: the wheel is not sound.
-    :raises NeedsExtra: what reads such files is not installed.
-    """
+    """Return the ELF files of a wheel, or the one that a path leads to; as `Libraries.add_file`."""
     libraries = Libraries()
-    if path.suffix == ".whl":
-        with WheelArchive(path) as archive:
-            libraries.add_promises_of(archive)
-            for member, file in unpacked_binaries(archive):
-                libraries.add(member.name, file, keep, every=every)
-        return libraries
-    try:
-        with path.open("rb") as file:
-            libraries.add(path.name, file, keep, every=every)
-    except OSError as error:
-        raise FileProblem(
-            f"it cannot be read: {error.strerror or type(error).__name__}", where=str(path)
-        ) from error
-    installed = _installed_promises(path)
-    if installed is not None:
-        libraries.add_promises(installed.read_bytes(), str(installed))
-    if not libraries.symbols and not libraries.faults:
-        raise FileProblem("it is neither a wheel nor an ELF file", where=str(path))
+    libraries.add_file(path, keep, every=every)
     return libraries
 
 

@@ -252,7 +252,7 @@ class HostedIndex:
             self._store, self._rules, self._now, partial(self._visitor, request), self._log
         )
         answer = api.answer(request, words)
-        if request.method != "GET" and answer.status < 300:
+        if "publish" in words and answer.status < 300:
             self._pages.changed()
         return answer
 

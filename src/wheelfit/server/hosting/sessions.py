@@ -319,10 +319,7 @@ class SessionApi:
             return problem(409, f"the content came already; the upload is {upload.status}")
         sessions = self.store.sessions
         with self.store.blobs.draft() as draft:
-            while piece := request.body.read(_PIECE):
-                if draft.size + len(piece) > upload.size:
-                    message = f"it has more than the {upload.size} bytes that were announced"
-                    raise refusal([Violation("too-large", message, upload.filename)])
+            while draft.size <= upload.size and (piece := request.body.read(_PIECE)):
                 draft.write(piece)
             violations = tuple(_differences(draft, upload))
             if not violations:
@@ -422,7 +419,10 @@ def _need_open(session: Session) -> None:
 def _differences(draft: Draft, upload: SessionUpload) -> list[Violation]:
     """Return in what a content differs from what was announced."""
     found = []
-    if draft.size != upload.size:
+    if draft.size > upload.size:
+        message = f"it has more than the {upload.size} bytes that were announced"
+        return [Violation("too-large", message, upload.filename)]
+    if draft.size < upload.size:
         message = f"{draft.size} bytes came, {upload.size} were announced"
         found.append(Violation("wrong-size", message, upload.filename))
     for name, announced in upload.hashes.items():

@@ -235,17 +235,18 @@ class Symbols(Struct, frozen=True):
     """Whether types can be compared (DWARF); most published libraries are stripped."""
 
 
-def read_symbols(window: Window) -> Symbols:
+def read_symbols(window: Window, only: frozenset[str] | None = None) -> Symbols:
     """Return the dynamic symbols of an ELF file.
 
+    :param only: names of the symbols that count; None: all.
     :raises Unreadable: it has none that can be read.
     :raises NeedsExtra: the library is not installed.
     """
     with _taken_at_its_word():
-        return _symbols(window, _open(window))
+        return _symbols(window, _open(window), only)
 
 
-def _symbols(window: Window, file: ELFFile) -> Symbols:
+def _symbols(window: Window, file: ELFFile, only: frozenset[str] | None) -> Symbols:
     dynamic = ElfLayout(window).dynamic()
     table = next(_tables(file, "SHT_DYNSYM"), None)
     if table is None:
@@ -253,7 +254,7 @@ def _symbols(window: Window, file: ELFFile) -> Symbols:
     known = dict(_version_names(file))
     exported, wanted, weak = set(), set(), set()
     providers = {}
-    for entry in _entries(window, file, table):
+    for entry in _entries(window, file, table, only):
         if not entry.name or entry.binding not in _SEEN:
             continue
         version, library = known.get(entry.version & _VERSION, ("", ""))
@@ -296,8 +297,11 @@ class _Entry(NamedTuple):
     version: int
 
 
-def _entries(window: Window, file: ELFFile, table: Any) -> Iterator[_Entry]:
+def _entries(
+    window: Window, file: ELFFile, table: Any, only: frozenset[str] | None
+) -> Iterator[_Entry]:
     """Yield the entries of a table of symbols; read at once, for there may be a million."""
+    counting = None if only is None else frozenset(one.encode() for one in only)
     order, is_64 = "<" if file.little_endian else ">", file.elfclass == 64
     form = struct.Struct(f"{order}{'IBBHQQ' if is_64 else 'IIIBBH'}")
     if table["sh_entsize"] != form.size:
@@ -317,8 +321,11 @@ def _entries(window: Window, file: ELFFile, table: Any) -> Iterator[_Entry]:
         if end < 0:
             raise Unreadable("the name of a symbol does not end, or is outside of its table")
         left -= end - start  # long names that share an end cost as much as if they did not
+        name = names[start:end]
+        if counting is not None and name not in counting:
+            continue
         version = versions[number] if number < len(versions) else 0
-        yield _Entry(printable(names[start:end]), info >> 4, other & 3, section, version)
+        yield _Entry(printable(name), info >> 4, other & 3, section, version)
 
 
 _SHARED, _SHORT = 4, 1 << 20

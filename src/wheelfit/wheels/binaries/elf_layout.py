@@ -153,7 +153,7 @@ class ElfLayout:
                 elif kind == _SONAME:
                     told.sonames.append(names.at(value))
                 elif kind in (_RPATH, _RUNPATH):
-                    told.rpath.extend(names.at(value).split(":"))
+                    told.rpath.extend(names.at(value, _LONGEST_PATH).split(":"))
         return told
 
     def needed_versions(self, sections: list[Section]) -> Iterator[tuple[str, str]]:
@@ -240,6 +240,10 @@ class ElfLayout:
             raise Unreadable("a table of it points behind its end") from None
 
 
+_LONGEST_PATH = 1 << 16
+"""Bytes of a list of folders; that of TensorFlow has more than 4096."""
+
+
 class _Names:
     """A table of texts that zeros end.
 
@@ -253,11 +257,14 @@ class _Names:
         self._window, self._start = window, start
         self._data = window.read_some(start, min(max(size, 0), self._KEPT))
 
-    def at(self, offset: int) -> str:
-        """Return the text at an offset."""
+    def at(self, offset: int, longest: int = 4096) -> str:
+        """Return the text at an offset.
+
+        :param longest: bytes that it may have.
+        """
         end = self._data.find(b"\0", offset)
         if end < 0 or offset < 0:
-            return self._window.text(self._start + offset)
+            return self._window.text(self._start + offset, longest)
         return printable(self._data[offset:end])
 
 
