@@ -340,6 +340,7 @@ class TestComposing:
             "cuda",
             "cuda-",
             "rocm-6.9-gfx942",
+            "rocm-8.0-gfx942",
             "rocm-6.4-gfx999",
             "rocm-6-gfx942",
             "intel-arc-a999",
@@ -375,7 +376,7 @@ class TestComposing:
         [
             ("cuda-13.9-sm90", "CUDA 13.9 is newer"),
             ("cuda-14.0-sm130", "compute capability 13.0 is newer"),
-            ("rocm-8.0-gfx942", "ROCm 8.0 is newer"),
+            ("rocm-11.0-gfx942", "ROCm 11.0 is newer"),
         ],
     )
     def test_newer_than_the_tables(self, name: str, note: str) -> None:

@@ -51,7 +51,15 @@ FIRST_ROCM: MappingProxyType[str, str] = MappingProxyType(
     {"gfx942": "6.0", "gfx950": "7.0", "gfx1200": "6.4", "gfx1201": "6.4"}
 )
 """The first release of ROCm that supports a GPU, where AMD's notes on releases name one."""
-ROCM: tuple[str, ...] = (*tables.PUBLISHED_ROCM, *tables.APPENDED_ROCM)
+
+
+def _release(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
+
+
+ROCM: tuple[str, ...] = tuple(
+    sorted((*tables.PUBLISHED_ROCM, *tables.APPENDED_ROCM), key=_release, reverse=True)
+)
 """Every known release of ROCm, newest first."""
 
 _USUAL_ROCM = "6.4"
@@ -94,7 +102,3 @@ def lines() -> Iterator[PresetLine]:
         releases = f"ROCm {first} to {ROCM[0]}" if first else ""
         words = "; ".join(filter(None, (products, releases))) or "AMD GPU"
         yield PresetLine(f"rocm-M.m-{name}", f"rocm-{usual}-{name}", words)
-
-
-def _release(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(".")))

@@ -8,7 +8,7 @@ SHORTHAND = Shorthand(
     "rocm",
     "ROCm",
     feature="rocm_version",  # P-120
-    majors=range(5, 10),
+    majors=range(5, 13),
     minors=range(21),
     example=("6", "7", "6.4"),
 )

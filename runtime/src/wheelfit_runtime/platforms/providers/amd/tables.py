@@ -20,8 +20,12 @@ APPENDED_GFX: tuple[str, ...] = tuple(
     gfx1034 gfx1035 gfx1036 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153 gfx1250 gfx1251
     """.split()
 )
-# P-123: older releases that are still installed; same-major lists reach down to them.
+# Newer releases (ROCm/TheRock, RELEASES.md, and the plugins of jax, 2026-11), then older ones that
+# are still installed (P-123).
 APPENDED_ROCM: tuple[str, ...] = (
+    "10.1",
+    "10.0",
+    *(f"7.{minor}" for minor in range(14, 10, -1)),
     *(f"6.{minor}" for minor in range(2, -1, -1)),
     *(f"5.{minor}" for minor in range(7, -1, -1)),
 )
