@@ -524,6 +524,25 @@ class TestTheOthers:
         check("uninstall", said)
         assert said["removed"][0] == {"name": "fast", "version": "2.0", "label": "open"}
 
+    def test_demo_of_machines(
+        self, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Machines with and without GPUs get their builds of torch, and nothing is left behind."""
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
+        monkeypatch.setattr("tempfile.tempdir", None)
+        said = run("demo", "--gpu", "--json").object
+        check("demo-gpu", said)
+        assert {one["machine"]: one["build"] for one in said["machines"]} == {
+            "cpu-linux": "2.15.0+cpu",
+            "h100-580": "2.15.0+cu132",
+            "v100-535": "2.14.1+cu126",
+            "rtx5090-windows": "2.15.0+cu132",
+            "mi300x-rocm7": "2.13.0+rocm7.2",
+            "mac-m3": "2.15.0",
+        }
+        assert tree(tmp_path) == {}
+        assert "v100-535: 2.14.1+cu126" in run("demo", "--gpu").out
+
     def test_demo(self, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Without an index the demo works too, says so, and leaves nothing behind."""
         scratch = tmp_path / "scratch"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from world.conftest import World
+from world.internet import World
 from world.registries import LINUX, Wheel, wheels
 
 

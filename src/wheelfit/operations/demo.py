@@ -115,6 +115,8 @@ _PACKAGE = "numpy"
 class DemoRequest(SourceOptions):
     """Where the wheel comes from that the demonstration starts with."""
 
+    gpu: bool = False
+
 
 @dataclass(frozen=True, slots=True)
 class DemoStep:

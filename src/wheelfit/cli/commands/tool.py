@@ -9,6 +9,7 @@ from wheelfit.cli.options.table.sources import SOURCES
 from wheelfit.cli.options.table.upkeep import (
     CACHE,
     COMPLETION,
+    DEMO,
     LISTED_WHEELS,
     PRUNED,
     REMOVED,
@@ -56,10 +57,12 @@ def _completion(arguments: Namespace, output: Output, context: Context) -> int:
 def _demo(arguments: Namespace, output: Output, context: Context) -> int:
     """Show each step of the demonstration when it is done."""
     from wheelfit.cli.render.explanations import show_step
-    from wheelfit.operations.demo import DemoReport, DemoRequest, demonstrate
+    from wheelfit.operations.demo import DemoRequest, DemoStep, demonstrate
+    from wheelfit.operations.demo_machines import demonstrate_machines
 
-    for step in demonstrate(request_of(DemoRequest, arguments), context):
-        if isinstance(step, DemoReport):
+    request = request_of(DemoRequest, arguments)
+    for step in demonstrate_machines(context) if request.gpu else demonstrate(request, context):
+        if not isinstance(step, DemoStep):
             output.result_json(step.to_json())
         elif not output.json:
             show_step(step, output)
@@ -145,8 +148,11 @@ Takes a real wheel from the package registry (numpy), makes a variant of it for 
 kind of processor, serves them from a small index on this machine, explains the choice for this
 machine and three simulated ones, installs into a throw-away environment, imports the result, and
 cleans up. Without a network it uses a wheel it builds itself, and says so.
+
+With --gpu it shows which build of torch six machines get, from a small copy of PyTorch's own index;
+nothing is fetched or installed.
 """,
-        (SOURCES,),
+        (DEMO, SOURCES),
         _demo,
     ),
 }

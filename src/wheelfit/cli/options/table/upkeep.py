@@ -73,4 +73,8 @@ CONFIG = OptionGroup(
     "", (Option("--project", FILE, "a pyproject.toml, or the folder of one", metavar="PATH"),)
 )
 
+DEMO = OptionGroup(
+    "", (Option("--gpu", FLAG, "show which build of torch machines with and without GPUs get"),)
+)
+
 COMPLETION = OptionGroup("", (Option("SHELL", OneOf("bash", "zsh", "fish"), "bash, zsh or fish"),))
