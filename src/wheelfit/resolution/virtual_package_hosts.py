@@ -65,7 +65,10 @@ def host_of_virtual_packages(platform: CondaPlatform, where: str) -> HostFile:
     notes: list[str] = []
     detections = [_detect(platform, namespace, row, where, notes) for namespace in _VARIABLES]
     if platform.get(virtual_packages.CUDA) and not platform.get(virtual_packages.CUDA_ARCH):
-        notes.append("there is no __cuda_arch, so nothing is known of the GPUs")
+        notes.append(
+            "there is no __cuda_arch, so builds that name GPUs do not fit; conda lists it where "
+            "nvidia-virtual-packages is installed, or add it by hand, as __cuda_arch=8.6"
+        )
     others = (one.namespace for one in providers.accelerators() if one.namespace != _NVIDIA)
     notes.append(f"conda's virtual packages say nothing of {', '.join(others)}")
     file = HostFile.from_detections(
