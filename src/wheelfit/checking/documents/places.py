@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -46,7 +47,7 @@ def places(data: bytes, wanted: Collection[str] = ()) -> dict[str, Place]:
     What is not JSON is read as far as it looks like some.
 
     >>> places(b'{"variants":\n {"null": {}}}')["variants.null"]
-    Place(line=2, key=(14, 20), value=(22, 24))
+    Place(line=2, key=(15, 21), value=(23, 25))
 
     :param wanted: paths; when all of them are found, the rest is not read. Empty: read all.
     """
@@ -116,20 +117,20 @@ def with_places(findings: Iterable[Finding], data: bytes) -> list[Finding]:
     renamed = {other for one in listed if (other := _new_path(one)) is not None}
     found = places(data, renamed.union(one.path for one in listed if one.path))
     lines = {path: place.line for path, place in found.items()}
-    text = data.decode("utf-8", "replace")
+    text = _Text(data.decode("utf-8", "replace"))
     return [_corrected(replace(one, line=nearest(one.path, lines)), found, text) for one in listed]
 
 
 def with_places_in_toml(findings: Iterable[Finding], data: bytes) -> list[Finding]:
     """Return findings in a TOML document with their lines, and with corrections of values."""
-    text = data.decode("utf-8")
-    spans = {path_of(*steps): span for steps, span in values_of(text).items()}
-    lines = lines_of(text)
+    text = _Text(data.decode("utf-8"))
+    spans = {path_of(*steps): span for steps, span in values_of(text.content).items()}
+    lines = lines_of(text.content)
     placed = []
     for one in findings:
         correction, span = one.correction, spans.get(one.path)
         if correction is not None and span is not None:
-            correction = replace(correction, region=region_of(text, span))
+            correction = replace(correction, region=text.region(span))
         placed.append(replace(one, line=nearest(one.path, lines), correction=correction))
     return placed
 
@@ -143,7 +144,7 @@ def _new_path(finding: Finding) -> str | None:
     return f"{parent}{dot}{json.loads(correction.text)}"
 
 
-def _corrected(finding: Finding, found: dict[str, Place], text: str) -> Finding:
+def _corrected(finding: Finding, found: dict[str, Place], text: _Text) -> Finding:
     """Return a finding whose correction has its region; without one where that has no place."""
     correction, place = finding.correction, found.get(finding.path)
     if correction is None and finding.code != BAD_VALUES.code:
@@ -153,9 +154,9 @@ def _corrected(finding: Finding, found: dict[str, Place], text: str) -> Finding:
         span = place.key if correction is not None and correction.is_of_key else place.value
     if span is None:
         return _uncorrected(finding)
-    correction = correction or _in_order(text[slice(*span)])
-    region = region_of(text, span)
-    return replace(finding, correction=correction and replace(correction, region=region))
+    correction = correction or _in_order(text.content[slice(*span)])
+    correction = correction and replace(correction, region=text.region(span))
+    return replace(finding, correction=correction)
 
 
 def _uncorrected(finding: Finding) -> Finding:
@@ -174,16 +175,22 @@ def _in_order(values: str) -> Correction | None:
     return Correction(json.dumps(list(ordered)))
 
 
-def region_of(text: str, span: _Span) -> Region:
-    r"""Return lines and columns of a part of a text.
+class _Text:
+    r"""A text with its lines.
 
-    >>> region_of("a\nbcd", (2, 4))
+    >>> _Text("a\nbcd").region((2, 4))
     Region(line=2, column=1, end_line=2, end_column=3)
     """
-    start, stop = span
-    return Region(
-        text.count("\n", 0, start) + 1,
-        start - text.rfind("\n", 0, start),
-        text.count("\n", 0, stop) + 1,
-        stop - text.rfind("\n", 0, stop),
-    )
+
+    def __init__(self, content: str) -> None:
+        self.content = content
+        self._starts = [0, *(match.end() for match in re.finditer("\n", content))]
+
+    def region(self, span: _Span) -> Region:
+        """Return lines and columns of a part of the text."""
+        (line, column), (end_line, end_column) = map(self._position, span)
+        return Region(line, column, end_line, end_column)
+
+    def _position(self, index: int) -> _Span:
+        line = bisect_right(self._starts, index)
+        return line, index - self._starts[line - 1] + 1
