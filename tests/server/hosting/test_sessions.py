@@ -20,7 +20,7 @@ from wheelfit.server.hosting.application import HostedIndex
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.messages import Answer, Request
-from wheelfit.server.store.opening import Store, clean, open_store
+from wheelfit.server.store.opening import Store, clean
 from wheelfit.server.store.records import Scope
 from wheelfit.server.store.tokens import issue
 from wheelfit.testing.wheels import build_wheel
@@ -125,12 +125,11 @@ def refused(answer: Answer) -> tuple[int, set[str]]:
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
+def host(store: Store) -> Iterator[Host]:
     """Return an index."""
-    with open_store(tmp_path / "store") as store:
-        host = Host(store)
-        yield host
-        host.log.close()
+    host = Host(store)
+    yield host
+    host.log.close()
 
 
 @pytest.fixture
