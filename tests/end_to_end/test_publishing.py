@@ -293,10 +293,10 @@ def test_an_index_of_ours_has_publishing_sessions(
 ) -> None:
     """PEP 694: what waits in a session can be tried by its address, and the client takes it up."""
     plain = release(tmp_path / "dist", "staged")[-1]
-    root = f"{index.origin}/upload/"
+    root = str(index.said["sessions"])
     files = collect([tmp_path / "dist"]).files
     client = SessionIndex(root, Login("__token__", index.token))
-    session = client.open(files[0].release, [])
+    session, _ = client.open(files[0].release, {})
     (own,) = (one for one in files if one.path == plain)
     client.send(session, own, NoProgress())
     client.close()
@@ -308,6 +308,7 @@ def test_an_index_of_ours_has_publishing_sessions(
     words = ("dist", "--to", index.url, "--session-url", root)
     said = publish(tmp_path, *words, token=index.token)
     assert (said["way"], said["published"]) == ("session", True)
+    assert len([one for one in index.events("upload") if one["file"] == plain.name]) == 1
     names = {one.filename for one in files} | {"staged-1.0-variants.json"}
     page = json.loads(index.get("/simple/staged/", accept=JSON)[2])
     assert {one["filename"] for one in page["files"]} == names

@@ -27,6 +27,8 @@ class ServedIndex:
 
     index_url: str
     upload_url: str
+    sessions_url: str
+    """The root endpoint of its publishing sessions (PEP 694)."""
     token_file: Path | None
     """The file of the first token, which was written just now; None: there were tokens before."""
 
@@ -37,6 +39,7 @@ class ServedIndex:
             "version": 1,
             "url": self.index_url,
             "upload": self.upload_url,
+            "sessions": self.sessions_url,
             "token_file": file,
         }
 
@@ -56,6 +59,7 @@ def serve(
     :raises InvalidConfiguration: a setting cannot be used.
     """
     from wheelfit.server.hosting.serving import run_server
+    from wheelfit.server.hosting.sessions import ROOT
     from wheelfit.server.hosting.settings import read_settings, unknown_variables
     from wheelfit.sources.urls import is_loopback
 
@@ -72,7 +76,12 @@ def serve(
         settings,
         context.environ,
         started=lambda one: started(
-            ServedIndex(f"{one.origin}/simple/", f"{one.origin}/legacy/", one.token_file)
+            ServedIndex(
+                f"{one.origin}/simple/",
+                f"{one.origin}/legacy/",
+                f"{one.origin}/{ROOT}/",
+                one.token_file,
+            )
         ),
         log_to=log_to,
     )

@@ -100,6 +100,23 @@ def test_a_refusal_leaves_nothing(
     assert index.names == set()
 
 
+def test_releases_are_published_when_all_have_come(
+    index: SessionServer, files: tuple[OutgoingFile, ...], tmp_path: Path
+) -> None:
+    """PEP 694: what one release lacks keeps the others back too."""
+    other = build_wheel(tmp_path / "dist", "other", "1.0")
+    both = collect([tmp_path / "dist"]).files
+    index.refuses = other.name
+    with pytest.raises(UploadRefused, match="it did not pass"):
+        run(index, both)
+    assert {one.status for one in index.sessions.values()} == {"canceled"}
+    assert index.names == set()
+    index.refuses = ""
+    assert set(run(index, both).sent) == {one.filename for one in both}
+    assert [one.status for one in index.sessions.values()][2:] == ["published"] * 2
+    assert len(files) < len(both)
+
+
 def test_what_was_interrupted_is_taken_up(
     index: SessionServer, files: tuple[OutgoingFile, ...]
 ) -> None:

@@ -52,6 +52,8 @@ _LONGEST_WORK = 900.0
 """Seconds for which an index may work on a file or a release."""
 _MOST = 4 << 20
 _EDITABLE = ("open", "error")
+_OURS = "_wheelfit"
+"""The key of what an index of ours says besides."""
 _AGAIN = "run the same command again: a session that is left is taken up"
 
 
@@ -76,10 +78,15 @@ class SessionIndex:
         self._session = open_session(root, login, context)
         self._pause = pause
 
-    def open(self, release: Release, names: Sequence[str]) -> dict[str, Any]:
+    def open(
+        self, release: Release, wanted: Mapping[str, str | None]
+    ) -> tuple[dict[str, Any], frozenset[str]]:
         """Open the session of a release, or take one up that was left.
 
-        :param names: the files that will be sent; those that are in it already are removed.
+        :param wanted: the files that will be sent, each with its SHA-256 if it may be in there
+            already.
+        :return: the session, and the files that need not be sent: an index of ours tells what it
+            has. All others are removed from a session that was left.
         :raises UploadRefused: somebody else has files in it.
         """
         name, version = release
@@ -87,10 +94,10 @@ class SessionIndex:
         said = {**_META, "name": name, "version": str(version)}
         answer = self._ask("POST", self.root, what, said, conflicts=True)
         if answer.status != 409:
-            return answer.json()
+            return answer.json(), frozenset()
         found = self._ask("GET", self._link(answer.headers.get("location")), what).json()
         there = found.get("files") or {}
-        strange = sorted(there.keys() - set(names))
+        strange = sorted(there.keys() - wanted.keys())
         if strange or found.get("status") not in _EDITABLE:
             words = f"with {', '.join(strange)}" if strange else f"that is {found.get('status')}"
             raise UploadRefused(
@@ -99,9 +106,16 @@ class SessionIndex:
                 hint="publish or cancel that session first",
                 details=[{"reference": "session-open", "message": words[:300], "where": what}],
             )
-        for one in there.values():
-            self._ask("DELETE", self._link(one.get("link")), what)
-        return found
+        kept = frozenset(
+            filename
+            for filename, one in there.items()
+            if one.get("status") == "completed"
+            and wanted[filename] is not None
+            and (one.get(_OURS) or {}).get("sha256") == wanted[filename]
+        )
+        for filename in there.keys() - kept:
+            self._ask("DELETE", self._link(there[filename].get("link")), what)
+        return found, kept
 
     def send(self, session: Mapping[str, Any], file: OutgoingFile, progress: Progress) -> None:
         """Send a file to a session, with its attestations."""
@@ -238,11 +252,14 @@ def publish_in_sessions(
 ) -> PublishResult:
     """Publish files so that all of a release are seen in one moment, or none (PEP 694).
 
+    Of several releases none is published before all files of all of them have come.
+
     :param files: in the order in which they are sent.
     :param index_files: sent where the index takes them.
     :param progress: told of bytes.
-    :raises UploadRefused: a file may not come in; nothing of its release is published.
-    :raises NetworkError: the index cannot be reached; its session waits.
+    :raises UploadRefused: a file may not come in; nothing is published, unless that is found out
+        when another release is published already.
+    :raises NetworkError: the index cannot be reached; its sessions wait.
     """
     from wheelfit.core.filename import index_file_name  # noqa: PLC0415 - start-up
 
@@ -250,19 +267,27 @@ def publish_in_sessions(
     refuse_conflicts(compared)
     progress.start(sum(one.size for one in compared.new))
     refused: list[str] = []
+    filled: dict[Release, Mapping[str, Any]] = {}
     try:
         for release, some in release_groups(compared.new).items():
             name = index_file_name(*release)
-            session = index.open(release, [*(one.filename for one in some), name])
-            try:
-                for one in some:
+            wanted = {name: None, **{one.filename: one.sha256 for one in some}}
+            session, kept = index.open(release, wanted)
+            filled[release] = session
+            for one in some:
+                if one.filename in kept:
+                    progress.advance(one.size)
+                else:
                     index.send(session, one, progress)
-                if release in index_files:
-                    refused += _sent_if_taken(index, session, name, index_files[release])
-                index.publish(session, f"{release[0]} {release[1]}")
-            except (UserError, PolicyRefusal, KeyboardInterrupt):
-                index.cancel(session)
-                raise
+            if release in index_files:
+                refused += _sent_if_taken(index, session, name, index_files[release])
+        for release in list(filled):
+            index.publish(filled[release], f"{release[0]} {release[1]}")
+            del filled[release]
+    except (UserError, PolicyRefusal, KeyboardInterrupt):
+        for session in filled.values():
+            index.cancel(session)
+        raise
     except NetworkError as error:
         error.note = error.note or "a release whose session was not published is not seen"
         error.hint = error.hint or _AGAIN

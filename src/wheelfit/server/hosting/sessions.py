@@ -199,6 +199,7 @@ class SessionApi:
                 one.filename: {
                     "status": shown_status(one.status),
                     "link": self._link(request, session, one),
+                    "_wheelfit": {"sha256": one.hashes.get("sha256")},
                 }
                 for one in uploads
                 if is_open or session.status == "published"
