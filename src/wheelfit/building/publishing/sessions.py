@@ -267,7 +267,7 @@ def publish_in_sessions(
     refuse_conflicts(compared)
     progress.start(sum(one.size for one in compared.new))
     refused: list[str] = []
-    filled: dict[Release, Mapping[str, Any]] = {}
+    filled: dict[Release, dict[str, Any]] = {}
     try:
         for release, some in release_groups(compared.new).items():
             name = index_file_name(*release)
