@@ -401,6 +401,22 @@ def test_a_dropped_stage_leaves_its_names_free(records: Records) -> None:
         add(records, new("some-3.0-py3-none-any.whl"), stage=stage.id)
 
 
+def test_a_new_project_is_free_with_its_last_stage(records: Records) -> None:
+    """A project of which nothing was published belongs to nobody once nothing waits."""
+    stages = [open_stage(records, "ann", now=NOW, lasts=timedelta(days=1))[0] for _ in range(2)]
+    for number, stage in enumerate(stages, 1):
+        add(records, new(f"some-{number}.0-py3-none-any.whl"), stage=stage.id, by="ann")
+    records.drop(stages[0].id)
+    assert records.owners(SOME) == {"ann"}
+    records.drop(stages[1].id)
+    assert records.owners(SOME) == set()
+    add(records, new(), by="bob")
+    third, _ = open_stage(records, "bob", now=NOW, lasts=timedelta(days=1))
+    add(records, new("some-2.0-py3-none-any.whl"), stage=third.id, by="bob")
+    records.drop(third.id)
+    assert records.owners(SOME) == {"bob"}
+
+
 # --- tokens and owners --------------------------------------------------------------------------
 
 
