@@ -11,7 +11,12 @@ from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.sources.bridges.catalogue import BridgeCatalogue, shipped, shipped_names
+from wheelfit.sources.bridges.catalogue import (
+    BridgeCatalogue,
+    shipped,
+    shipped_for,
+    shipped_names,
+)
 from wheelfit.sources.bridges.repository import BridgedRepository
 from wheelfit.sources.merged import Pool
 from wheelfit.sources.page import File, ProjectPage
@@ -238,3 +243,14 @@ def test_owners() -> None:
             assert (found is not None and found.name == family.name) is family.by_default, project
             assert BridgeCatalogue().of(name) is None
     assert shelf.of(canonicalize_name("numpy")) is None
+
+
+def test_families_that_stand_for_other_names() -> None:
+    """Those of indexes are found by each of their projects, all others by their own name."""
+    families = [family for name in shipped_names() if (family := shipped(name)) is not None]
+    for family in families:
+        for project in family.projects:
+            if not project.endswith("*"):
+                assert family in shipped_for(canonicalize_name(project))
+    assert [one.name for one in shipped_for(canonicalize_name("torch"))] == ["pytorch"]
+    assert shipped_for(canonicalize_name("numpy")) == ()

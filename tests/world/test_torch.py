@@ -76,6 +76,7 @@ def test_each_machine_gets_its_build(world: World, machine: str, expected: str) 
     found = world.choose(machine, "torch")
     assert found.chosen["torch"] == expected
     assert ("nvidia-cublas" in found.chosen) is False
+    assert found.said["accelerators"] == []
     assert ("amd-torch-device-gfx942" in found.chosen) is (machine == "rocm-7.0-gfx942")
 
 
@@ -139,6 +140,12 @@ def test_out_of_reach(world: World, machine: str, expected: str) -> None:
     assert said.chosen["torch"] == expected
     assert "the index of pytorch cannot be reached" in said.err
     assert "the index of its owner" not in said.err
+    if machine == "cpu-x86_64-v3":
+        (lost,) = said.said["accelerators"]
+        assert lost["message"] == (
+            f"900.0 MB of CUDA libraries come along that preset {machine} cannot use "
+            "(no NVIDIA GPU); the index of pytorch has a build without them (cpu), and was not used"
+        )
 
 
 def test_out_of_reach_and_of_no_use(world: World) -> None:

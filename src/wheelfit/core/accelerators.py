@@ -6,11 +6,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.core.properties import Property
+from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms import providers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.ordering import Choice
     from wheelfit.core.properties import PropertySet
 
@@ -35,6 +37,8 @@ LIBRARIES: Mapping[str, str] = MappingProxyType(
 """How the names of packages begin that hold nothing but a vendor's libraries, with whose they
 are; as of 2026-11. What needs one is made for that accelerator, whatever it says itself."""
 
+_BEGINNINGS = tuple(LIBRARIES)
+_NAME_END = pattern(r"[^a-z0-9-]")
 _UNUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
     {one.namespace: one.unused_by for one in providers.accelerators() if one.unused_by}
 )
@@ -62,7 +66,83 @@ def owner_of_libraries(name: str) -> str | None:
 
     :param name: of the project, normalised.
     """
-    for start, namespace in LIBRARIES.items():
-        if name.startswith(start):
-            return namespace
-    return None
+    if not name.startswith(_BEGINNINGS):  # as nearly all
+        return None
+    return next(owner for start, owner in LIBRARIES.items() if name.startswith(start))
+
+
+def concerned_extras(core: CoreMetadata) -> list[str]:
+    """Return the extras whose dependencies may be for an accelerator, by their texts alone.
+
+    :param core: of a wheel.
+    """
+    found: set[str] = set()
+    for text in core.requires_texts if core.provides_extra else ():
+        head, _, marker = text.lower().partition(";")
+        if "extra" in marker:
+            name = _NAME_END.split(head, maxsplit=1)[0]
+            is_library = owner_of_libraries(name) is not None
+            named = core.provides_extra if is_library else set(name.split("-"))
+            found |= {extra for extra in core.provides_extra & named if extra in marker}
+    return sorted(found)
+
+
+def is_for_accelerator(name: str, extra: str) -> bool:
+    """Return whether a dependency holds a vendor's libraries, or is called after an extra.
+
+    As the plugin ``jax-cuda13-plugin`` of ``jax[cuda13]`` is.
+
+    :param name: of the project, normalised.
+    """
+    return owner_of_libraries(name) is not None or f"-{extra}-" in name
+
+
+def library_major(name: str, version: str) -> str | None:
+    """Return of which major of its vendor's platform a package of libraries is.
+
+    >>> library_major("nvidia-cudnn-cu13", "9.24.0.43"), library_major("nvidia-cufft", "12.2")
+    ('13', None)
+
+    :param name: of the project, normalised.
+    :param version: of the release; some have the number of the platform.
+    :return: None if neither tells.
+    """
+    family = providers.by_namespace(owner_of_libraries(name) or "")
+    if family is None:
+        return None
+    if name in family.toolkit_packages:
+        major = version.partition(".")[0]
+        return major if major.isdecimal() else None
+    _, found, major = name.rpartition(family.library_suffix or "-")
+    return major if found and major in family.library_needs else None
+
+
+def library_needs(namespace: str, major: str) -> tuple[Property, ...]:
+    """Return the properties that a machine must support to use libraries of a major.
+
+    :param namespace: of the accelerator.
+    :param major: as `library_major` returns it.
+    """
+    family = providers.by_namespace(namespace)
+    needs = () if family is None else family.library_needs.get(major, ())
+    return tuple(Property(namespace, feature, value) for feature, value in needs)
+
+
+def libraries_in_words(namespace: str) -> str:
+    """Return whose libraries they are, as ``CUDA``."""
+    family = providers.by_namespace(namespace)
+    if family is None:
+        return namespace
+    titles = [row.title for row in family.agreements]
+    return titles[0] if titles else family.device.partition(" ")[2]
+
+
+def platform_in_words(namespace: str, properties: PropertySet) -> str:
+    """Return for which platform a build is that uses an accelerator, as ``CUDA 12``."""
+    family = providers.by_namespace(namespace)
+    for row in () if family is None else family.agreements:
+        for owner, feature in row.features:
+            values = properties.values(owner, feature)
+            if values and row.is_major:
+                return f"{row.title} {min(values).partition('.')[0]}"
+    return libraries_in_words(namespace)

@@ -247,6 +247,20 @@ class BridgeFamily:
         return self.name.replace("-", "_")
 
 
+def document_of(namespaces: Iterable[str]) -> dict[str, Any]:
+    """Return variant metadata without variants, by which a machine is asked.
+
+    :param namespaces: what it is asked about, best first.
+    """
+    providers = {name: _provider(name) for name in namespaces}
+    return {
+        SCHEMA: PEP_850,
+        "default-priorities": {"namespace": list(providers)},
+        "providers": providers,
+        "variants": {},
+    }
+
+
 def _provider(namespace: str) -> dict[str, Any]:
     if namespace == ABI:
         return {"builtin": ABI}

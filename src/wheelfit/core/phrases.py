@@ -85,6 +85,18 @@ def missing_on_device(feature: Feature, wanted: tuple[str, ...], device: str) ->
     return _with(f"{needs}, which {device} does not meet", named(feature, wanted))
 
 
+def lacking(
+    feature: Feature, wanted: tuple[str, ...], detection: Detection, holder: str = THIS_MACHINE
+) -> str:
+    """Say what a machine has of a feature in place of what is needed, without the properties.
+
+    :param wanted: the values of which one would do.
+    :param detection: what is supported; something of the namespace is.
+    :param holder: whose answer it is.
+    """
+    return _words(detection.namespace)(detection, holder).feature(feature, wanted)
+
+
 def wish(feature: Feature, wanted: tuple[str, ...]) -> str:
     """Return what a feature asks for, whatever machine it is, as ``needs CUDA driver >= 12.8``."""
     return _words(feature.namespace).wish(feature, wanted)

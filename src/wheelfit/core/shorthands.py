@@ -93,6 +93,23 @@ def is_built_in(name: str) -> bool:
     return _built_in(name.lower()) is not None
 
 
+def names_builds(project: str) -> bool:
+    """Return whether the name of a project says for which accelerator it is, or that for none.
+
+    >>> names_builds("cupy-cuda12x"), names_builds("tensorflow-cpu"), names_builds("numpy")
+    (True, True, False)
+
+    :param project: normalised.
+    """
+    words = project.split("-")
+    squeezed = [row.squeezed for _, row in _BUILDS if row.squeezed]
+    return not {"cpu", "gpu"}.isdisjoint(words) or any(
+        word.startswith(tuple(row.name for _, row in _BUILDS))
+        or any(word.removeprefix(start).isdecimal() for start in squeezed if start in word)
+        for word in words
+    )
+
+
 def shorthand_rows() -> Iterator[tuple[Shorthand, tuple[str, ...]]]:
     """Yield every built-in row to show, with its other spellings."""
     rows = {row.name: row for _, row in _BUILDS}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from wheelfit.installation.breakage import breakages
 from wheelfit.operations.text import sized
-from wheelfit.resolution.unaccelerated import unwished_libraries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.installed import Installed
     from wheelfit.operations.changes import ChangeContext, ChangeDecision
     from wheelfit.operations.machine import ChosenMachine
+    from wheelfit.resolution.accelerator_use import AcceleratorUse
     from wheelfit.resolution.resolution import Resolution
     from wheelfit.sources.repository import FileSize
 
@@ -44,6 +44,8 @@ class ChangeReport:
     """The time that each step took: ``resolve``, ``download`` and ``install``."""
     idle_labels: tuple[str, ...] = ()
     """Wishes for labels of projects that are not in the result."""
+    accelerators: tuple[AcceleratorUse, ...] = ()
+    """What comes for accelerators in vain, and which are left idle; told already."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -60,6 +62,7 @@ class ChangeReport:
             "held_back": [one.to_mapping() for one in resolution.held_back],
             "agreements": [one.to_mapping() for one in resolution.held],
             "breaks": [one.to_mapping() for one in self.broken],
+            "accelerators": [one.to_mapping() for one in self.accelerators],
             "plugins": _plugins(resolution),
             "degradations": [
                 {"name": pin.name, "version": str(pin.version), **one.to_mapping()}
@@ -76,6 +79,7 @@ def report_change(
     *,
     otherwise: str,
     seconds: Mapping[str, float],
+    accelerators: tuple[AcceleratorUse, ...],
 ) -> ChangeReport:
     """Return the report of what was done or would be.
 
@@ -83,6 +87,7 @@ def report_change(
     :param sizes: of what would be installed, of a dry run; None: it was done.
     :param otherwise: the reason why there was nothing to do, for the case that there was nothing.
     :param seconds: the time that each step took.
+    :param accelerators: what comes for accelerators in vain, and which are left idle.
     """
     planned, resolution = decided.planned, decided.resolution
     environment = ground.environment.interpreter.environment
@@ -103,7 +108,7 @@ def report_change(
         otherwise,
         tuple(broken),
         (*resolution.unmet, *meant),
-        tuple(map(str, (*resolution.notes, *unwished_libraries(resolution, preferences)))),
+        resolution.notes,
         sizes or {},
         seconds,
         tuple(
@@ -111,6 +116,7 @@ def report_change(
             for name, label in preferences.labels.items()
             if name not in there
         ),
+        accelerators,
     )
 
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.source_builds import Builds
     from wheelfit.operations.step_durations import StepDurations
+    from wheelfit.resolution.accelerator_use import AcceleratorUse
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin, Resolution
     from wheelfit.sources.memoized import MemoizedRepository
@@ -413,6 +414,37 @@ def _words_of(planned: Plan) -> str:
     parts += [f"uninstalled {count_of(gone, 'package')}"] if gone else []
     words = ", ".join(parts)
     return f"{words[0].upper()}{words[1:]}"
+
+
+def told_accelerator_use(
+    decision: ChangeDecision,
+    ground: ChangeContext,
+    reporter: Reporter,
+    *,
+    no_bridges: bool,
+    lock: str = "",
+) -> tuple[AcceleratorUse, ...]:
+    """Warn of what would come for accelerators in vain, or leave them idle; return it.
+
+    :param decision: what would be done.
+    :param ground: where.
+    :param no_bridges: whether all families are turned off.
+    :param lock: the command that makes the lock from which it would be done; empty: there is none.
+    """
+    coming = [pin.name for pin in decision.planned.install]
+    if not coming:
+        return ()
+    from wheelfit.operations.accelerator_remarks import tell_accelerator_use
+
+    return tell_accelerator_use(
+        decision.resolution,
+        coming,
+        ground.candidates,
+        reporter,
+        no_bridges=no_bridges,
+        there={entry.name for entry in decision.present.installed},
+        lock=lock,
+    )
 
 
 def attest(

@@ -153,6 +153,7 @@ class DemoReport:
                     **machine.to_mapping(),
                     "projects": [explanation.to_mapping()],
                     "agreements": [],
+                    "accelerators": [],
                 }
                 for machine, explanation in self.explanations
             ],
@@ -166,6 +167,7 @@ class DemoReport:
                 "variant_changes": [],
                 "misfits": [],
                 "agreements": [],
+                "accelerators": [],
                 "breaks": [],
                 "plugins": [],
                 "degradations": [],

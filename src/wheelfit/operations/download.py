@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.selection_session import SelectionSession
+    from wheelfit.resolution.accelerator_use import AcceleratorUse
     from wheelfit.resolution.resolution import Pin, Resolution
 
 _ROUNDS = 10
@@ -52,6 +53,8 @@ class DownloadTarget:
     name: str
     """The machine in words, with its Python."""
     pins: tuple[Pin, ...]
+    accelerators: tuple[AcceleratorUse, ...] = ()
+    """What comes for accelerators in vain, and which are left idle; told already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ class DownloadReport:
                         }
                         for pin in one.pins
                     ],
+                    "accelerators": [use.to_mapping() for use in one.accelerators],
                 }
                 for one in self.targets
             ],
@@ -127,6 +131,7 @@ def download(request: DownloadRequest, context: Context) -> DownloadReport:
         )
     folder = Path(request.dest)
     targets = []
+    told: set[str] = set()
     with _staging(folder, is_needed=not request.dry_run) as staging:
         for host, python in _machines(request):
             own = replace(request, host=host)
@@ -134,10 +139,10 @@ def download(request: DownloadRequest, context: Context) -> DownloadReport:
                 open_for_choice(own, context, changes=False, python=python) as opened,
                 telling_later(opened.repository.pool, context.reporter),
             ):
-                resolution = _fetched(own, opened, staging, context.reporter)
+                resolution, accelerators = _fetched(own, opened, staging, told, context.reporter)
                 version = opened.candidates.target.python_full_version
                 name = f"{opened.machine.name}, Python {version.major}.{version.minor}"
-                targets.append(DownloadTarget(name, tuple(resolution.pins)))
+                targets.append(DownloadTarget(name, tuple(resolution.pins), accelerators))
         files = () if staging is None else _moved(staging, folder)
     return DownloadReport(folder, request.dry_run, tuple(targets), files)
 
@@ -187,9 +192,17 @@ def _staging(folder: Path, *, is_needed: bool) -> Iterator[Path | None]:
 
 
 def _fetched(
-    request: DownloadRequest, opened: SelectionSession, staging: Path | None, reporter: Reporter
-) -> Resolution:
-    """Resolve, and fetch the files; a wheel that is not what it was chosen for gives way."""
+    request: DownloadRequest,
+    opened: SelectionSession,
+    staging: Path | None,
+    told: set[str],
+    reporter: Reporter,
+) -> tuple[Resolution, tuple[AcceleratorUse, ...]]:
+    """Resolve, and fetch the files; a wheel that is not what it was chosen for gives way.
+
+    :param told: lines about accelerators that were told already; grows.
+    """
+    from wheelfit.operations.accelerator_remarks import tell_accelerator_use
     from wheelfit.operations.downloads import download as fetch
 
     if opened.wanted.sources:
@@ -206,8 +219,16 @@ def _fetched(
             check_folder_pins((pin.name for pin in pins), request)
             if request.require_accelerator:
                 check_accelerators(resolution, opened.candidates, reporter)
+            accelerators = tell_accelerator_use(
+                resolution,
+                [pin.name for pin in resolution.pins],
+                opened.candidates,
+                reporter,
+                no_bridges=request.no_bridges,
+                told=told,
+            )
             if staging is None:
-                return resolution
+                return resolution, accelerators
             pins = [pin for pin in resolution.pins if not pin.file.is_selector]
             wheels = [pin for pin in pins if pin.file.origin is None]
             _, refused = fetch(wheels, opened.candidates, staging, transfers)
@@ -223,7 +244,7 @@ def _fetched(
                     progress = transfers.transfer(source.filename)
                     opened.repository.download(source, staging, progress)
             _write_documents(pins, opened, staging)
-            return resolution
+            return resolution, accelerators
     raise IntegrityError(
         "no wheel is what its index says of it",
         code="metadata-disagreement",

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
+from wheelfit.operations.accelerator_remarks import tell_accelerator_use
 from wheelfit.operations.environments import tell_interruption
 from wheelfit.operations.indexes import tell_later, telling_later
 from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
+from wheelfit_runtime.errors import WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +25,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.selection_session import SelectionSession
+    from wheelfit.resolution.accelerator_use import AcceleratorUse
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.explain import Explanation
     from wheelfit.resolution.joint_choice import AgreementOutcome
@@ -53,6 +59,8 @@ class ExplainReport:
     """Whether everything was resolved together."""
     lacks_accelerator: bool = False
     """Whether an accelerator is required, and a build would use none though others do."""
+    accelerators: tuple[AcceleratorUse, ...] = ()
+    """What comes for accelerators in vain, and which are left idle; told already."""
 
     @property
     def refused(self) -> bool:
@@ -68,6 +76,7 @@ class ExplainReport:
             **self.machine.to_mapping(),
             "projects": [one.to_mapping() for one in self.explanations],
             "agreements": [one.to_mapping() for one in self.agreements],
+            "accelerators": [one.to_mapping() for one in self.accelerators],
         }
 
 
@@ -103,11 +112,13 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
         tell_interruption(opened.environment, context.reporter)
         agreements: tuple[AgreementOutcome, ...] = ()
         if request.with_deps:
-            explanations, candidates, agreements, warnings = _together(
+            explanations, candidates, resolution, warnings = _together(
                 request, opened, context.reporter
             )
+            agreements = resolution.held
         else:
             explanations, candidates = _apart(opened)
+            resolution = _first_needs(explanations, candidates, opened)
             warnings = list(_mixtures(explanations, opened))
         refused = None
         if request.require_accelerator:
@@ -122,6 +133,11 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
             opened.repository.pool,
             context.reporter,
         )
+        names = [pin.name for pin in resolution.pins]
+        names += [edge.needed for edge in resolution.edges]
+        accelerators = tell_accelerator_use(
+            resolution, names, candidates, context.reporter, no_bridges=request.no_bridges
+        )
         present = [one.properties for one in explanations]
         return ExplainReport(
             opened.machine,
@@ -131,6 +147,7 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
             tuple(opened.candidates.policy.preferences.in_vain(present)),
             request.with_deps,
             refused is not None,
+            accelerators,
         )
 
 
@@ -219,14 +236,13 @@ def _without_consent(
 
 def _together(
     request: ExplainRequest, opened: SelectionSession, reporter: Reporter
-) -> tuple[list[Explanation], Candidates, tuple[AgreementOutcome, ...], list[str]]:
-    """Return the explanations, candidates, agreements and warnings of a resolution."""
+) -> tuple[list[Explanation], Candidates, Resolution, list[str]]:
+    """Return the explanations, candidates and warnings of a resolution, and itself."""
     from wheelfit.operations.source_builds import with_consent
     from wheelfit.resolution.choice_warnings import about_mixture
     from wheelfit.resolution.explain import explain_choice
     from wheelfit.resolution.request import ResolutionRequest
     from wheelfit.resolution.resolver import resolve
-    from wheelfit.resolution.unaccelerated import unwished_libraries
 
     wanted = opened.wanted
     asked = ResolutionRequest(
@@ -246,15 +262,44 @@ def _together(
         may_ask=False,
     )
     candidates = opened.candidates.within(resolution.context)
-    preferences = candidates.policy.preferences
     # Of all together; a caution about one package stands in its explanation.
-    cautions = (*about_mixture(resolution.held), *unwished_libraries(resolution, preferences))
+    cautions = about_mixture(resolution.held)
     explanations = [
         explain_choice(candidates, pin.choice)
         for pin in sorted(resolution.pins, key=lambda pin: (not pin.requested, pin.name))
         if pin.requested or any(verdict.filename.label for verdict in pin.choice.selection.verdicts)
     ]
-    return explanations, candidates, resolution.held, list(map(str, cautions))
+    return explanations, candidates, resolution, list(map(str, cautions))
+
+
+def _first_needs(
+    explanations: Iterable[Explanation], candidates: Candidates, opened: SelectionSession
+) -> Resolution:
+    """Return the wheels that are explained with the names that they need, nothing resolved."""
+    from wheelfit.resolution.resolution import Edge, Pin, Resolution
+
+    extras = {one.requirement.name: one.requirement.extras for one in _asked(opened)}
+    environment = candidates.target.environment
+    pins, edges = [], []
+    for one in explanations:
+        if one.version is None or one.chosen is None:
+            continue
+        pin = Pin.of(candidates.choice(one.name, one.version), requested=True)
+        wheel = pin.choice.chosen
+        with suppress(WheelfitError):  # whoever installs it is told
+            # What a variant is for stands in its properties; nothing of it need be read.
+            if wheel is not None and pin.label is None and not pin.is_given:
+                core = candidates.core_metadata(wheel)
+                pin = structs.replace(
+                    pin, core=core, extras=extras.get(one.name, frozenset()) & core.provides_extra
+                )
+            edges += [
+                Edge(pin.name, need.name)
+                for need in (() if pin.core is None else pin.core.requires)
+                if need.applies(environment, pin.extras or "", pin.context)
+            ]
+        pins.append(pin)
+    return Resolution(tuple(pins), edges=tuple(edges), context=candidates.context)
 
 
 def _mixtures(explanations: Iterable[Explanation], opened: SelectionSession) -> Iterator[str]:

@@ -13,6 +13,7 @@ from wheelfit.operations.changes import (
     decided,
     in_peace,
     resolved_in_words,
+    told_accelerator_use,
 )
 from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
@@ -82,6 +83,9 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
         check_folder_pins((pin.name for pin in pins), request)
         durations.tell(resolved_in_words(decision), "resolve", context.reporter)
         tell_sources(decision.resolution.pins, opened.repository, context.reporter)
+        accelerators = told_accelerator_use(
+            decision, opened, context.reporter, no_bridges=request.no_bridges
+        )
         decision, sizes = carry_out_or_rehearse(
             decision, decide, request, context, opened, durations
         )
@@ -91,6 +95,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
             sizes,
             otherwise=_why_nothing(request, decision),
             seconds=durations.to_json(),
+            accelerators=accelerators,
         )
 
 

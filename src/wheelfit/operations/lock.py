@@ -63,8 +63,10 @@ if TYPE_CHECKING:
     from wheelfit.locking.hosts import HostLock, NamedMachine
     from wheelfit.locking.locking import Report
     from wheelfit.locking.request import LockNeeds
+    from wheelfit.locking.solving import Solution
     from wheelfit.operations.context import Context
     from wheelfit.operations.requirements import RequestedRequirements
+    from wheelfit.resolution.accelerator_use import AcceleratorUse
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.project_file import ProjectFile
     from wheelfit.resolution.project_sources import ProjectSource
@@ -114,6 +116,9 @@ class WrittenLock:
     """What is older than the newest release that was asked for, but for what stays as it was."""
     apart: str | None = None
     """The reason for a lock for each machine; None: it is for all of them."""
+    accelerators: tuple[AcceleratorUse, ...] = ()
+    """What comes for accelerators in vain, and which are left idle: of the named machines, or else
+    of this one. Nothing of a lock in which nothing has changed."""
 
     @property
     def is_same(self) -> bool:
@@ -139,6 +144,11 @@ class LockReport:
         """The reason for a lock for each machine; None: there is one for all."""
         return self.locks[0].apart
 
+    @property
+    def accelerators(self) -> tuple[AcceleratorUse, ...]:
+        """What comes for accelerators in vain, and which are left idle."""
+        return tuple(dict.fromkeys(use for one in self.locks for use in one.accelerators))
+
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
         return {
@@ -148,6 +158,7 @@ class LockReport:
             "apart": self.apart,
             "locks": [_mapping(one, writes=self.writes) for one in self.locks],
             "notes": list(self.notes),
+            "accelerators": [one.to_mapping() for one in self.accelerators],
         }
 
 
@@ -522,7 +533,39 @@ class _Locking:
             tuple(dict.fromkeys(text for each in resolutions for text in each.unmet)),
             tuple(held_back(settled)),
             one.apart,
+            tuple(self._accelerators([each.solution for each in settled])),
         )
+
+    def _accelerators(self, solutions: Sequence[Solution]) -> Iterator[AcceleratorUse]:
+        """Yield what machines get for accelerators in vain, and which are left idle."""
+        from wheelfit.locking.environments import LockEnvironment
+        from wheelfit.operations.accelerator_remarks import tell_accelerator_use, use_on_platform
+        from wheelfit.operations.context import Reporter
+        from wheelfit.operations.machine import choose_machine
+
+        no_bridges = self._request.no_bridges
+        if self._request.hosts:
+            for one in solutions:
+                yield from tell_accelerator_use(
+                    one.resolution,
+                    [pin.name for pin in one.resolution.pins],
+                    one.candidates,
+                    Reporter(),
+                    no_bridges=no_bridges,
+                )
+            return
+        target = self._environment.target()
+        here = LockEnvironment("", target).platform
+        silent = replace(self._context, reporter=Reporter())
+        for one in solutions:
+            if one.environment.platform == here:
+                yield from use_on_platform(
+                    one.resolution,
+                    one.candidates,
+                    lambda: choose_machine(self._request, target, silent),
+                    no_bridges=no_bridges,
+                )
+                return
 
     def tell_later(self, locks: Sequence[WrittenLock]) -> None:
         """Warn of what later indexes have of the packages in some locks.

@@ -17,6 +17,7 @@ from wheelfit.operations.changes import (
     check_ground,
     decided,
     in_peace,
+    told_accelerator_use,
 )
 from wheelfit.operations.lock_files import FromLock, open_lock
 from wheelfit.operations.locked_builds import LockedBuilds
@@ -144,13 +145,23 @@ def _sync(
         decision = decide()
     if request.refit:
         _tell_unlisted(decision, choosing, reporter)
+    accelerators = told_accelerator_use(
+        decision, ground, reporter, no_bridges=request.no_bridges, lock="wheelfit lock"
+    )
     decision, sizes = carry_out_or_rehearse(
         decision, decide, request, opened.context, ground, durations
     )
     otherwise = "the environment is as the lock wants it"
     if request.refit:
         otherwise = "every installed variant of the lock that could be judged fits"
-    return report_change(decision, ground, sizes, otherwise=otherwise, seconds=durations.to_json())
+    return report_change(
+        decision,
+        ground,
+        sizes,
+        otherwise=otherwise,
+        seconds=durations.to_json(),
+        accelerators=accelerators,
+    )
 
 
 def _check_uploads(pins: Iterable[Pin], cooldown: Cooldown | None) -> None:

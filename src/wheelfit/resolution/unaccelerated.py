@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from wheelfit.core.accelerators import ACCELERATORS, accelerators_of, owner_of_libraries
+from wheelfit.core.accelerators import ACCELERATORS, accelerators_of
 from wheelfit.core.properties import EMPTY
 from wheelfit_runtime.errors import NoFit
-from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.labels import Label
-    from wheelfit.core.ordering import Preferences
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.selection import Verdict
     from wheelfit.resolution.candidates import Candidates
@@ -222,29 +220,3 @@ def refusal(found: Iterable[Acceleration]) -> NoFit | None:
         hint="; ".join(hints),
         details=[one.to_mapping() for one in without],
     )
-
-
-def unwished_libraries(resolution: Resolution, preferences: Preferences) -> Iterator[str]:
-    """Yield that libraries of an accelerator come along that the user does not want.
-
-    Of a plain wheel nothing is known but what it needs; no wish keeps that away.
-
-    :param resolution: what shall be there.
-    :param preferences: what the user wishes.
-    """
-    bringing: dict[str, None] = {}
-    libraries: dict[str, None] = {}
-    for edge in resolution.edges:
-        owner = owner_of_libraries(edge.needed)
-        is_unwanted = owner is not None and ACCELERATORS[owner] in preferences.forbid
-        if is_unwanted and resolution.pin(edge.needed) is not None:
-            libraries[edge.needed] = None
-            if owner_of_libraries(edge.needing) is None:
-                bringing[str(resolution.pin(edge.needing) or edge.needing)] = None
-    if libraries:
-        yield (
-            "wishes leave out builds, not what a wheel needs, so libraries of accelerators come "
-            f"along ({listed([*libraries])}), needed by "
-            f"{listed([*bringing])}; take that from an index with other builds, or "
-            "leave a library out with --exclude"
-        )

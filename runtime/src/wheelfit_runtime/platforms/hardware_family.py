@@ -143,6 +143,12 @@ class HardwareFamily:
     """Run-time libraries by name without ``lib``, each with the software that it is of."""
     library_packages: tuple[str, ...] = ()
     """How the names of packages begin that contain nothing but its vendor's libraries."""
+    library_suffix: str = ""
+    """What stands before the major at the end of the names of such packages, as ``-cu``."""
+    toolkit_packages: tuple[str, ...] = ()
+    """Such packages whose own version begins with that major."""
+    library_needs: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """What libraries of a major need, each a feature with a value of it."""
 
     # --- variables and programs ---
     masks: tuple[str, ...] = ()

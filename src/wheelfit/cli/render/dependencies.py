@@ -21,7 +21,8 @@ def show_dependencies(report: DependencyReport, output: Output) -> None:
         for line in report.diff:
             output.result(line)
     if report.lock is not None:
-        tell_lock(report.lock, output)
+        # What is installed was told before it was fetched.
+        tell_lock(report.lock, output, accelerators=report.environment is None)
     if report.environment is not None:
         tell_change(report.environment, output)
 

@@ -21,10 +21,15 @@ def show_lock(report: LockReport, output: Output) -> None:
     tell_lock(report, output)
 
 
-def tell_lock(report: LockReport, output: Output) -> None:
-    """Print the same, without the object of ``--json``."""
+def tell_lock(report: LockReport, output: Output, *, accelerators: bool = True) -> None:
+    """Print the same, without the object of ``--json``.
+
+    :param accelerators: whether to tell what comes for accelerators in vain.
+    """
     for note in report.notes:
         output.warn(note)
+    for use in report.accelerators if accelerators else ():
+        output.warn(use.line)
     for text in dict.fromkeys(text for one in report.locks for text in one.unmet):
         output.note(f"note: {text}")
     for old in dict.fromkeys(old for one in report.locks for old in one.held_back):

@@ -69,10 +69,38 @@ def _owners() -> Mapping[str, str]:
 
 def _owner_of(project: str) -> BridgeFamily | None:
     """Return the shipped family that is the index of a project's owner."""
+    name = _owner_name(project)
+    return shipped(name) if name else None
+
+
+def _owner_name(project: str) -> str:
     owners = _owners()
     whole = (begin for begin in owners if begin.endswith("*") and project.startswith(begin[:-1]))
-    name = owners.get(project) or owners.get(next(whole, ""))
-    return shipped(name) if name else None
+    return owners.get(project) or owners.get(next(whole, ""), "")
+
+
+@cache
+def _of_one_project() -> frozenset[str]:
+    """Return the names of the shipped families that are called as the project they stand for."""
+    return frozenset(path.stem for path in _FOLDER.glob(f"*{_SUFFIX}"))
+
+
+def names_for(project: NormalizedName) -> tuple[str, ...]:
+    """Return the names of the shipped families that may stand for a project; none is parsed.
+
+    :param project: what is asked for.
+    """
+    own = project if project in _of_one_project() else ""
+    return tuple(filter(None, (own, _owner_name(project))))
+
+
+def shipped_for(project: NormalizedName) -> tuple[BridgeFamily, ...]:
+    """Return the shipped families that stand for a project, whether anybody agrees or not.
+
+    :param project: what is asked for.
+    """
+    found = map(shipped, names_for(project))
+    return tuple(one for one in found if one is not None and one.stands_for(project))
 
 
 def find_family(text: str) -> BridgeFamily:

@@ -48,6 +48,24 @@ FAMILY = HardwareFamily(
     drivers=("cuda", "cudadebugger", "nvidia-", "nvcuvid", "nvcuda"),
     # cublas, cuda-*, cudnn, cufft, cusolver, cusparse, …; nccl, npp, nvjitlink, nvshmem, nvtx
     library_packages=("cuda-", "nvidia-cu", "nvidia-n"),
+    library_suffix="-cu",
+    toolkit_packages=(
+        "cuda-toolkit",
+        "cuda-bindings",
+        "nvidia-cublas",
+        "nvidia-cuda-cupti",
+        "nvidia-cuda-nvrtc",
+        "nvidia-cuda-runtime",
+        "nvidia-nvjitlink",
+        "nvidia-nvtx",
+    ),
+    # A driver of a major runs all of its minor versions. CUDA 12 has no code for GPUs before
+    # Maxwell, CUDA 13 none before Turing (release notes of the toolkits).
+    library_needs={
+        "11": (("cuda_version_lower_bound", "11.0"),),
+        "12": (("cuda_version_lower_bound", "12.0"), ("sm_arch", "50_virtual")),
+        "13": (("cuda_version_lower_bound", "13.0"), ("sm_arch", "75_virtual")),
+    },
     masks=("CUDA_VISIBLE_DEVICES",),
     homes={
         "CUDA_HOME": "where compilers look for the CUDA toolkit",

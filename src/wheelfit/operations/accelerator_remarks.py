@@ -1,0 +1,107 @@
+"""Remarks on what results bring for accelerators in vain, and which they leave idle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.core.accelerators import concerned_extras, owner_of_libraries
+from wheelfit.sources.bridges.catalogue import names_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.operations.context import Reporter
+    from wheelfit.operations.machine import ChosenMachine
+    from wheelfit.resolution.accelerator_use import AcceleratorUse
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.resolution import Resolution
+
+
+def tell_accelerator_use(
+    resolution: Resolution,
+    arriving: Collection[NormalizedName],
+    candidates: Candidates,
+    reporter: Reporter,
+    *,
+    no_bridges: bool,
+    there: Collection[NormalizedName] = (),
+    lock: str = "",
+    told: set[str] | None = None,
+) -> tuple[AcceleratorUse, ...]:
+    """Warn of what a result has to do with accelerators and should not; return it.
+
+    :param resolution: the result.
+    :param arriving: the packages that would be fetched.
+    :param candidates: by which they were chosen.
+    :param reporter: told, a line for each.
+    :param no_bridges: whether all families are turned off.
+    :param there: what is installed.
+    :param lock: the command that remedies are options of, where the result is of a lock; nothing
+        but the lock is asked then.
+    :param told: lines that were told already; grows.
+    """
+    if not _is_concerned(resolution, arriving):
+        return ()
+    from wheelfit.resolution.accelerator_use import Surroundings, accelerator_use
+
+    chosen_by = candidates.within(resolution.context)
+    around = Surroundings(
+        chosen_by.support_of,
+        candidates.policy.preferences,
+        chosen_by.bridge,
+        candidates.target.environment,
+        there,
+        None if lock else candidates,
+        lock,
+        no_bridges,
+    )
+    found = tuple(accelerator_use(resolution, arriving, around))
+    told = set() if told is None else told
+    for one in found:
+        if one.line not in told:
+            told.add(one.line)
+            reporter.warn(one.line)
+    return found
+
+
+def use_on_platform(
+    resolution: Resolution,
+    candidates: Candidates,
+    machine_of: Callable[[], ChosenMachine],
+    *,
+    no_bridges: bool,
+) -> tuple[AcceleratorUse, ...]:
+    """Return the same of a result for every machine of a platform, as one of them would find it.
+
+    :param resolution: the result; it may have several builds of a package.
+    :param candidates: by which they were chosen.
+    :param machine_of: opens the machine, where packages may have to do with accelerators.
+    :param no_bridges: whether all families are turned off.
+    """
+    names = [pin.name for pin in resolution.pins]
+    if not _is_concerned(resolution, names):
+        return ()
+    from wheelfit.resolution.accelerator_use import Surroundings, accelerator_use
+
+    machine = machine_of()
+    around = Surroundings(
+        lambda document, namespaces: machine.support(
+            document, frozenset(namespaces), candidates.known
+        ),
+        candidates.policy.preferences,
+        candidates.bridge,
+        candidates.target.environment,
+        no_bridges=no_bridges,
+    )
+    return tuple(accelerator_use(resolution, names, around))
+
+
+def _is_concerned(resolution: Resolution, arriving: Collection[NormalizedName]) -> bool:
+    """Return whether a package may have to do with accelerators: most results have none."""
+    return any(owner_of_libraries(name) for name in arriving) or any(
+        names_for(pin.name) or (pin.core is not None and concerned_extras(pin.core))
+        for pin in resolution.pins
+        if pin.label is None and pin.name in arriving
+    )

@@ -1,0 +1,412 @@
+"""Libraries that a machine cannot use, and accelerators that stay idle, as users meet them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import tomli_w
+from cli.running import Runner
+
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+
+NO_GPU = "linux-x86_64"
+H100 = "cuda-13.0-sm90"
+V100 = "cuda-12.2-sm70"
+VOLTA = "cuda-13.0-sm70"
+MI300 = "rocm-7.1-gfx942"
+
+LINUX = "py3-none-manylinux_2_28_x86_64"
+ON_LINUX = 'platform_system == "Linux"'
+
+# As the registry has them in November 2026, but for their contents.
+RELEASES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "torch": (
+        "2.15.0",
+        LINUX,
+        (
+            f"cuda-toolkit[cublas,cufft]==13.2.2; {ON_LINUX}",
+            f"nvidia-cudnn-cu13==9.26.0.51; {ON_LINUX}",
+            f"triton~=3.9.0; {ON_LINUX}",
+            "sympy>=1.13.3",
+        ),
+    ),
+    "torchvision": ("0.30.0", LINUX, ("torch>=2.14",)),
+    "triton": ("3.9.0", LINUX, ()),
+    "sympy": ("1.14.0", "py3-none-any", ()),
+    "cuda-toolkit": (
+        "13.2.2",
+        "py3-none-any",
+        ("nvidia-cublas==13.*; extra == 'cublas'", "nvidia-cufft==12.*; extra == 'cufft'"),
+    ),
+    "nvidia-cublas": ("13.2.0.9", LINUX, ()),
+    "nvidia-cufft": ("12.2.0.1", LINUX, ()),
+    "nvidia-cudnn-cu13": ("9.26.0.51", LINUX, ("nvidia-cublas",)),
+    "nvidia-cudnn-cu12": ("9.26.0.51", LINUX, ()),
+    "nvidia-cublas-cu12": ("12.9.1.4", LINUX, ()),
+    "nvidia-nccl-cu13": ("2.30.7", LINUX, ()),
+    "jax": (
+        "0.12.0",
+        "py3-none-any",
+        (
+            "jax-cuda12-plugin[with-cuda]==0.12.0; extra == 'cuda'",
+            "jax-cuda12-plugin[with-cuda]==0.12.0; extra == 'cuda12'",
+            "jax-cuda13-plugin[with-cuda]==0.12.0; extra == 'cuda13'",
+            "sympy; extra == 'ci'",
+        ),
+    ),
+    "jax-cuda12-plugin": ("0.12.0", LINUX, ("nvidia-cudnn-cu12; extra == 'with-cuda'",)),
+    "jax-cuda13-plugin": ("0.12.0", LINUX, ("nvidia-cudnn-cu13; extra == 'with-cuda'",)),
+    "tensorflow": (
+        "2.21.0",
+        LINUX,
+        ("sympy", "nvidia-cublas-cu12==12.9.*; extra == 'and-cuda'"),
+    ),
+    "tensorflow-cpu": ("2.21.0", LINUX, ("nvidia-cublas-cu12==12.9.*; extra == 'and-cuda'",)),
+    "xgboost": ("3.4.1", LINUX, (f"nvidia-nccl-cu13; {ON_LINUX}",)),
+    "xgboost-cpu": ("3.4.1", LINUX, ()),
+    "faiss": ("1.14.1", LINUX, ()),
+    "faiss-gpu-cu12": ("1.14.1", LINUX, ()),
+    "onnxruntime": ("1.31.1", LINUX, ()),
+    "onnxruntime-gpu": ("1.31.1", LINUX, ("nvidia-cublas; extra == 'cuda'",)),
+    "heavy": ("1.0", LINUX, ("nvidia-cudnn-cu12",)),
+    "flax": ("1.0", "py3-none-any", ("jax",)),
+}
+
+
+class Registry:
+    """Run commands for machines that are described, with the registry of `RELEASES`."""
+
+    def __init__(self, run: Runner, folder: Path, index: RecordingIndex) -> None:
+        self.run = run
+        self.folder = folder
+        self.index = index
+
+    def lines(self, *words: str, host: str, command: str = "install --dry-run") -> list[str]:
+        """Return what a command warns of."""
+        options = ["--target", str(self.folder / "t")] if command.startswith("install") else []
+        said = self.run(*command.split(), *options, "--for", host, "-i", self.index.url, *words)
+        return [
+            re.sub(r"^[0-9.]+ (B|kB) of ", "SIZE of ", line.removeprefix("warning: "))
+            for line in said.err.splitlines()
+            if line.startswith("warning: ")
+        ]
+
+    def asked(self, *words: str, host: str) -> list[str]:
+        """Return what an empty cache makes a command ask the index for, in order."""
+        self.index.forget()
+        cache = self.folder / f"cache-{host}-{'-'.join(words)}"
+        self.lines(*words, "--cache-dir", str(cache), host=host, command="download --dry-run")
+        return sorted(request.path for request in self.index.requests)
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the releases of the registry."""
+    folder = tmp_path_factory.mktemp("wheels")
+    for name, (version, tag, requires) in RELEASES.items():
+        extras = sorted(set(re.findall(r"extra == '([a-z0-9-]+)'", " ".join(requires))))
+        build_wheel(folder, name, version, tag=tag, requires=requires, provides_extra=extras)
+    for name in ("torch", "faiss", "jax"):
+        version, _, requires = RELEASES[name]
+        build_wheel(folder, name, version, tag="py3-none-win_amd64", requires=requires)
+    return folder
+
+
+@pytest.fixture
+def registry(run: Runner, tmp_path: Path, wheels: Path) -> Iterator[Registry]:
+    """Serve the registry."""
+    with RecordingIndex(wheels) as index:
+        yield Registry(run, tmp_path, index)
+
+
+class TestLibraries:
+    """Libraries that come along and cannot be used."""
+
+    @pytest.mark.parametrize(
+        ("host", "why", "remedy"),
+        [
+            (NO_GPU, "no NVIDIA GPU", "a build without them (cpu)"),
+            (MI300, "no NVIDIA GPU", "a build for it (ROCm)"),
+            (
+                V100,
+                f"CUDA 13 needs CUDA driver >= 13.0, preset {V100} has 12.2",
+                "a build for it (CUDA 12)",
+            ),
+            (
+                "cuda-12.8",
+                "CUDA 13 needs CUDA driver >= 13.0, preset cuda-12.8 has 12.8",
+                "a build without them (cpu)",
+            ),
+            (
+                VOLTA,
+                f"CUDA 13 needs a GPU of compute capability >= 7.5; preset {VOLTA} has 7.0",
+                "a build for it (CUDA 12)",
+            ),
+        ],
+    )
+    def test_of_another_machine(self, registry: Registry, host: str, why: str, remedy: str) -> None:
+        """One line says how much comes in vain, why, and what takes a better build."""
+        (line,) = registry.lines("torch", "torchvision", host=host)
+        assert line.startswith(
+            f"SIZE of CUDA libraries come along that preset {host} cannot use ({why}); "
+            f"--bridge pytorch takes {remedy}"
+        )
+
+    @pytest.mark.parametrize("host", [H100, "cuda-13.0", "windows-x86_64"])
+    def test_of_this_machine(self, registry: Registry, host: str) -> None:
+        """What the machine can use, or does not need, is nothing to speak of."""
+        assert registry.lines("torch", host=host) == []
+
+    def test_how_much_it_is(self, registry: Registry) -> None:
+        """The sizes are those of the index, summed; what has none makes it a bound."""
+        said = registry.run(
+            "install", "--dry-run", "--json", "--for", NO_GPU, "--target",
+            registry.folder / "t", "-i", registry.index.url, "torch"
+        )  # fmt: skip
+        (use,) = said.object["accelerators"]
+        sizes = {row["name"]: row["size"] for row in said.object["install"]}
+        assert set(use["libraries"]) == {
+            "cuda-toolkit", "nvidia-cublas", "nvidia-cufft", "nvidia-cudnn-cu13"
+        }  # fmt: skip
+        assert use["size"] == sum(sizes[name] for name in use["libraries"])
+        assert (use["kind"], use["namespace"]) == ("unusable-libraries", "nvidia")
+        assert (use["packages"], use["remedies"]) == (["torch"], ["--bridge pytorch"])
+        assert said.err.count(use["message"]) == 1
+
+    def test_sizes_that_nobody_promises(self, registry: Registry) -> None:
+        """Nothing is asked for to find out sizes."""
+        registry.index.faults.sizes = False
+        (line,) = registry.lines("torch", host=NO_GPU, command="download --dry-run")
+        assert line.startswith("CUDA libraries come along that")
+
+    @pytest.mark.parametrize("host", [V100, NO_GPU])
+    def test_a_member_with_a_name_of_its_own(self, registry: Registry, host: str) -> None:
+        """A family that does not count is named if its member for the machine can be had."""
+        (line,) = registry.lines("xgboost", host=host)
+        if host == NO_GPU:
+            assert line.endswith("; --bridge xgboost takes a build without them (xgboost-cpu)")
+        else:  # the index has no xgboost-cu12
+            assert "; xgboost needs them: take it from an index with other builds, or " in line
+        assert registry.lines("xgboost", "--bridge", "xgboost", host=NO_GPU) == []
+
+    def test_families_that_are_turned_off(self, registry: Registry) -> None:
+        """The option that turns all of them off has to go then."""
+        (line,) = registry.lines("torch", "xgboost", "--no-bridges", host=NO_GPU)
+        assert "; --bridge pytorch --bridge xgboost in place of --no-bridges take builds " in line
+
+    def test_without_a_family(self, registry: Registry) -> None:
+        """What no family helps against says what else helps."""
+        (line,) = registry.lines("heavy", host=NO_GPU)
+        assert line.endswith(
+            "; heavy needs them: take it from an index with other builds, or leave a library "
+            "out with --exclude nvidia-cudnn-cu12"
+        )
+        assert registry.lines("heavy", "--exclude", "nvidia-cudnn-cu12", host=NO_GPU) == []
+        assert registry.lines("heavy", host=V100) == []
+
+    def test_several_families(self, registry: Registry) -> None:
+        """All that brings them shares one line."""
+        (line,) = registry.lines("torch", "xgboost", host=NO_GPU)
+        assert line.endswith(
+            "--bridge pytorch --bridge xgboost take builds without them (cpu and xgboost-cpu)"
+        )
+
+    def test_what_no_family_has(self, registry: Registry) -> None:
+        """A remedy for some of it does not promise too much."""
+        (line,) = registry.lines("torch", "heavy", host=NO_GPU)
+        assert line.endswith("takes a build without them (cpu); heavy needs some of them too")
+
+    def test_what_was_asked_for(self, registry: Registry) -> None:
+        """An extra that brings them is named; libraries that are named themselves are wanted."""
+        (line,) = registry.lines("jax[cuda12]", host=NO_GPU)
+        assert line.endswith("; the extra jax[cuda12] brings them")
+        assert registry.lines("nvidia-cublas-cu12", host=NO_GPU) == []
+
+    @pytest.mark.parametrize("host", [NO_GPU, H100])
+    def test_not_wanted(self, registry: Registry, host: str) -> None:
+        """What a wish forbids is in vain on every machine, and the remedy heeds the wish."""
+        (line,) = registry.lines("torch", "--variant", "cpu", host=host)
+        assert "are not wanted: wishes leave out builds, not what a wheel needs" in line
+        assert line.endswith("--bridge pytorch takes a build without them (cpu)")
+
+    def test_what_is_there_already(self, registry: Registry) -> None:
+        """Nothing is said of what a command does not bring."""
+        where = ("--target", str(registry.folder / "t"), "--for", NO_GPU)
+        told = registry.run("install", *where, "-i", registry.index.url, "heavy").err
+        assert told.count("come along") == 1
+        again = registry.run("install", *where, "-i", registry.index.url, "heavy").err
+        assert "come along" not in again
+
+
+class TestIdle:
+    """Accelerators that stay idle."""
+
+    @pytest.mark.parametrize(
+        ("words", "host", "remedy"),
+        [
+            ("jax", H100, "jax[cuda13] uses it (SIZE more)"),
+            ("flax", H100, "jax[cuda13] uses it (SIZE more)"),
+            ("jax", V100, "jax[cuda12] uses it (SIZE more)"),
+            ("jax", VOLTA, "jax[cuda12] uses it (SIZE more)"),
+            ("tensorflow", H100, "tensorflow[and-cuda] uses it (SIZE more)"),
+            ("faiss", V100, "--bridge faiss takes a build that uses it (faiss-gpu-cu12)"),
+            (
+                "onnxruntime --no-bridges",
+                H100,
+                "leaving out --no-bridges takes a build that uses it (onnxruntime-gpu)",
+            ),
+        ],
+    )
+    def test_a_better_build(self, registry: Registry, words: str, host: str, remedy: str) -> None:
+        """The extra or the family that uses it is named."""
+        (line,) = registry.lines(*words.split(), host=host)
+        name = re.split(r"[\[ ]", remedy if "[" in remedy else words)[0]
+        start = f"{name} leaves the NVIDIA GPU of preset {host} idle; "
+        assert re.sub(r"\([0-9.]+ k?B", "(SIZE", line) == start + remedy
+
+    def test_on_windows(self, registry: Registry) -> None:
+        """The wheels of some registries are for processors there."""
+        host = str(registry.folder / "windows.toml")
+        registry.run("host", "new", "windows-x86_64", "cuda-13.0-sm120", "-o", host)
+        (line,) = registry.lines("torch", "jax", host=host)  # the plugins are for Linux only
+        assert line == (
+            f"torch leaves the NVIDIA GPU of host file {host} idle; --bridge pytorch takes a "
+            "build that uses it (CUDA 13)"
+        )
+
+    def test_several(self, registry: Registry) -> None:
+        """What leaves the same accelerator idle shares a line."""
+        (line,) = registry.lines("faiss", "jax", "tensorflow", host=V100)
+        assert line.startswith("faiss, jax and tensorflow leave the NVIDIA GPU of ")
+        assert "jax[cuda12] and tensorflow[and-cuda] use it (" in line
+        assert line.endswith("; --bridge faiss takes a build that uses it (faiss-gpu-cu12)")
+
+    @pytest.mark.parametrize(
+        ("words", "host"),
+        [
+            ("jax tensorflow faiss onnxruntime sympy", NO_GPU),
+            ("jax tensorflow faiss sympy", "cpu-x86_64-v3"),
+            ("jax[cuda13] tensorflow[and-cuda]", H100),
+            ("jax jax-cuda12-plugin", V100),
+            ("torch torchvision triton", H100),
+            ("torch --no-deps", H100),
+            ("xgboost", H100),
+            ("onnxruntime", H100),
+            ("onnxruntime-gpu tensorflow-cpu", H100),
+            ("sympy", H100),
+            ("jax tensorflow faiss --variant cpu", H100),
+            ("jax tensorflow faiss --no-variants", H100),
+            ("jax tensorflow faiss", MI300),
+        ],
+    )
+    def test_nothing_to_tell(self, registry: Registry, words: str, host: str) -> None:
+        """Where nothing is idle, or nobody wants it used, nothing is said."""
+        assert registry.lines(*words.split(), host=host) == []
+
+    def test_a_version_that_was_chosen(self, registry: Registry, tmp_path: Path) -> None:
+        """A local version says what a build is for: whoever has it took it from an index for it."""
+        build_wheel(tmp_path / "other", "torch", "2.14.1+cpu", tag=LINUX)
+        with RecordingIndex(tmp_path / "other") as other:
+            registry.index = other
+            assert registry.lines("torch", host=H100) == []
+
+
+class TestCommands:
+    """Every command that has a result tells it, once."""
+
+    @pytest.mark.parametrize(
+        "command",
+        ["install", "install --dry-run", "download --dry-run", "explain", "explain --with-deps"],
+    )
+    def test_of_packages(self, registry: Registry, command: str) -> None:
+        """A line on standard error, none if nothing is to be said."""
+        told = registry.lines("torch", host=NO_GPU, command=command)
+        assert len([line for line in told if "CUDA libraries come along" in line]) == 1
+        assert registry.lines("torch", "-q", host=NO_GPU, command=command) == []
+
+    def test_several_machines(self, registry: Registry) -> None:
+        """A folder for several machines has a line for each that needs one."""
+        said = registry.run(
+            "download", "--dry-run", "--json", "--for", NO_GPU, "--for", H100,
+            "-i", registry.index.url, "torch"
+        )  # fmt: skip
+        assert [len(one["accelerators"]) for one in said.object["targets"]] == [1, 0]
+        assert said.err.count("come along") == 1
+
+    def test_a_lock(self, registry: Registry) -> None:
+        """A lock for machines tells it of them, and what is installed from it names the lock."""
+        lock = registry.folder / "pylock.toml"
+        words = ("-i", registry.index.url, "torch", "-o", lock)
+        said = registry.run("lock", "--for", NO_GPU, "--json", *words)
+        (use,) = said.object["accelerators"]
+        assert use["remedies"] == ["--bridge pytorch"]
+        assert said.err.count(use["message"]) == 1
+        said = registry.run(
+            "sync", lock, "--for", NO_GPU, "--target", registry.folder / "t", "--json"
+        )
+        (use,) = said.object["accelerators"]
+        assert use["message"].endswith(
+            "; `wheelfit lock --bridge pytorch` takes a build without them (cpu)"
+        )
+        assert said.err.count("come along") == 1
+        again = registry.run("sync", lock, "--for", NO_GPU, "--target", registry.folder / "t")
+        assert "come along" not in again.err
+
+    @pytest.mark.parametrize(("host", "count"), [(NO_GPU, 1), (H100, 0)])
+    def test_a_lock_without_needs(self, registry: Registry, host: str, count: int) -> None:
+        """Locks of other tools do not say who needs what, and what helps is found all the same."""
+        lock = registry.folder / "pylock.toml"
+        registry.run("lock", "--for", NO_GPU, "-i", registry.index.url, "torch", "-o", lock)
+        content = tomllib.loads(lock.read_text())
+        content.pop("tool", None)
+        for package in content["packages"]:
+            package.pop("dependencies", None)
+            package.pop("tool", None)
+        lock.write_text(tomli_w.dumps(content))
+        where = ("--for", host, "--target", registry.folder / "t", "--dry-run")
+        said = registry.run("sync", lock, *where)
+        assert said.err.count("come along") == count
+        assert said.err.count("`wheelfit lock --bridge pytorch` takes a build without") == count
+        assert "idle" not in said.err
+
+    def test_a_project(self, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A lock for all and the environment together have one line, for this machine."""
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+        folder = registry.folder / "project"
+        folder.mkdir()
+        (folder / "pyproject.toml").write_text('[project]\nname = "a"\nversion = "1"\n')
+        monkeypatch.chdir(folder)
+        registry.run("venv", "-q")
+        where = ("-i", registry.index.url, "--python", ".venv")
+        said = registry.run("add", "heavy", *where, "--json")
+        for part in ("lock", "sync"):
+            (use,) = said.object[part]["accelerators"]
+            assert use["libraries"] == ["nvidia-cudnn-cu12"]
+        assert said.err.count("come along") == 1
+
+
+class TestCost:
+    """What finding it out costs."""
+
+    def test_no_request_for_libraries(self, registry: Registry) -> None:
+        """The same is asked of the index whether there is something to tell or not."""
+        assert registry.asked("torch", host=NO_GPU) == registry.asked("torch", host=H100)
+        assert registry.asked("sympy", host=NO_GPU) == registry.asked("sympy", host=H100)
+
+    def test_no_request_where_nothing_is_idle(self, registry: Registry) -> None:
+        """Only where an accelerator is idle is anything asked of what would use it."""
+        plain = registry.asked("jax", "tensorflow", host=NO_GPU)
+        assert not [path for path in plain if "cuda" in path or "nvidia" in path]
+        more = registry.asked("jax", host=V100)
+        assert "/simple/jax-cuda12-plugin/" in more
+        assert "/simple/jax-cuda13-plugin/" not in more
+
+    def test_a_member_is_looked_for(self, registry: Registry) -> None:
+        """Of a member with a name of its own only the page is read."""
+        more = set(registry.asked("faiss", host=V100)) - set(registry.asked("faiss", host=NO_GPU))
+        assert more == {"/simple/faiss-gpu-cu12/"}
