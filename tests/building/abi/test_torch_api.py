@@ -93,9 +93,19 @@ def test_the_ends_of_the_table(symbol: str, version: str, *, fits: bool) -> None
     """B-61: a function that was dropped, and releases that the table does not know."""
     bounds = found(symbol, versions=version)
     assert bounds is not None
-    assert bounds.bounds.releases[0].fits is fits
+    (verdict,) = bounds.bounds.releases
+    assert verdict.fits is fits
+    assert bool(verdict.undecided) is (version == "2.3.1")
     is_newer = any("are taken to keep" in note for note in bounds.notes)
     assert is_newer is (version == "3.5.0")
+
+
+def test_older_than_the_table() -> None:
+    """B-61: what came after the first release in the table, older ones lack for sure."""
+    bounds = found("aoti_torch_get_dim", "torch_call_dispatcher", versions="2.3.1")
+    assert bounds is not None
+    (verdict,) = bounds.bounds.releases
+    assert (verdict.missing_symbols, verdict.undecided) == (("torch_call_dispatcher",), "")
 
 
 @pytest.mark.parametrize(

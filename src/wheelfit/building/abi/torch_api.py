@@ -164,14 +164,16 @@ def torch_bounds(
 
 def _verdict(version: Version, origin: str, use: TorchUse) -> ReleaseVerdict:
     table = torch_interface()
-    if version < table.oldest:
-        return ReleaseVerdict(version, origin, refusal=f"is older than torch {table.oldest}")
     missing = [
         name
         for name in use.stable
-        if version < table.since[name] or version >= table.until.get(name, _NEVER)
+        # Of what the first release in the table has, older ones may have some.
+        if version < table.since[name] > table.oldest or version >= table.until.get(name, _NEVER)
     ]
-    return ReleaseVerdict(version, origin, (), tuple(sorted(missing)))
+    undecided = ""
+    if version < table.oldest and not missing:
+        undecided = f"the table of functions begins with torch {table.oldest}"
+    return ReleaseVerdict(version, origin, (), tuple(sorted(missing)), undecided=undecided)
 
 
 _NEVER = Version("999999")
