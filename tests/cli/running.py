@@ -16,6 +16,7 @@ from wheelfit.cli.commands import working_commands
 from wheelfit.cli.main import main
 
 _REPORTING = (
+    "bridges",
     "build",
     "cache",
     "check",

@@ -48,6 +48,7 @@ COMMANDS = [
     "uninstall",
     "venv",
     "demo",
+    "demo-gpu",
     "check",
     "build",
     "test",
@@ -68,6 +69,7 @@ COMMANDS = [
     "index-yank",
     "providers",
     "bridges",
+    "bridges-check",
     "cache",
     "recover",
     "config",
@@ -523,6 +525,13 @@ class TestTheOthers:
         said = run("uninstall", *target, "fast", "plain").object
         check("uninstall", said)
         assert said["removed"][0] == {"name": "fast", "version": "2.0", "label": "open"}
+
+    def test_bridges_check(self, run: Runner, tmp_path: Path) -> None:
+        """What the file of a family says that is not so is listed, and is a failure."""
+        wheels = ["--no-index", "--find-links", str(tmp_path)]
+        said = run("bridges", "check", "cupy", *wheels, "--json", code=1).object
+        check("bridges-check", said)
+        assert "cupy-cuda13x has no wheels" in said["families"][0]["faults"]
 
     def test_demo_of_machines(
         self, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -221,6 +221,24 @@ def open_indexes(
     return _bridged(request, settings, repository, opened, owners=owners)
 
 
+def settings_of_place(settings: SourceSettings, url: str, *, is_page: bool) -> SourceSettings:
+    """Return settings that look in one place only.
+
+    :param settings: how it is reached.
+    :param url: of an index, or of one page with links to all wheels.
+    :param is_page: whether it is one page.
+    """
+    return replace(
+        settings,
+        index_url=url,
+        extra_index_urls=(),
+        find_links=(url,) if is_page else (),
+        no_index=is_page,
+        indexes=(),
+        pins=(),
+    )
+
+
 def _bridged(
     request: SourceOptions,
     settings: SourceSettings,
@@ -236,16 +254,7 @@ def _bridged(
     further: list[OpenedSources] = []
 
     def open_index(url: str, *, is_page: bool) -> OpenedSources:
-        only = replace(
-            settings,
-            index_url=url,
-            extra_index_urls=(),
-            find_links=(url,) if is_page else (),
-            no_index=is_page,
-            indexes=(),
-            pins=(),
-        )
-        further.append(opened(only))
+        further.append(opened(settings_of_place(settings, url, is_page=is_page)))
         return further[-1]
 
     def close() -> None:

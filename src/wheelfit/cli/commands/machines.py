@@ -10,6 +10,7 @@ from wheelfit.cli.options.table.checking import DOCTOR
 from wheelfit.cli.options.table.environment import ENVIRONMENT
 from wheelfit.cli.options.table.hardware import (
     BRIDGES,
+    CHECKED_BRIDGES,
     COMPARED_HOSTS,
     HOST,
     LISTED_HOSTS,
@@ -208,6 +209,15 @@ def _list_bridges(arguments: Namespace, output: Output, context: Context) -> int
     return 0
 
 
+def _check_bridges(arguments: Namespace, output: Output, context: Context) -> int:
+    from wheelfit.cli.render.providers import show_bridge_checks
+    from wheelfit.operations.bridge_checks import CheckBridgesRequest, check_bridges
+
+    report = check_bridges(request_of(CheckBridgesRequest, arguments), context)
+    show_bridge_checks(report, output)
+    return 1 if report.refused else 0
+
+
 def _show_bridges(arguments: Namespace, output: Output, context: Context) -> int:
     from wheelfit.cli.render.providers import show_bridge_members
     from wheelfit.operations.bridges import show_bridges
@@ -368,6 +378,22 @@ FAMILY is a name, or the path of a FAMILY.toml of your own, which is checked tha
                 (BRIDGES,),
                 _show_bridges,
                 summary="show the members of a family",
+            ),
+            "check": Command(
+                """\
+Hold families against the registry and the indexes of their members.
+
+Every member exists, has releases to which its rule applies and the extras that the family names,
+and needs no other CUDA than its rule says; those that own the same files are declared so. Of a
+family of indexes every place is read: no build there is without a member, no member without a
+build, and no file on a host that is not named. Nothing but pages, metadata and directories of
+wheels is read.
+
+Exits with 1 if something is not as a file says.
+""",
+                (CHECKED_BRIDGES, SOURCES),
+                _check_bridges,
+                summary="hold families against the registry and the vendors' indexes",
             ),
         },
     ),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from wheelfit.cli.output import Output
     from wheelfit.core.bridges import BridgeFamily
+    from wheelfit.operations.bridge_checks import BridgeChecksReport
     from wheelfit.operations.bridges import BridgesReport
     from wheelfit.operations.providers import KnownProviders
     from wheelfit.operations.trust import SwitchReport, TrustPlan, TrustReport, UntrustReport
@@ -209,6 +210,22 @@ def show_bridge_table(report: BridgesReport, output: Output) -> None:
         for one in report.families
     ]
     output.table(("family", "counts", "members"), rows)
+
+
+def show_bridge_checks(report: BridgeChecksReport, output: Output) -> None:
+    """Print what was found of families: those with faults, and how many are as they say."""
+    output.result_json(report.to_json())
+    wrong = [one for one in report.checks if one.faults]
+    for one in wrong:
+        output.result(one.family.name, "bad")
+        for fault in one.faults:
+            output.folded(f"  {fault}", hang=4)
+    if output.verbosity > 0:
+        for one in report.checks:
+            newest = ", ".join(f"{name} {version}" for name, version in one.newest.items())
+            output.folded(f"{one.family.name}: {newest}", hang=4)
+    sound = len(report.checks) - len(wrong)
+    output.result(f"{sound} of {len(report.checks)} families are as their files say")
 
 
 def show_bridge_members(report: BridgesReport, output: Output) -> None:

@@ -155,6 +155,19 @@ TRUST = OptionGroup(
     ),
 )
 
+CHECKED_BRIDGES = OptionGroup(
+    "",
+    (
+        Option(
+            "FAMILY",
+            ANY_FILE,
+            "a name, or a FAMILY.toml (default: every family that wheelfit has)",
+            number="*",
+            stored_as="names",
+        ),
+    ),
+)
+
 BRIDGES = OptionGroup(
     "", (Option("FAMILY", ANY_FILE, "a name, or a FAMILY.toml", number="+", stored_as="names"),)
 )

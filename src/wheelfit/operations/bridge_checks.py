@@ -1,0 +1,321 @@
+"""Families of distributions held against the registry and the indexes of their members.
+
+Nothing but pages, metadata and the directories of wheels is read.
+"""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+from urllib.parse import urlsplit
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import InvalidFilename
+from wheelfit.operations.indexes import open_indexes, read_settings, settings_of_place
+from wheelfit.operations.requests import SourceOptions, frozen_request
+from wheelfit.sources.bridges.catalogue import find_family, shipped_names
+from wheelfit.sources.concurrency import at_once
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit_runtime.errors import WheelfitError
+from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.wording import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from packaging.version import Version
+
+    from wheelfit.core.bridges import BridgeFamily, FamilyMember
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.operations.context import Context
+    from wheelfit.sources.page import File, ProjectPage
+    from wheelfit.sources.repository import Repository
+
+_Wheels: TypeAlias = "list[tuple[WheelFilename, File]]"
+_MOST = 8
+"""Families, or places of one, that are looked at at the same time."""
+_SHARED = frozenset({"nvidia/__init__.py"})
+"""What distributions of one vendor have in common without owning it."""
+_MAJOR = pattern(
+    r"-cu(?:da)?(1[1-9])x?\b"  # nvidia-nccl-cu12, cupy-cuda12x
+    r"|\[cu(1[1-9])\]"  # numba-cuda[cu12]
+    r"|^cuda-toolkit .*==\ ?(1[1-9])"  # cuda-toolkit[cublas]==12.*
+    r"|^nvidia-(?:cublas|cuda-runtime|cuda-nvrtc)\b(?!-).*?(?:==|~=)\ ?(1[1-9])\."
+)
+"""The CUDA major of a requirement."""
+
+
+@frozen_request
+class CheckBridgesRequest(SourceOptions):
+    """The families to check, and where the registry is."""
+
+    names: tuple[str, ...] = ()
+    """Names, or paths of files; none: every shipped family."""
+
+
+@dataclass(slots=True)
+class FamilyCheck:
+    """What was found of a family."""
+
+    family: BridgeFamily
+    newest: dict[str, str] = field(default_factory=dict)
+    """The newest release of each distribution, or of each project at each place."""
+    faults: list[str] = field(default_factory=list)
+    """What the file of the family says that is not so, one clause each."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return it as plain data."""
+        return {"name": self.family.name, "newest": self.newest, "faults": self.faults}
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeChecksReport:
+    """What was found of each family."""
+
+    checks: tuple[FamilyCheck, ...]
+
+    @property
+    def refused(self) -> bool:
+        """Whether a file says what is not so."""
+        return any(one.faults for one in self.checks)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        return {"version": 1, "families": [one.to_json() for one in self.checks]}
+
+
+def check_bridges(request: CheckBridgesRequest, context: Context) -> BridgeChecksReport:
+    """Hold families against the registry and the indexes of their members.
+
+    :param request: the families, and where the registry is.
+    :raises InvalidDocument: ``invalid-bridge``; a file does not describe a family.
+    :raises NetworkError: the registry cannot be read.
+    """
+    families = [find_family(name) for name in request.names or shipped_names()]
+    settings = read_settings(request, context.environ)
+    as_published = replace(request, no_bridges=True)
+    with ExitStack() as stack:
+
+        @cache
+        def opened(url: str, *, is_page: bool = False) -> Repository:
+            where = settings_of_place(settings, url, is_page=is_page) if url else settings
+            return stack.enter_context(open_indexes(as_published, where, context))
+
+        registry = opened("")
+
+        def check(family: BridgeFamily) -> FamilyCheck:
+            if family.is_of_indexes:
+                return _check_indexes(family, opened)
+            return check_names(family, registry)
+
+        return BridgeChecksReport(tuple(at_once(families, check, most=_MOST)))
+
+
+# --- families of names ---------------------------------------------------------------------
+
+
+def check_names(family: BridgeFamily, registry: Repository) -> FamilyCheck:
+    """Hold a family of names against the registry.
+
+    :param registry: what has its members.
+    :raises NetworkError: the registry cannot be read.
+    """
+    check = FamilyCheck(family)
+    pages = {name: registry.project(name) for name in family.distributions}
+    releases = {name: _releases(page) for name, page in pages.items()}
+    for name, found in releases.items():
+        if found:
+            check.newest[name] = str(max(found))
+        else:
+            check.faults.append(f"{name} has no wheels")
+    extras: set[str] = set()
+    contents = {}
+    for member in family.members:
+        of_member = releases[member.distribution]
+        covered = [version for version in of_member if member.has(family.name, version)]
+        if not covered:
+            if of_member:
+                check.faults.append(f"no release of {member.distribution} is {member.versions}")
+            continue
+        wheels = [one for one in of_member[max(covered)] if member.covers(one[0].tags)]
+        if not wheels:
+            check.faults.append(
+                f"{member.distribution} {max(covered)} has no wheel for "
+                f"{listed(member.platforms, 'or')}"
+            )
+            continue
+        _, file = max(wheels, key=_usual)
+        core = read_metadata(registry.metadata(file), file.filename)
+        extras |= core.provides_extra
+        check.faults += _contradictions(member, core)
+        contents[member.distribution] = _files(registry, file)
+    check.faults += [f"no member has the extra {one}" for one in family.extras if one not in extras]
+    pairs = itertools.combinations(contents.values(), 2)
+    shares = any((one & other) - _SHARED for one, other in pairs)
+    if len(contents) > 1 and shares != family.exclusive:
+        verb = "own" if shares else "do not own"
+        said = str(family.exclusive).lower()
+        check.faults.append(f"exclusive is {said}, and members {verb} the same files")
+    return check
+
+
+def _releases(page: ProjectPage | None) -> Mapping[Version, _Wheels]:
+    """Return the wheels of final releases, or where there are none of all."""
+    found: dict[Version, _Wheels] = {}
+    for filename, file in _wheels(page):
+        found.setdefault(filename.version, []).append((filename, file))
+    return {version: some for version, some in found.items() if not version.is_prerelease} or found
+
+
+def _wheels(page: ProjectPage | None) -> Iterator[tuple[WheelFilename, File]]:
+    for file in () if page is None else page.files:
+        if file.filename.endswith(".whl") and file.yanked is None:
+            with suppress(InvalidFilename):
+                yield parse_wheel_filename(file.filename), file
+
+
+def _usual(wheel: tuple[WheelFilename, File]) -> tuple[bool, str]:
+    """Return what sorts the wheel last that is of the same kind for every member."""
+    platforms = {tag.platform for tag in wheel[0].tags}
+    is_usual = any("linux" in one and "x86_64" in one for one in platforms)
+    return is_usual, wheel[0].text.split("-", 2)[2]
+
+
+def _contradictions(member: FamilyMember, core: CoreMetadata) -> Iterator[str]:
+    """Yield what a member needs that its rule does not go with."""
+    bounds = member.when.values("nvidia", "cuda_version_lower_bound")
+    needed = {
+        group
+        for text in core.requires_texts
+        for match in _MAJOR.finditer(text)
+        for group in match.groups()
+        if group is not None
+    }
+    majors = {bound.partition(".")[0] for bound in bounds}
+    if needed and majors and not majors & needed:
+        yield (
+            f"{core.name} {core.version} needs libraries of CUDA {', '.join(sorted(needed))}, "
+            f"and its rule is for {', '.join(sorted(majors))}"
+        )
+    lacking = [extra for extra in member.extras if extra not in core.provides_extra]
+    if lacking:
+        yield f"{core.name} {core.version} has no extra {listed(lacking, 'or')}"
+    always = {text for text in core.requires_texts if "extra" not in text and _MAJOR.search(text)}
+    if always and not member.when and member.distribution.endswith("-cpu"):
+        yield f"{core.name} {core.version} needs {min(always)}, and is for any machine"
+
+
+def _files(registry: Repository, file: File) -> set[str]:
+    filename = parse_wheel_filename(file.filename)
+    with (
+        closing(registry.open(file)) as content,
+        WheelArchive(content, filename, where=file.filename) as archive,
+    ):
+        return {name for name in archive.names() if ".dist-info/" not in name}
+
+
+# --- families of indexes -------------------------------------------------------------------
+
+
+class _Open(Protocol):
+    """The opening of a place; with an empty URL, of the registry."""
+
+    def __call__(self, url: str, *, is_page: bool = False) -> Repository: ...
+
+
+def _check_indexes(family: BridgeFamily, opened: _Open) -> FamilyCheck:
+    """Hold a family of indexes against the places of its members.
+
+    :param opened: opens the places.
+    """
+    check = FamilyCheck(family)
+    by_place: dict[str, list[FamilyMember]] = {}
+    for member in family.members:
+        if not member.files:
+            by_place.setdefault(member.place, []).append(member)
+    hosts: set[str] = set()
+    for place, members in by_place.items():
+        url = place if not place or "://" in place else f"{family.base}/{place}"
+        repository = opened(url, is_page=bool(members[0].page))
+        try:
+            pages = _pages(family, members, repository)
+        except WheelfitError as error:
+            check.faults.append(f"{place or 'the registry'} cannot be read: {error.message}")
+            continue
+        used: set[FamilyMember] = set()
+        for page in pages:
+            used |= _check_page(family, place, page, check)
+            if place:
+                hosts |= {str(urlsplit(file.url).hostname) for _, file in _wheels(page)}
+        for member in members:
+            if member not in used:
+                rule = f"{member.label} {member.versions} {' '.join(member.platforms)}".strip()
+                check.faults.append(f"nothing in {place or 'the registry'} is {rule}")
+    strangers = hosts - {*family.hosts, str(urlsplit(family.base).hostname)}
+    if family.hosts and strangers:
+        check.faults.append(f"files are on {listed(sorted(strangers))}, which hosts does not name")
+    check.faults += _unknown_builds(family, opened(family.base))
+    return check
+
+
+def _pages(
+    family: BridgeFamily, members: Sequence[FamilyMember], repository: Repository
+) -> list[ProjectPage]:
+    """Return the pages of the projects that members are for; a ``*`` stands for none."""
+    names = {name for one in members for name in one.projects or family.projects}
+    wanted = [canonicalize_name(name) for name in sorted(names) if "*" not in name]
+    return [page for page in at_once(wanted, repository.project, most=_MOST) if page is not None]
+
+
+def _check_page(
+    family: BridgeFamily, place: str, page: ProjectPage, check: FamilyCheck
+) -> set[FamilyMember]:
+    """Return the members that have wheels on a page; report its newest wheels that are of none."""
+    used: set[FamilyMember] = set()
+    newest: Version | None = None
+    missed: dict[Version, str] = {}
+    for filename, _ in _wheels(page):
+        version = filename.version
+        if version.is_prerelease:
+            continue
+        newest = version if newest is None else max(newest, version)
+        found = [
+            member
+            for member in family.members_of(version, page.name)
+            if member.place == place
+            and member.covers(filename.tags)
+            and member.local in ("", version.local)
+        ]
+        used.update(found)
+        if not found and place:
+            missed[version] = filename.text
+    if newest is not None:
+        check.newest[f"{page.name} in {place or 'the registry'}"] = str(newest)
+    if newest in missed:
+        check.faults.append(f"{missed[newest]} in {place} is of no member")
+    return used
+
+
+def _unknown_builds(family: BridgeFamily, root: Repository) -> Iterator[str]:
+    """Yield builds at the base itself, which lists all of them, that no member is for."""
+    known = {member.local for member in family.members}
+    for name in family.projects:
+        page = None
+        if "*" not in name:
+            with suppress(WheelfitError):  # most have no such page
+                page = root.project(canonicalize_name(name))
+        found = {
+            (filename.version.local, filename.version.public)
+            for filename, _ in _wheels(page)
+            if filename.version.local and not filename.version.is_prerelease
+        }
+        for local in sorted({one for one, _ in found if one} - known):
+            latest = max(public for one, public in found if one == local)
+            yield f"{name} {latest}+{local} is of a build that no member is for"
