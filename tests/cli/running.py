@@ -83,6 +83,7 @@ class Runner:
                 "differences",
                 "damaged",
                 "failed",
+                "families",
                 "jobs",
                 "results",
             } & said.object.keys()
