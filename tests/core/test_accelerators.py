@@ -70,7 +70,7 @@ def test_extras_by_their_texts() -> None:
         b"Provides-Extra: cuda13\nProvides-Extra: and-cuda\nProvides-Extra: ci\n"
         b"Requires-Dist: numpy\n"
         b'Requires-Dist: jax-cuda13-plugin[with-cuda]<2; extra == "cuda13"\n'
-        b"Requires-Dist: NVIDIA-cudnn-cu12 (>=9) ; extra == 'and-cuda'\n"
+        b"Requires-Dist: NVIDIA_cudnn-cu12 (>=9) ; extra == 'and_cuda'\n"
         b'Requires-Dist: pytest; extra == "ci"\n\n',
         "jax.whl",
     )

@@ -78,7 +78,7 @@ def concerned_extras(core: CoreMetadata) -> list[str]:
     """
     found: set[str] = set()
     for text in core.requires_texts if core.provides_extra else ():
-        head, _, marker = text.lower().partition(";")
+        head, _, marker = text.lower().replace("_", "-").partition(";")
         if "extra" in marker:
             name = _NAME_END.split(head, maxsplit=1)[0]
             is_library = owner_of_libraries(name) is not None

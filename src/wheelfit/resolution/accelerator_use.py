@@ -235,26 +235,34 @@ class _Findings:
         :param others: what needs them and has no remedy.
         :param names: of the libraries.
         """
-        need = f"{listed(others)} {'needs' if len(others) == 1 else 'need'}" if others else ""
-        for family, one in () if remedies else filter(None, map(self._of_owner, others)):
-            kind = "without them" if one.has_no_libraries else "for it"
-            return f"the index of {family} has a build {kind} ({one.build}), and was not used"
-        extras = [] if remedies else list(self._extras_with_libraries())
-        if extras:
-            verb = "brings" if len(extras) == 1 else "bring"
-            return f"the {'extra' if len(extras) == 1 else 'extras'} {listed(extras)} {verb} them"
         if not remedies:
-            what = "what needs them" if not others else "it" if len(others) == 1 else "them"
-            return (
-                f"{need and f'{need} them: '}{'lock' if self._around.lock else 'take'} {what} "
-                f"from an index with other builds, or leave a library out with --exclude {names[0]}"
-            )
+            return self._without_bridge(others, names)
         options = self._typed(remedies)
         builds = listed(list(dict.fromkeys(one.build for one in remedies)))
         kind = "without them" if all(one.has_no_libraries for one in remedies) else "for it"
         several = len({one.words for one in remedies}) > 1
         takes = "take builds" if several else "takes a build"
-        return f"{options} {takes} {kind} ({builds})" + (need and f"; {need} some of them too")
+        return f"{options} {takes} {kind} ({builds}){_too(others)}"
+
+    def _without_bridge(
+        self, others: Sequence[NormalizedName], names: Sequence[NormalizedName]
+    ) -> str:
+        """Return what helps where no bridge would."""
+        owned = {name: found for name in others if (found := self._of_owner(name)) is not None}
+        for family, one in owned.values():
+            kind = "without them" if one.has_no_libraries else "for it"
+            rest = _too([name for name in others if name not in owned])
+            return f"the index of {family} has a build {kind} ({one.build}), and was not used{rest}"
+        extras = list(self._extras_with_libraries())
+        if extras:
+            verb = "brings" if len(extras) == 1 else "bring"
+            return f"the {'extra' if len(extras) == 1 else 'extras'} {listed(extras)} {verb} them"
+        what = "what needs them" if not others else "it" if len(others) == 1 else "them"
+        return (
+            f"{f'{_need(others)} them: ' if others else ''}"
+            f"{'lock' if self._around.lock else 'take'} {what} "
+            f"from an index with other builds, or leave a library out with --exclude {names[0]}"
+        )
 
     def _extras_with_libraries(self) -> Iterator[str]:
         """Yield what was asked for with extras that are for accelerators, as it is typed."""
@@ -525,6 +533,15 @@ class _Findings:
     def _holder(self, namespace: str) -> str:
         support = self._support(namespace)
         return THIS_MACHINE if support is None else support.holders.get(namespace, THIS_MACHINE)
+
+
+def _need(names: Sequence[str]) -> str:
+    return f"{listed(names)} {'needs' if len(names) == 1 else 'need'}"
+
+
+def _too(names: Sequence[str]) -> str:
+    """Return the end of a line that tells who else needs libraries; empty: nobody."""
+    return f"; {_need(names)} some of them too" if names else ""
 
 
 def _device(namespace: str) -> str:
