@@ -208,18 +208,21 @@ class TestWheels:
         said = run("wheel", "show", wheel, out / "plain-1.0-py3-none-any-v3.whl", "--json").object
         check("wheel-show", said)
         assert [one["label"] for one in said["wheels"]] == [None, "v3"]
+        third = build_wheel(tmp_path, "plain-v3", "1.0", files={"plain.py": ""})
+        check("wheel-repack-plan", run("wheel", "repack", "--plan", wheel, third, "--json").object)
+
+    def test_what_is_repaired(self, tmp_path: Path, run: Runner) -> None:
+        """``wheel repair --json``: results keep their labels; what failed has its reason."""
         script = "import shutil, sys; 'bad' in sys.argv[1] or shutil.copy(*sys.argv[1:])"
         command = f"{shlex.join([sys.executable, '-c', script])} {{wheel}} {{dest_dir}}"
         tag = "py3-none-linux_x86_64"
         for name in ("good", "bad"):
             build_wheel(tmp_path / "built", name, "1.0", tag=tag, label="mkl", document=DOCUMENT)
-        repair = ("--command", command, "-o", tmp_path / "repaired", "--keep-going", "--json")
-        said = run("wheel", "repair", tmp_path / "built", *repair, code=9).object
+        words = ("--command", command, "-o", tmp_path / "repaired", "--keep-going", "--json")
+        said = run("wheel", "repair", tmp_path / "built", *words, code=9).object
         check("wheel-make", said)
         assert [one["label"] for one in said["wheels"]] == ["mkl"]
         assert [one["error"]["code"] for one in said["failed"]] == ["build-failed"]
-        third = build_wheel(tmp_path, "plain-v3", "1.0", files={"plain.py": ""})
-        check("wheel-repack-plan", run("wheel", "repack", "--plan", wheel, third, "--json").object)
 
 
 class TestExplainAll:
