@@ -26,6 +26,8 @@ SCHEMAS = Path(__file__).parents[2] / "docs" / "reference" / "schemas"
 CPU, CUDA_11, CUDA_12, CUDA_13 = "cpu-x86_64-v3", "cuda-11.8", "cuda-12.8", "cuda-13.0-sm90"
 V100 = "cuda-13.0-sm70"
 SM_90 = "cuda-12.8-sm90"
+BOUNDED = {"onnxruntime": "1.26.0:cuda12_cudnn9.10", "nvidia-cudnn-cu12": "9.10.2.21"}
+"""The cuDNN that has code for old GPUs too, where the GPU is old or not known."""
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 """Presets take their Python from this interpreter."""
 
@@ -44,6 +46,8 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for major, version in ((11, "13.6.0"), (12, "13.6.0"), (12, "14.2.0"), (13, "14.2.0")):
         needs = () if major == 11 else ("toolkit; extra == 'ctk'",)
         add(f"cupy-cuda{major}x", version, "cupy", *needs, extras="ctk" if needs else "")
+    add("nvidia-cudnn-cu12", "9.10.2.21", "cudnn")
+    add("nvidia-cudnn-cu12", "9.26.0.51", "cudnn")
     for version in ("1.26.0", "1.32.0"):
         add("onnxruntime", version, "onnxruntime")
     for version in ("1.20.0", "1.26.0", "1.31.1"):
@@ -110,9 +114,11 @@ def bridges(run: Runner, wheels: Path, tmp_path: Path) -> Bridges:
 def test_each_machine_gets_its_member(
     bridges: Bridges, machine: str, member: str, version: str
 ) -> None:
-    """The member for the driver is installed, in the newest release that has it."""
+    """The member for the driver is installed, in the newest release, with what it needs."""
     label = member.removeprefix("cupy-").removesuffix("x")
-    assert bridges.install(machine, "cupy") == {member: version, "cupy": f"{version}:{label}"}
+    needs = {} if label == "cuda11" else {"toolkit": "1"}
+    expected = {member: version, "cupy": f"{version}:{label}", **needs}
+    assert bridges.install(machine, "cupy") == expected
 
 
 def test_no_member_fits(bridges: Bridges) -> None:
@@ -130,8 +136,9 @@ def test_no_member_fits(bridges: Bridges) -> None:
     ("machine", "expected"),
     [
         (CUDA_13, {"onnxruntime-gpu": "1.31.1", "onnxruntime": "1.31.1:cuda13", "magika": "1"}),
-        (V100, {"onnxruntime-gpu": "1.26.0", "onnxruntime": "1.26.0:cuda12", "magika": "1"}),
-        (CUDA_12, {"onnxruntime-gpu": "1.26.0", "onnxruntime": "1.26.0:cuda12", "magika": "1"}),
+        (V100, {**BOUNDED, "onnxruntime-gpu": "1.26.0", "magika": "1"}),
+        (CUDA_12, {**BOUNDED, "onnxruntime-gpu": "1.26.0", "magika": "1"}),
+        (SM_90, {"onnxruntime-gpu": "1.26.0", "onnxruntime": "1.26.0:cuda12", "magika": "1"}),
         (CUDA_11, {"onnxruntime": "1.32.0", "magika": "1"}),
         (CPU, {"onnxruntime": "1.32.0", "magika": "1"}),
     ],
@@ -174,7 +181,8 @@ def test_the_project_is_a_member_itself(
 
 def test_a_family_counts_when_somebody_says_so(bridges: Bridges) -> None:
     """Nothing is shadowed that nobody agreed to, and nothing at all with --no-bridges."""
-    assert bridges.install(CPU, "xgboost") == {"nccl": "2", "xgboost": "3.4.1"}
+    assert bridges.install(CPU, "faiss", code=3)["error"] == "project-not-found"
+    assert bridges.install(CPU, "xgboost", "--no-bridges") == {"nccl": "2", "xgboost": "3.4.1"}
     assert bridges.install(CUDA_13, "onnxruntime", "--no-bridges") == {"onnxruntime": "1.32.0"}
     assert bridges.install(CUDA_13, "cupy", "--no-bridges", code=3)["error"] == "project-not-found"
 
@@ -231,7 +239,7 @@ class TestOwnTheSameFiles:
         bridges.run("install", "onnxruntime-gpu==1.26.0", "--no-bridges", "--for", CUDA_12, *target)
         assert bridges.install(CUDA_12, "magika") == {
             "magika": "1",
-            "onnxruntime": "1.26.0:cuda12",
+            **BOUNDED,
         }
 
     @pytest.mark.parametrize(
@@ -345,7 +353,7 @@ class TestCommand:
     def test_show(self, run: Runner) -> None:
         """A family is shown with rules and source."""
         out = run("bridges", "show", "cupy", "onnxruntime").out
-        assert "cupy-cuda12x: nvidia :: cuda_version_lower_bound :: 12.0" in out
+        assert "cupy-cuda12x, releases <14: nvidia :: cuda_version_lower_bound :: 12.0" in out
         assert "onnxruntime-gpu, releases >=1.27: nvidia" in out
         assert "https://docs.cupy.dev/" in out
 
@@ -577,7 +585,7 @@ def test_one_line_says_so(bridges: Bridges) -> None:
     """What a bridge had a part in says so where it is reported."""
     words = ["install", "magika", "--for", CUDA_12, "--target", str(bridges.folder), "--dry-run"]
     said = bridges.run(*words, *bridges.sources())
-    assert re.search(r"^onnxruntime +1\.26\.0 +cuda12 ", said.out, re.MULTILINE)
+    assert re.search(r"^onnxruntime +1\.26\.0 +cuda12_cudnn9\.10 ", said.out, re.MULTILINE)
     assert "by a bridge it is onnxruntime-gpu" in said.out
     assert "bridge" not in said.err
 

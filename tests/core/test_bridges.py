@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from error_codes import raises_code
+from packaging.markers import Marker
+from packaging.tags import parse_tag
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 from sources.bridge_table import HEAD, PAGE, table
@@ -53,6 +57,38 @@ def test_a_sound_file() -> None:
     assert family.member_of(Label("cuda12"), Version("1")) is None
     assert not family.by_default
     assert family.exclusive
+
+
+@pytest.mark.parametrize(
+    ("platforms", "tag", "here", "expected"),
+    [
+        ([], "py3-none-any", ["win_amd64"], True),
+        (["linux_x86_64"], "py3-none-any", [], True),
+        (["linux_x86_64"], "py3-none-any", ["manylinux_2_28_x86_64"], True),
+        (["linux_x86_64"], "py3-none-any", ["win_amd64"], False),
+        (["linux_x86_64"], "cp311-cp311-manylinux_2_28_x86_64", ["win_amd64"], True),
+        (["linux_x86_64"], "cp311-cp311-manylinux_2_28_aarch64", [], False),
+        (["linux_aarch64", "win_amd64"], "cp311-cp311-win_amd64", [], True),
+        (["macosx_arm64"], "cp311-cp311-macosx_11_0_universal2", [], True),
+    ],
+)
+def test_covered(platforms: list[str], tag: str, here: list[str], *, expected: bool) -> None:
+    """Platforms are those of wheels, and of the machine where a wheel is for any."""
+    member = replace(parse_family(SOUND.encode()).members[0], platforms=tuple(platforms))
+    assert member.covers(parse_tag(tag), here) is expected
+
+
+def test_marker() -> None:
+    """The platforms of a member are a marker, where a wheel for any platform needs one."""
+    member = replace(
+        parse_family(SOUND.encode()).members[0],
+        platforms=("linux_aarch64", "win_amd64", "macosx_arm64"),
+    )
+    assert str(Marker(member.marker)) == (
+        'sys_platform == "linux" and platform_machine == "aarch64" or '
+        'sys_platform == "win32" and platform_machine == "AMD64" or '
+        'sys_platform == "darwin" and platform_machine == "arm64"'
+    )
 
 
 @pytest.mark.parametrize("name", shipped_names())
@@ -175,7 +211,10 @@ class TestShipped:
 def test_few_count_without_consent() -> None:
     """Only indexes of owners, and what projects name as the way to install them, count so."""
     names = [name for name in shipped_names() if (one := shipped(name)) and one.by_default]
-    assert names == ["cupy", "onnxruntime", "pytorch", "rocm-sdk"]
+    assert names == [
+        "cudf", "cugraph", "cuml", "cupy", "jax", "onnxruntime", "pytorch", "rocm-sdk",
+        "tensorflow", "xgboost",
+    ]  # fmt: skip
 
 
 def test_the_page_has_them() -> None:

@@ -55,7 +55,7 @@ def test_cupy_without_gpu(tmp_path: Path) -> None:
     ("machine", "expected"),
     [
         (CUDA_13, {"onnxruntime": "cuda13", "onnxruntime-gpu": "plain"}),
-        (CUDA_12, {"onnxruntime": "cuda12", "onnxruntime-gpu": "plain"}),
+        (CUDA_12, {"onnxruntime": "cuda12_cudnn9.10", "onnxruntime-gpu": "plain"}),
         (CUDA_11, {"onnxruntime": "plain"}),
         (CPU, {"onnxruntime": "plain"}),
     ],

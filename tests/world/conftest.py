@@ -35,20 +35,29 @@ def whole_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.fixture
-def choose(
-    whole_world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Answer]:
-    """Return a function that returns what an install for a machine would do."""
+def run(capsys: pytest.CaptureFixture[str]) -> Runner:
+    """Return what runs a command."""
+    return Runner(capsys)
+
+
+@pytest.fixture
+def at_home(whole_world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Return the whole world, in which this process is as that of a user without settings."""
     environ = whole_world.environ()
     for name in os.environ.keys() - environ.keys():
         monkeypatch.delenv(name)
     for name, text in environ.items():
         monkeypatch.setenv(name, text)
     monkeypatch.chdir(whole_world.folder)
-    run = Runner(capsys)
+    return whole_world
+
+
+@pytest.fixture
+def choose(at_home: World, run: Runner) -> Callable[..., Answer]:
+    """Return a function that returns what an install for a machine would do."""
 
     def answer(machine: str, *words: str, code: int = 0) -> Answer:
-        target = whole_world.folder / "target"
+        target = at_home.folder / "target"
         where = ("--dry-run", "--json", "--for", machine, "--target", target)
         said = run("install", *words, *where, code=code)
         return Answer(said.object, said.err)

@@ -100,16 +100,26 @@ class FamilyMember:
         """
         return not self.projects or _is_among(project, self.projects)
 
-    def covers(self, tags: Iterable[Tag]) -> bool:
+    def covers(self, tags: Iterable[Tag], here: Iterable[str] = ()) -> bool:
         """Tell whether its rule holds for a wheel.
 
-        :param tags: those of the wheel; one that is for any platform is covered.
+        :param tags: those of the wheel.
+        :param here: platform tags of a machine, on which a wheel for any platform depends; none:
+            that one is covered.
         """
-        return not self.platforms or any(
-            tag.platform == "any" or _is_of(tag.platform, platform)
-            for tag in tags
-            for platform in self.platforms
-        )
+        if not self.platforms:
+            return True
+        platforms: Iterable[str] = {tag.platform for tag in tags}
+        if "any" in platforms:
+            if not here:
+                return True
+            platforms = here
+        return any(_is_of(tag, one) for tag in platforms for one in self.platforms)
+
+    @property
+    def marker(self) -> str:
+        """The marker that its platforms are (PEP 508); empty: any platform."""
+        return " or ".join(map(_marker, self.platforms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +282,15 @@ def _is_among(project: str, names: Iterable[str]) -> bool:
     return any(
         project.startswith(name[:-1]) if name.endswith("*") else project == name for name in names
     )
+
+
+def _marker(platform: str) -> str:
+    """Return the marker of a platform without version, as ``linux_x86_64``."""
+    system, _, machine = platform.partition("_")
+    if system == "win":
+        system, machine = "win32", machine.upper()
+    name = {"macosx": "darwin"}.get(system, system)
+    return f"sys_platform == '{name}' and platform_machine == '{machine}'"
 
 
 def _is_of(tag: str, platform: str) -> bool:

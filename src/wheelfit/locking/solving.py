@@ -288,12 +288,12 @@ class EveryLabel(Candidates):
         """Return the core metadata of a wheel.
 
         What the index promises to be the same, bit by bit, is read once; nothing else is
-        (F-112).
+        (F-112). What a bridge declares may need more under each label.
         """
         if wheel.is_from_source:
             return super().core_metadata(wheel)  # it may be another once its backend may be asked
         text = wheel.filename.text
-        promised = wheel.file.metadata_hashes or {}
+        promised = (wheel.file.metadata_hashes if wheel.file.declared is None else None) or {}
         key = f"{wheel.filename.name} {promised['sha256']}" if "sha256" in promised else text
         return self._shared.get(
             key, lambda: read_metadata(self.repository.metadata(wheel.file), text)

@@ -174,6 +174,8 @@ def open_for_choice(
         named=wanted.wheel_urls(),
         named_whole=changes and request.max_download is None,
     )
+    if repository.bridged is not None:
+        repository.bridged.here = machine.target.tags
     by = rules.said_by("require-hashes") if rules.require_hashes else ""
     building = DeferredBuilding(
         repository,

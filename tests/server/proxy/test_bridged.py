@@ -47,7 +47,7 @@ def test_a_selector_is_served(behind: Behind, tmp_path: Path) -> None:
     path = tmp_path / file["filename"]
     path.write_bytes(body(behind.ask(behind.path_of(file), UV)))
     with WheelArchive(path, parse_wheel_filename(path.name)) as wheel:
-        assert b"Requires-Dist: cupy-cuda12x==14.2.0" in wheel.metadata()
+        assert b"Requires-Dist: cupy-cuda12x[ctk]==14.2.0" in wheel.metadata()
 
 
 def test_nothing_fits(index: RecordingIndex) -> None:
@@ -73,7 +73,10 @@ def test_a_member_of_that_name(behind: Behind) -> None:
 def test_a_newer_release_costs_no_accelerator(behind: Behind) -> None:
     """What only the member for any machine has is left to whoever names it."""
     files = behind.page("onnxruntime", UV)
-    assert files["onnxruntime-1.26.0-0_cuda12-py3-none-any.whl"].get("yanked", False) is False
+    assert (
+        files["onnxruntime-1.26.0-0_cuda12_cudnn9.10-py3-none-any.whl"].get("yanked", False)
+        is False
+    )
     assert (
         "1.26.0 is the newest with a build"
         in files["onnxruntime-1.32.0-py3-none-any.whl"]["yanked"]
@@ -97,7 +100,7 @@ def test_without_a_gpu(index: RecordingIndex) -> None:
     try:
         files = behind.page("onnxruntime", UV)
         assert files["onnxruntime-1.32.0-py3-none-any.whl"].get("yanked", False) is False
-        assert behind.ask("/simple/xgboost/", UV).status == 404
+        assert behind.ask("/simple/faiss/", UV).status == 404
     finally:
         behind.close()
 

@@ -302,10 +302,11 @@ class _Lister:
     def _metadata(self, wheel: Wheel) -> bytes | None:
         """Return METADATA of a wheel; None if it is not sound.
 
-        Wheels with one promised hash have one METADATA. Where nothing is promised, one wheel of
-        a build stands for all of them: each would cost ranges of bytes.
+        Wheels with one promised hash have one METADATA, unless a bridge declares them. Where
+        nothing is promised, one wheel of a build stands for all of them: each would cost ranges
+        of bytes.
         """
-        hashes = wheel.file.metadata_hashes
+        hashes = wheel.file.metadata_hashes if wheel.file.declared is None else None
         filename = wheel.filename
         key: object = (hashes or {}).get("sha256") or (filename.version, filename.label)
 

@@ -23,12 +23,15 @@ if TYPE_CHECKING:
 
 
 def page_of_names(
-    family: BridgeFamily, pages: Mapping[NormalizedName, ProjectPage | None]
+    family: BridgeFamily,
+    pages: Mapping[NormalizedName, ProjectPage | None],
+    here: Collection[str] = (),
 ) -> ProjectPage | None:
     """Return the page of a family whose members have names of their own.
 
     :param family: the family.
     :param pages: that of its own name, and those of its members.
+    :param here: platform tags of the one machine that it is for; none: it is for any.
     :return: None if none of them is known.
     """
     own = pages[family.name]
@@ -40,7 +43,7 @@ def page_of_names(
     first = own or known[0]
     if own is not None and any(page.source != own.source for page in known):
         return own  # who has the name in one source owns nothing in another
-    making = _Making(family, first.source)
+    making = _Making(family, first.source, here=here)
     for member in family.members:
         page = pages[member.distribution]
         if page is not None and page.source == first.source:
@@ -110,10 +113,15 @@ class _Making:
     :param family: the family.
     :param source: where what exists nowhere seems to be.
     :param hosts: those from which files may come; empty: any.
+    :param here: platform tags of the one machine that it is for; none: it is for any.
     """
 
     def __init__(
-        self, family: BridgeFamily, source: str, hosts: Collection[str] = frozenset()
+        self,
+        family: BridgeFamily,
+        source: str,
+        hosts: Collection[str] = frozenset(),
+        here: Collection[str] = (),
     ) -> None:
         self.files: list[File] = []
         self._family = family
@@ -121,6 +129,7 @@ class _Making:
         self._names: set[str] = set()
         self._documents: dict[tuple[NormalizedName, Version], str] = {}
         self._hosts = hosts
+        self._here = here
         self._strangers: set[str] = set()
 
     def add(self, member: FamilyMember, page: ProjectPage) -> None:
@@ -177,7 +186,9 @@ class _Making:
                 continue
             if member.local and filename.version.local != member.local:
                 continue
-            if not member.has(project, filename.version) or not member.covers(filename.tags):
+            if not member.has(project, filename.version):
+                continue
+            if not member.covers(filename.tags, self._here):
                 continue
             host = urlsplit(file.url).hostname
             if self._hosts and not member.is_of_registry and host not in self._hosts:

@@ -21,6 +21,7 @@ from wheelfit_runtime.errors import FileProblem, NetworkError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from packaging.tags import Tag
     from packaging.utils import NormalizedName
 
     from wheelfit.core.bridges import BridgeFamily, FamilyMember
@@ -80,6 +81,8 @@ class BridgedRepository:
         self._indexes: dict[str, Repository] = {}
         self._sources: dict[str, Repository] = {}
         self._lock = threading.Lock()
+        self.here: Iterable[Tag] = ()
+        """The tags of the one machine that everything is for; none: it is for any."""
 
     def narrow(self, is_wanted: Callable[[BridgeFamily, FamilyMember], bool]) -> None:
         """Look up no indexes of families whose members nobody could get.
@@ -105,7 +108,7 @@ class BridgedRepository:
             return self._of_indexes(name, family)
         names = tuple(dict.fromkeys((name, *family.distributions)))
         pages = dict(zip(names, at_once(names, self._repository.project, most=_MOST), strict=True))
-        page = page_of_names(family, pages)
+        page = page_of_names(family, pages, {tag.platform for tag in self.here})
         return None if page is None else replace(page, fresh=0.0)  # that of a member may change
 
     def owner_of(self, name: NormalizedName, file: File) -> str:

@@ -92,10 +92,12 @@ def with_needs(metadata: bytes, member: FamilyMember, filename: WheelFilename) -
     :param member: the member that the wheel is of.
     :param filename: the name of the wheel.
     """
-    lines = [f"Requires-Dist: {text}" for text in member.requires]
+    needs = list(member.requires)
     if member.extras:
-        extras = ",".join(member.extras)
-        lines.append(f"Requires-Dist: {filename.name}[{extras}]=={filename.version}")
+        needs.append(f"{filename.name}[{','.join(member.extras)}]=={filename.version}")
+    # A wheel for any platform is also one of machines that its member is not for.
+    where = f" ; {member.marker}" if any(tag.platform == "any" for tag in filename.tags) else ""
+    lines = [f"Requires-Dist: {text}{where if member.platforms else ''}" for text in needs]
     return b"".join(f"{line}\n".encode() for line in lines) + metadata
 
 
