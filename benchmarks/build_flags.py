@@ -11,7 +11,9 @@ built by `wheelfit build --plain --variant v3 --flags`. The two wheels are unpac
 every turn in a new process, which runs one piece of work five times and gives the shortest
 processor time, which suffers less than the time of day from whatever else runs there.
 Figures are medians of the turns; the ratio is the median of the ratios of each turn, and above 1
-where the variant is faster. Needs a processor of level v3 and compilers for C and C++.
+where the variant is faster. Beside it stand the quartiles of these ratios: where 1 lies between
+them, the difference is noise. Needs a processor of level v3 and compilers for C, C++, Fortran and
+Rust.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ class Project:
 
     requirement: str
     backend: str
+    languages: str
+    """What its extension modules are written in."""
     setup: str
     work: str
     needs: tuple[str, ...] = ()
@@ -57,16 +61,16 @@ class Project:
 _JSON = "[{'id': n, 'name': 'item %d' % n, 'tags': ['a', 'b'], 'x': n / 7} for n in range(5000)]"
 PROJECTS = (
     Project(
-        "ujson==5.10.0", "setuptools", f"import ujson; text = ujson.dumps({_JSON})",
+        "ujson==5.10.0", "setuptools", "C, C++", f"import ujson; text = ujson.dumps({_JSON})",
         "ujson.loads(text)",
     ),
     Project(
-        "msgpack==1.2.4", "setuptools",
+        "msgpack==1.2.4", "setuptools", "Cython",
         f"import msgpack._cmsgpack as m; data = m.Packer().pack({_JSON})",
         "m.unpackb(data)",
     ),
     Project(
-        "kiwisolver==1.5.1", "setuptools",
+        "kiwisolver==1.5.1", "setuptools", "C++",
         "import kiwisolver as k\n"
         "def solve():\n"
         "    solver, names = k.Solver(), [k.Variable(str(n)) for n in range(300)]\n"
@@ -78,73 +82,85 @@ PROJECTS = (
         ("typing-extensions",),
     ),
     Project(
-        "xxhash==4.1.0", "setuptools", "import xxhash; data = bytes(range(256)) * 40000",
+        "xxhash==4.1.0", "setuptools", "C", "import xxhash; data = bytes(range(256)) * 40000",
         "xxhash.xxh3_128_digest(data)",
     ),
     Project(
-        "numexpr==2.14.2", "setuptools",
+        "numexpr==2.14.2", "setuptools", "C++",
         "import numpy, numexpr; numexpr.set_num_threads(1); a = numpy.linspace(0, 1, 1_000_000); "
         "b = a + 1",
         "numexpr.evaluate('2 * a + 3 * b * b - a / b')",
         ("numpy",),
     ),
     Project(
-        "lz4==4.4.5", "setuptools",
+        "lz4==4.4.5", "setuptools", "C",
         "import lz4.block; data = b''.join(b'%d line %d;' % (n, n * n) for n in range(200_000))",
         "lz4.block.compress(data)",
     ),
     Project(
-        "murmurhash==1.0.16", "setuptools",
+        "murmurhash==1.0.16", "setuptools", "Cython, C++",
         "from murmurhash import mrmr; text = 'word' * 250_000",
         "mrmr.hash(text, 1)",
     ),
     Project(
-        "levenshtein==0.27.5", "scikit-build-core",
+        "levenshtein==0.27.5", "scikit-build-core", "Cython, C++",
         "import Levenshtein as l; a, b = 'kitten sitting' * 300, 'sitting kitten' * 300",
         "l.distance(a, b)",
         ("rapidfuzz",),
     ),
     Project(
-        "pywavelets==1.9.0", "meson-python",
+        "pywavelets==1.9.0", "meson-python", "Cython, C",
         "import numpy, pywt; data = numpy.linspace(0, 1, 2_000_000)",
         "pywt.dwt(data, 'db8')",
         ("numpy",),
     ),
     Project(
-        "spglib==2.8.0", "scikit-build-core",
+        "spglib==2.8.0", "scikit-build-core", "C",
         "import numpy, spglib; places = [[0, 0, 0], [0, .5, .5], [.5, 0, .5], [.5, .5, 0]]; "
         "cell = (numpy.eye(3) * 4, places, [1] * 4)",
         "spglib.get_symmetry_dataset(cell)",
         ("numpy", "typing-extensions"),
     ),
     Project(
-        "ulid-transform==2.2.9", "poetry-core",
+        "ulid-transform==2.2.9", "poetry-core", "Cython, C++",
         "import ulid_transform as u; text = u.ulid_at_time(1_700_000_000.0)",
         "for _ in range(1000): u.ulid_to_bytes(text)",
     ),
     Project(
-        "fnv-hash-fast==2.0.3", "poetry-core",
+        "fnv-hash-fast==2.0.3", "poetry-core", "Cython, C++",
         "from fnv_hash_fast import fnv1a_32; data = b'x' * 100_000",
         "fnv1a_32(data)",
         ("fnvhash",),
     ),
     Project(
-        "editdistance==0.8.1", "pdm-backend",
+        "editdistance==0.8.1", "pdm-backend", "Cython, C++",
         "import editdistance as e; a, b = 'kitten sitting' * 60, 'sitting kitten' * 60",
         "e.eval(a, b)",
     ),
     Project(
-        "frozenlist==1.8.0", "its own",
+        "frozenlist==1.8.0", "its own", "Cython",
         "from frozenlist._frozenlist import FrozenList; names = FrozenList(map(str, range(1000)))",
         "for name in names: names.index(name)",
     ),
     Project(
-        "crcmod==1.7", "setuptools, setup.py alone",
+        "crcmod==1.7", "setuptools, setup.py alone", "C",
         "import crcmod; check = crcmod.mkCrcFun(0x104C11DB7); data = bytes(range(256)) * 4000",
         "check(data)",
     ),
     Project(
-        "orjson==3.13.0", "maturin", f"import orjson; text = orjson.dumps({_JSON})",
+        "pymongo==4.20.1", "hatchling", "C",
+        f"import bson; assert bson.has_c(); data = bson.encode({{'all': {_JSON}}})",
+        "bson.decode(data)",
+    ),
+    Project(
+        "apexpy==2.1.1", "meson-python", "Fortran, C",
+        "import numpy, apexpy; apex = apexpy.Apex(date=2015.3); "
+        "places = numpy.linspace(-80, 80, 200)",
+        "apex.geo2qd(places, 15, 300)",
+        ("numpy",),
+    ),
+    Project(
+        "orjson==3.13.0", "maturin", "Rust, C", f"import orjson; text = orjson.dumps({_JSON})",
         "orjson.loads(text)",
     ),
 )  # fmt: skip
@@ -230,16 +246,17 @@ def shown(value: float) -> str:
 def row(project: Project, turns: list[tuple[float, float]]) -> str:
     """Return the line of a project."""
     plain, variant = (statistics.median(one) for one in zip(*turns, strict=True))
-    ratio = statistics.median(first / second for first, second in turns)
+    low, ratio, high = statistics.quantiles((first / second for first, second in turns), n=4)
     words = f"{project.name} {project.requirement.partition('==')[2]}"
-    return f"| {words} | {project.backend} | {shown(plain)} | {shown(variant)} | {ratio:.2f} |"
+    times = f"{shown(plain)} | {shown(variant)} | {ratio:.2f} | {low:.2f}–{high:.2f}"
+    return f"| {words} | {project.backend} | {project.languages} | {times} |"
 
 
 def main() -> None:
     """Build, time, and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("projects", nargs="*", choices=[[], *(one.name for one in PROJECTS)])
-    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--sdists", type=Path)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--docs", action="store_true")
@@ -250,8 +267,8 @@ def main() -> None:
         sdists = (arguments.sdists or kept / "sdists").absolute()
         sdists.mkdir(parents=True, exist_ok=True)
         lines = [
-            "| project | backend | plain | v3 | plain / v3 |",
-            "|---|---|---:|---:|---:|",
+            "| project | backend | languages | plain | v3 | plain / v3 | middle half |",
+            "|---|---|---|---:|---:|---:|---:|",
         ]
         for project in chosen:
             folder = kept / project.name
@@ -267,8 +284,9 @@ def main() -> None:
     day = datetime.now(UTC).strftime("%B %Y")
     python = platform.python_version()
     where = f"{day}, CPython {python}, {os.cpu_count()} cores of a shared and busy machine"
-    where += "; processor time. The last column is the median of the ratios of each turn."
-    where += " Differences below a fifth are noise there."
+    where += f"; processor time, {arguments.turns} turns. The ratio is the median of those of each"
+    where += " turn, and the last column their quartiles: where 1 is between them, the difference"
+    where += " is noise."
     text += f"\n\n{where}"
     print(text)
     if arguments.docs:

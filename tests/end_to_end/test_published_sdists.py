@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,12 @@ def label_in(target: Path) -> str | None:
     return next(iter(json.loads(found.read_text())["variants"])) if found.exists() else None
 
 
+def native_code(wheel: Path) -> dict[str, bytes]:
+    """Return the libraries of a wheel by their names."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist() if name.endswith(".so")}
+
+
 @pytest.mark.parametrize("project", benchmark.PROJECTS, ids=lambda project: project.name)
 def test_a_published_project(
     project: Any,
@@ -119,6 +126,8 @@ def test_a_published_project(
     benchmark.built(project, sdist, dist)
     wheels = sorted(dist.glob("*.whl"))
     assert len(wheels) == 2
+    plain, variant = map(native_code, wheels)
+    assert any(plain[name] != variant[name] for name in plain)  # its compilers heard the flags
     wheelfit("check", *wheels, "--binaries")
 
     public = tmp_path / "public"
