@@ -147,7 +147,6 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         """Say nothing."""
 
 
-@LONG
 def test_hip(folder: Path, cache: Path) -> None:
     """B-60: clang makes of each label the code for AMD's GPUs that it claims."""
     needs("hipcc")
@@ -166,7 +165,7 @@ def test_hip(folder: Path, cache: Path) -> None:
         pytest.param("pybind11", ["g++"], marks=LONG),
         pytest.param("nanobind", ["g++"], marks=LONG),
         pytest.param("cffi", ["gcc"], marks=LONG),
-        pytest.param("Go", ["gcc", "go"], marks=LONG),
+        ("Go", ["gcc", "go"]),
     ],
 )
 def test_languages(section: str, programs: list[str], folder: Path, cache: Path) -> None:

@@ -95,7 +95,7 @@ def test_properties() -> None:
     assert "gfx1200 is left out, because other.so has no code for it" in found.notes
 
 
-@pytest.mark.binaries_long
+@pytest.mark.integration
 def test_the_compiler_itself(tmp_path: Path) -> None:
     """What hipcc is asked for is what is found (Debian: hipcc)."""
     program = shutil.which("hipcc")
