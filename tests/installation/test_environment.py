@@ -80,11 +80,11 @@ class TestSchemes:
         """Where lib64 is a link to lib, both schemes have one name for the folder."""
         (tmp_path / "lib").mkdir()
         (tmp_path / "lib64").symlink_to("lib")
-        two = replace(
-            environment.schemes, purelib=tmp_path / "lib" / "x", platlib=tmp_path / "lib64" / "x"
+        two = environment.schemes._replace(
+            purelib=tmp_path / "lib" / "x", platlib=tmp_path / "lib64" / "x"
         )
         assert two.with_one_library().platlib == tmp_path / "lib" / "x"
-        other = replace(two, platlib=tmp_path / "other")
+        other = two._replace(platlib=tmp_path / "other")
         assert other.with_one_library() == other
 
     @pytest.mark.parametrize("option", ["target", "prefix", "root"])

@@ -214,9 +214,9 @@ def test_interpreter_architecture_and_knowledge_are_part_of_the_question(tmp_pat
         assert _asked(tmp_path, seen) == 1
     for question in (
         _question("-x"),
-        replace(_question(), name="other"),
-        replace(_question(), version="2027-01"),
-        replace(_question(), arguments=("/bin/false",)),
+        _question()._replace(name="other"),
+        _question()._replace(version="2027-01"),
+        _question()._replace(arguments=("/bin/false",)),
     ):
         assert _asked(tmp_path, question=question) == 1
     assert _asked(tmp_path) == 0

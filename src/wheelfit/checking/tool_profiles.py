@@ -166,7 +166,7 @@ def _uv_detection(found: Detection) -> Detection:
         return found
     known = _UV_FEATURES.get(found.namespace)
     features = tuple(
-        replace(one, values=tuple(_uv_values(found.namespace, one)))
+        one._replace(values=tuple(_uv_values(found.namespace, one)))
         for one in found.features
         if known is None or one.name in known
     )

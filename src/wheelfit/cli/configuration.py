@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.cli.options.option import PREFIX, ProjectMay
@@ -53,14 +53,13 @@ class SettingOrigin(NamedTuple):
         return self.where or self.layer
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(NamedTuple):
     """The settings of one file, or of all variables."""
 
     name: str
     place: str
     """The file; empty for variables."""
-    said: Mapping[str, tuple[Any, SettingOrigin]] = field(default_factory=dict)
+    said: Mapping[str, tuple[Any, SettingOrigin]] = MappingProxyType({})
     """Values by key, with where each stands."""
     exists: bool = True
     """Whether the file is there."""

@@ -154,7 +154,7 @@ class HostFile:
                     evidence=tuple(
                         Evidence(scrub(one.source), scrub(one.value)) for one in found.evidence
                     ),
-                    devices=tuple(replace(one, device=scrub(one.device)) for one in found.devices),
+                    devices=tuple(one._replace(device=scrub(one.device)) for one in found.devices),
                     version=found.version or (found.plugin.version if found.plugin else ""),
                     warnings=tuple(dict.fromkeys(map(scrub, found.warnings))),
                 )

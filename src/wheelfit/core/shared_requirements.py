@@ -8,8 +8,7 @@ results. Those are declared here, and by the user; whatever is not declared is a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from wheelfit.core.properties import Feature, feature_of, parse_feature
 from wheelfit_runtime.errors import UserError
@@ -30,8 +29,7 @@ ALL = ":all:"
 Part = Literal["major", "whole"]
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(NamedTuple):
     """A requirement of the environment: builds in it agree on one value."""
 
     name: str
@@ -77,8 +75,7 @@ AGREEMENTS: tuple[Agreement, ...] = tuple(
 """What is declared without anybody asking for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Agreed:
+class Agreed(NamedTuple):
     """The values on which an environment agrees."""
 
     agreement: Agreement

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-@dataclass(frozen=True, slots=True)
-class Schemes:
+class Schemes(NamedTuple):
     """A folder for each part of a wheel (the keys of a ``.data`` folder)."""
 
     purelib: Path
@@ -27,13 +25,7 @@ class Schemes:
 
     def folders(self) -> dict[str, Path]:
         """Return the folders by scheme name."""
-        return {
-            "purelib": self.purelib,
-            "platlib": self.platlib,
-            "headers": self.headers,
-            "scripts": self.scripts,
-            "data": self.data,
-        }
+        return self._asdict()
 
     def libraries(self) -> tuple[Path, ...]:
         """Return the folders in which distributions are found, each once."""
@@ -47,7 +39,7 @@ class Schemes:
         if self.platlib != self.purelib and os.path.realpath(self.platlib) == os.path.realpath(
             self.purelib
         ):
-            return replace(self, platlib=self.purelib)
+            return self._replace(platlib=self.purelib)
         return self
 
     def moved(self, old: str, new: Path) -> Schemes:

@@ -347,8 +347,6 @@ def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> 
 
     :raises InvalidDocument: ``invalid-project``; values are not valid; names all of them.
     """
-    from dataclasses import replace
-
     from wheelfit.building.provider_guide import guide_to
     from wheelfit.core.labels import Label
     from wheelfit.core.plugin_answer import vocabulary_faults
@@ -370,7 +368,7 @@ def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> 
             )
         elif isinstance(provider, StaticProvider) and entry is None:
             vocabulary[namespace] = tuple(
-                replace(one, multi_value=True) for one in provider.features
+                one._replace(multi_value=True) for one in provider.features
             )
         elif guide is not None and guide.features:
             vocabulary[namespace] = guide.features

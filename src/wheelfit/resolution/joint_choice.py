@@ -9,7 +9,6 @@ from indexes or from a lock, is the caller's business, a `Choose`; everything el
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from enum import Enum
 from operator import attrgetter
 from types import MappingProxyType
@@ -607,7 +606,7 @@ class _Settling(Struct, Generic[Found]):
 
 
 def _decided_by(agreed: Agreed, names: Sequence[NormalizedName]) -> Agreed:
-    return replace(agreed, because=f"because of {listed(names)}" if names else "")
+    return agreed._replace(because=f"because of {listed(names)}" if names else "")
 
 
 def _value_of(one: Attempt[Any] | RefusedAttempt, agreement: Agreement) -> str | None:

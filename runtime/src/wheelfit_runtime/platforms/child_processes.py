@@ -11,9 +11,8 @@ import os
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import subprocess
@@ -40,8 +39,7 @@ class Ending(StrEnum):
     NOT_STARTED = "not started"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What a child process left behind."""
 
     ending: Ending
@@ -60,8 +58,7 @@ class Answer:
         return self.ending is Ending.EXITED and self.code == 0
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """What is asked of one child process."""
 
     name: str
@@ -300,4 +297,4 @@ def run_in_thread(ask: Callable[[Callable[[str], None]], bytes], deadline: float
     thread.join(deadline)
     if not answers:
         return Answer(Ending.LATE, errors=errors())
-    return replace(answers[0], errors=errors())
+    return answers[0]._replace(errors=errors())

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.platforms import override_names, providers
 from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
@@ -87,8 +87,7 @@ class Machine:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
+class Baseline(NamedTuple):
     """The features of a machine of which only the architecture is known; nothing is looked at.
 
     An accelerator may be there or not, so nothing of one is supported.

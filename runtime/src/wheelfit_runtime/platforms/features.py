@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureConfig:
+class FeatureConfig(NamedTuple):
     """One feature and its supported values (P-27)."""
 
     name: str
@@ -48,8 +47,7 @@ class Status(StrEnum):
     """Nobody is asked: no provider that may be used, or a host file without an entry."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceValues:
+class DeviceValues(NamedTuple):
     """What runs on one of several unlike devices (P-88)."""
 
     feature: str
