@@ -19,7 +19,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import TooLarge
 from wheelfit.sources.cache import Store
 from wheelfit.sources.delta_download import Exchange, begin_exchange
-from wheelfit.sources.download_budget import Budget
+from wheelfit.sources.download_limits import Budget
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS, NoProgress
 from wheelfit.sources.remote_files import RemoteFiles

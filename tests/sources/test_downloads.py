@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wheelfit.errors import TooLarge
-from wheelfit.sources.download_budget import Budget
+from wheelfit.sources.download_limits import Budget
 from wheelfit.sources.downloads import Download
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NoProgress

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import pytest
 
 from wheelfit.errors import TooLarge
-from wheelfit.sources.connection_limits import ConnectionLimits
-from wheelfit.sources.download_budget import Budget
+from wheelfit.sources.download_limits import Budget, ConnectionLimits
 from wheelfit.sources.downloads import Download
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NoProgress

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import LinkInTheWay, UnusableInterpreter, UsageError
+from wheelfit.installation.environment_folders import Schemes
 from wheelfit.installation.interpreter import (
     Interpreter,
     find_interpreter,
@@ -25,7 +26,6 @@ from wheelfit.installation.interpreter import (
 )
 from wheelfit.installation.isolated.interpreter import PREFIX
 from wheelfit.installation.own_marks import OF_THIS_PROCESS, Signer
-from wheelfit.installation.schemes import Schemes
 from wheelfit_runtime.errors import EnvironmentUnavailable, PolicyRefusal, UserError
 from wheelfit_runtime.platforms.cache_folder import state_folder_of
 

@@ -1,4 +1,4 @@
-"""The folders of an environment, and how a path in them is written down.
+"""The folders of an environment, one for each part of a wheel, and how paths in them are written.
 
 What is written survives that the environment is copied or moved, and cannot name anything
 outside: a path is the name of one of the five folders and what lies below it.
@@ -9,19 +9,75 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wheelfit.installation.own_marks import OF_THIS_PROCESS, Signer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-    from wheelfit.installation.schemes import Schemes
 
 LOCK_FILE: Final = ".wheelfit.locking"
 """Its name in the library folder of the environment, while somebody holds it."""
 WORKPLACE: Final = ".wheelfit-change"
 """The folder in which a change is prepared, beside what it changes; there is one at a time."""
+
+
+class Schemes(NamedTuple):
+    """A folder for each part of a wheel (the keys of a ``.data`` folder)."""
+
+    purelib: Path
+    """Modules of wheels that are the same on every platform."""
+    platlib: Path
+    """Modules of wheels with compiled code; mostly the same folder."""
+    headers: Path
+    """Parent of the folder of C headers that each distribution has."""
+    scripts: Path
+    """Commands."""
+    data: Path
+    """Everything else; mostly the prefix itself."""
+
+    def folders(self) -> dict[str, Path]:
+        """Return the folders by scheme name."""
+        return self._asdict()
+
+    def libraries(self) -> tuple[Path, ...]:
+        """Return the folders in which distributions are found, each once."""
+        return tuple(dict.fromkeys((self.purelib, self.platlib)))
+
+    def with_one_library(self) -> Schemes:
+        """Return the schemes with one name for the library folder, if it has two.
+
+        On some systems ``lib64`` is a link to ``lib``; a file would have two paths.
+        """
+        if self.platlib != self.purelib and os.path.realpath(self.platlib) == os.path.realpath(
+            self.purelib
+        ):
+            return self._replace(platlib=self.purelib)
+        return self
+
+    def moved(self, old: str, new: Path) -> Schemes:
+        """Return the schemes with a leading folder replaced.
+
+        :param old: the first part of every path, as written there.
+        :param new: what stands for it.
+        """
+        return Schemes(
+            **{name: new / folder.relative_to(old) for name, folder in self.folders().items()}
+        )
+
+    def below(self, root: Path) -> Schemes:
+        """Return the schemes as they lie below another root folder (``--root``).
+
+        :param root: what takes the place of ``/``, or of the drive on Windows.
+        """
+        return Schemes(
+            **{
+                name: root / folder.relative_to(folder.anchor)
+                for name, folder in self.folders().items()
+            }
+        )
 
 
 @dataclass(frozen=True)

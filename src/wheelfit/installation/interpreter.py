@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from wheelfit.errors import UnusableInterpreter
+from wheelfit.installation.environment_folders import Schemes
 from wheelfit.installation.isolated import interpreter as isolated
-from wheelfit.installation.schemes import Schemes
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms.cache_folder import is_own
 

@@ -23,10 +23,10 @@ from wheelfit.errors import SourceOff
 from wheelfit.locking.freshness import version_of
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.choice_context import ChoiceContext
-from wheelfit.resolution.memo import Memo
 from wheelfit.resolution.request import ResolutionRequest
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.file_readers import Around
+from wheelfit.sources.memoized import Memo
 from wheelfit_runtime.errors import HashMismatch, NoFit, UserError
 from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 

@@ -28,7 +28,6 @@ from wheelfit.errors import InvalidRequirement, InvalidSource
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.choice_warnings import about_choices
 from wheelfit.resolution.listing import NO_TAG, AllowedHashes, Listing, sort_page
-from wheelfit.resolution.memo import Memo
 from wheelfit.resolution.release_choice import ReleaseChoice
 from wheelfit.resolution.release_metadata import (
     MetadataPolicy,
@@ -37,6 +36,7 @@ from wheelfit.resolution.release_metadata import (
     read_each_source,
     strictly,
 )
+from wheelfit.sources.memoized import Memo
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import InvalidWheel
 

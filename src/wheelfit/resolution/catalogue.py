@@ -13,11 +13,11 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.core.property_support import Support, namespaces_used
 from wheelfit.errors import InvalidMarker
 from wheelfit.resolution.builds import builds_of_label, builds_of_release, is_bound
-from wheelfit.resolution.memo import Memo
 from wheelfit.resolution.overrides import Replacements
 from wheelfit.resolution.problem import Need, Package, place_of
 from wheelfit.resolution.request import RequestedRequirement
 from wheelfit.resolution.version_set import VersionSet, is_pin
+from wheelfit.sources.memoized import Memo
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import WheelfitError
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.sources.client import Client
-    from wheelfit.sources.download_budget import Budget
+    from wheelfit.sources.download_limits import Budget
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.wheel_store import Sibling

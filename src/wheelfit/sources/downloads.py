@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from wheelfit.sources.arriving_file import ArrivingFile
 from wheelfit.sources.client import unexpected
-from wheelfit.sources.connection_limits import ConnectionLimits
-from wheelfit.sources.download_budget import Budget
+from wheelfit.sources.download_limits import Budget, ConnectionLimits
 from wheelfit.sources.hash_check import Check
 from wheelfit.sources.segmented_download import LARGE, Pace, Segments, StartOver
 from wheelfit.sources.transport import Interrupted

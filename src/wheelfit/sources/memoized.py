@@ -1,11 +1,11 @@
-"""A repository that answers the same question once, for any number of threads."""
+"""Results that are found once, for any number of threads: of any work, and of a repository."""
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from wheelfit.sources.file_readers import Around
 from wheelfit.sources.repository import READ_LIMIT, stamp_of
@@ -18,8 +18,47 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.repository import Repository
 
+Key = TypeVar("Key", bound="Hashable")
+Value = TypeVar("Value")
 
-_T = TypeVar("_T")
+
+class Memo(Generic[Key, Value]):
+    """Results by key; errors are remembered as well.
+
+    Whoever asks first does the work in their own thread, the others wait for it.
+    Work may ask for other keys, as long as that goes one way only.
+    """
+
+    def __init__(self) -> None:
+        self._futures: dict[Key, Future[Value]] = {}
+        self._values: dict[Key, Value] = {}
+        self._lock = Lock()
+
+    def get(self, key: Key, work: Callable[[], Value]) -> Value:
+        """Return the result for a key, doing the work if nobody has.
+
+        :raises BaseException: whatever the work raised, to everybody who asks.
+        """
+        try:
+            return self._values[key]
+        except KeyError:
+            pass
+        with self._lock:
+            future = self._futures.get(key)
+            if future is None:
+                mine = self._futures[key] = Future()
+        if future is not None:
+            return future.result()
+        try:
+            value = work()
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                del self._futures[key]  # an interruption is nobody's result
+            mine.set_exception(error)
+            raise
+        self._values[key] = value
+        mine.set_result(value)
+        return value
 
 
 class MemoizedRepository(Around):
@@ -43,8 +82,7 @@ class MemoizedRepository(Around):
         super().__init__(repository)
         self._close = close
         self._cut = cut
-        self._results: dict[Hashable, Future[Any]] = {}
-        self._lock = threading.Lock()
+        self._results: Memo[Hashable, Any] = Memo()
 
     def __enter__(self) -> Self:
         return self
@@ -85,14 +123,6 @@ class MemoizedRepository(Around):
         """Return the ``variant.json`` inside a variant wheel."""
         return self._once(("document", file), partial(self._repository.variant_document, file))
 
-    def _once(self, key: Hashable, work: Callable[[], _T]) -> _T:
-        with self._lock:
-            known = self._results.get(key)
-            future: Future[_T] = known if known is not None else Future()
-            self._results[key] = future
-        if known is None:
-            try:
-                future.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - belongs to everybody who asked
-                future.set_exception(error)
-        return future.result()
+    def _once(self, key: Hashable, work: Callable[[], Value]) -> Value:
+        value: Value = self._results.get(key, work)
+        return value

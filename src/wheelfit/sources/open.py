@@ -14,8 +14,8 @@ from wheelfit.sources.cache import Store
 from wheelfit.sources.cached_pages import CachedPages
 from wheelfit.sources.certificates import check_named, checking_context, trusting_context
 from wheelfit.sources.client import Client
-from wheelfit.sources.connection_limits import ConnectionLimits
 from wheelfit.sources.credentials import Credentials, read_netrc
+from wheelfit.sources.download_limits import ConnectionLimits
 from wheelfit.sources.file_readers import AllFiles
 from wheelfit.sources.find_links import DirectoryIndex, FileIndex, LinkPage
 from wheelfit.sources.http_index import HttpIndex

@@ -12,8 +12,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import member_key, wheel_size_key
 from wheelfit.sources.cached_pages import offline
 from wheelfit.sources.client import unexpected
-from wheelfit.sources.connection_limits import ConnectionLimits
-from wheelfit.sources.download_budget import Budget
+from wheelfit.sources.download_limits import Budget, ConnectionLimits
 from wheelfit.sources.hash_check import check_bytes, digest_checked
 from wheelfit.sources.local_files import (
     METADATA,

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from wheelfit.sources.client import Client
-    from wheelfit.sources.connection_limits import ConnectionLimits, ConnectionSlot
-    from wheelfit.sources.download_budget import Budget
+    from wheelfit.sources.download_limits import Budget, ConnectionLimits, ConnectionSlot
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.transport import Response

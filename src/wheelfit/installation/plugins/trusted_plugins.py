@@ -21,8 +21,8 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.plugin_answer import read_report
 from wheelfit.core.trust import command_that_trusts
 from wheelfit.installation.plugins.plugin_wheels import OnlyTrusted, resolve_plugin
-from wheelfit.resolution.memo import Memo
 from wheelfit.sources.local_files import LocalFiles
+from wheelfit.sources.memoized import Memo
 from wheelfit_runtime.errors import HashMismatch, NoFit, WheelfitError
 from wheelfit_runtime.platforms.features import Detection, Evidence, PluginOrigin, Status
 from wheelfit_runtime.platforms.plugin_process import ask

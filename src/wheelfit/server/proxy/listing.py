@@ -21,7 +21,6 @@ from wheelfit.core.ordering import order_labels
 from wheelfit.core.property_support import namespaces_used
 from wheelfit.errors import InvalidFilename
 from wheelfit.resolution.bridges import favoured
-from wheelfit.resolution.memo import Memo
 from wheelfit.server.proxy.choosing import (
     OfferedRelease,
     fingerprint,
@@ -34,6 +33,7 @@ from wheelfit.server.proxy.choosing import (
 )
 from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.file_readers import OnePage
+from wheelfit.sources.memoized import Memo
 from wheelfit.sources.page import VARIANTS_SUFFIX, ProjectPage
 from wheelfit_runtime.errors import (
     IntegrityError,

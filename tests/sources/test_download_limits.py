@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from wheelfit.sources.connection_limits import ConnectionLimits
+from wheelfit.sources.download_limits import ConnectionLimits
 from wheelfit.sources.urls import origin
 
 SERVER = origin("https://files.example/")
