@@ -212,9 +212,10 @@ def _fetched(
             note="\n".join(map(str, opened.wanted.sources)),
             hint="build a wheel of it: `wheelfit build`",
         )
+    asked = opened.asked(dependencies=not request.no_deps)
     with reporter.transfers(opened.repository.cut) as transfers:
         for _ in range(_ROUNDS):
-            resolution = _resolved(request, opened, reporter)
+            resolution = opened.resolve(asked, reporter)
             pins = [pin for pin in resolution.pins if not pin.is_given]
             check_folder_pins((pin.name for pin in pins), request)
             if request.require_accelerator:
@@ -249,31 +250,6 @@ def _fetched(
         "no wheel is what its index says of it",
         code="metadata-disagreement",
         hint="--verbose names each",
-    )
-
-
-def _resolved(request: DownloadRequest, opened: SelectionSession, reporter: Reporter) -> Resolution:
-    from wheelfit.operations.source_builds import with_consent
-    from wheelfit.resolution.request import ResolutionRequest
-    from wheelfit.resolution.resolver import resolve
-
-    wanted = opened.wanted
-    asked = ResolutionRequest(
-        requirements=wanted.requirements,
-        wheels=opened.wheels(),
-        constraints=wanted.constraints,
-        overrides=wanted.overrides,
-        excluded=wanted.excluded,
-        prereleases=opened.prereleases,
-        dependencies=not request.no_deps,
-        require_hashes=opened.requires_hashes,
-    )
-    return with_consent(
-        lambda: resolve(asked, opened.candidates),
-        opened.building,
-        opened.candidates,
-        reporter,
-        may_ask=False,
     )
 
 

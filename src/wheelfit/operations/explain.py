@@ -238,29 +238,11 @@ def _together(
     request: ExplainRequest, opened: SelectionSession, reporter: Reporter
 ) -> tuple[list[Explanation], Candidates, Resolution, list[str]]:
     """Return the explanations, candidates and warnings of a resolution, and itself."""
-    from wheelfit.operations.source_builds import with_consent
     from wheelfit.resolution.choice_warnings import about_mixture
     from wheelfit.resolution.explain import explain_choice
-    from wheelfit.resolution.request import ResolutionRequest
-    from wheelfit.resolution.resolver import resolve
 
-    wanted = opened.wanted
-    asked = ResolutionRequest(
-        requirements=wanted.requirements,
-        wheels=opened.wheels(),
-        constraints=wanted.constraints,
-        overrides=wanted.overrides,
-        excluded=wanted.excluded,
-        prereleases=opened.prereleases,
-        dependencies=not request.no_deps,
-    )
-    resolution = with_consent(
-        lambda: resolve(asked, opened.candidates),
-        opened.building,
-        opened.candidates,
-        reporter,
-        may_ask=False,
-    )
+    asked = structs.replace(opened.asked(dependencies=not request.no_deps), require_hashes=False)
+    resolution = opened.resolve(asked, reporter)
     candidates = opened.candidates.within(resolution.context)
     # Of all together; a caution about one package stands in its explanation.
     cautions = about_mixture(resolution.held)
@@ -425,26 +407,5 @@ def resolve(request: ResolveRequest, context: Context) -> Resolution:
     :raises NoCompatibleWheel: nothing of a project fits the machine.
     :raises SourceOff: something must be built from source, and may not be.
     """
-    from wheelfit.operations.source_builds import with_consent
-    from wheelfit.resolution import resolver
-    from wheelfit.resolution.request import ResolutionRequest
-
     with open_for_choice(request, context, changes=False) as opened:
-        wanted = opened.wanted
-        asked = ResolutionRequest(
-            requirements=wanted.requirements,
-            wheels=opened.wheels(),
-            constraints=wanted.constraints,
-            overrides=wanted.overrides,
-            excluded=wanted.excluded,
-            prereleases=opened.prereleases,
-            dependencies=not request.no_deps,
-            require_hashes=opened.requires_hashes,
-        )
-        return with_consent(
-            lambda: resolver.resolve(asked, opened.candidates),
-            opened.building,
-            opened.candidates,
-            context.reporter,
-            may_ask=False,
-        )
+        return opened.resolve(opened.asked(dependencies=not request.no_deps), context.reporter)

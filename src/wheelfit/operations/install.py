@@ -160,14 +160,13 @@ def _request(
 ) -> ResolutionRequest:
     from wheelfit.core.requirements import Requirement
     from wheelfit.installation.installed import by_name
-    from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
+    from wheelfit.resolution.request import RequestedRequirement
 
-    wanted = opened.wanted
     there = by_name(present.installed)
     staying = {} if request.force_reinstall else there
     upgrade_only = _upgraded(request)
     again = upgrade_only | (_named(opened) if request.upgrade else frozenset())
-    requirements = wanted.requirements
+    requirements = opened.wanted.requirements
     followers: frozenset[NormalizedName] = frozenset()
     builds: frozenset[NormalizedName] = frozenset()
     if companions is not None:
@@ -179,12 +178,9 @@ def _request(
         exchanged = [name for name in present.misfits if name not in followers]
         requirements = tuple(RequestedRequirement(Requirement(name)) for name in exchanged)
     around = {name: entry for name, entry in there.items() if name not in followers}
-    return ResolutionRequest(
+    return replace(
+        opened.asked(dependencies=not request.no_deps),
         requirements=requirements,
-        wheels=opened.wheels(),
-        constraints=wanted.constraints,
-        overrides=wanted.overrides,
-        excluded=wanted.excluded,
         # Where another build is needed, of the same version if there is one.
         preferred={
             name: entry.version
@@ -198,9 +194,6 @@ def _request(
         companions=builds,
         upgrade=request.upgrade,
         upgrade_only=upgrade_only,
-        prereleases=opened.prereleases,
-        dependencies=not request.no_deps,
-        require_hashes=opened.requires_hashes,
         hashes_required_by=opened.rules.said_by("require-hashes")
         if opened.rules.require_hashes
         else "",

@@ -24,8 +24,9 @@ from wheelfit.operations.requests import (
     VariantOptions,
 )
 from wheelfit.operations.requirements import limited, read_wanted
-from wheelfit.operations.source_builds import open_building, source_policy
+from wheelfit.operations.source_builds import open_building, source_policy, with_consent
 from wheelfit.resolution.candidates import Candidates
+from wheelfit.resolution.request import ResolutionRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,10 +36,11 @@ if TYPE_CHECKING:
 
     from wheelfit.core.bridges import BridgeFamily, FamilyMember
     from wheelfit.installation.environment import Environment
-    from wheelfit.operations.context import Context
+    from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.operations.requirements import RequestedRequirements
     from wheelfit.resolution.request import GivenWheel
+    from wheelfit.resolution.resolution import Resolution
     from wheelfit.sources.open import OpenedSources
     from wheelfit.sources.pip_configuration import InstallRules
 
@@ -112,6 +114,41 @@ class SelectionSession(Struct, frozen=True):
             self.building.given(source)
             for source in self.wanted.sources
             if source.marker is None or source.marker.evaluate(environment)
+        )
+
+    def asked(self, *, dependencies: bool) -> ResolutionRequest:
+        """Return what is wanted as a request, in which nothing is installed.
+
+        :param dependencies: whether what it needs is chosen, too.
+        :raises WheelfitError: a project cannot be had, or its metadata not be found out.
+        """
+        return ResolutionRequest(
+            requirements=self.wanted.requirements,
+            wheels=self.wheels(),
+            constraints=self.wanted.constraints,
+            overrides=self.wanted.overrides,
+            excluded=self.wanted.excluded,
+            prereleases=self.prereleases,
+            dependencies=dependencies,
+            require_hashes=self.requires_hashes,
+        )
+
+    def resolve(self, asked: ResolutionRequest, reporter: Reporter) -> Resolution:
+        """Return wheels that meet a request; what must be built is, if the options say so.
+
+        :param asked: the request.
+        :param reporter: told of builds.
+        :raises WheelfitError: as of `wheelfit.resolution.resolver.resolve`.
+        :raises SourceOff: something must be built, and may not be.
+        """
+        from wheelfit.resolution.resolver import resolve
+
+        return with_consent(
+            lambda: resolve(asked, self.candidates),
+            self.building,
+            self.candidates,
+            reporter,
+            may_ask=False,
         )
 
 
