@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,7 +29,7 @@ _LONGEST = 1000
 """Characters of a message. What a file says may be as long as it likes, a report of it not."""
 
 
-class Check(Struct, frozen=True):
+class Check(NamedTuple):
     """A check: one thing that is looked for."""
 
     code: str
@@ -71,7 +69,7 @@ class Region(NamedTuple):
     """The column behind the last character."""
 
 
-class Correction(Struct, frozen=True):
+class Correction(NamedTuple):
     """The one right text for a part of a document, where it is sure."""
 
     text: str
@@ -82,7 +80,7 @@ class Correction(Struct, frozen=True):
     """The part that it takes the place of; None as long as nobody has looked."""
 
 
-class Finding(Struct, frozen=True):
+class Finding(NamedTuple):
     """A finding of a check."""
 
     severity: Severity
@@ -125,7 +123,7 @@ class Finding(Struct, frozen=True):
         }
 
 
-class CheckedFile(Struct, frozen=True):
+class CheckedFile(NamedTuple):
     """The file that is checked, for the place of findings."""
 
     where: str
@@ -135,7 +133,7 @@ class CheckedFile(Struct, frozen=True):
 
     def inside(self, member: str) -> CheckedFile:
         """Return a file inside this wheel."""
-        return replace(self, member=member)
+        return self._replace(member=member)
 
     def found(
         self,
@@ -166,7 +164,7 @@ class CheckedFile(Struct, frozen=True):
         )
 
 
-class Unchecked(Struct, frozen=True):
+class Unchecked(NamedTuple):
     """Something that could not be checked."""
 
     where: str
@@ -193,7 +191,8 @@ class Unchecked(Struct, frozen=True):
         }
 
 
-class Count(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Count:
     """The number of things that were checked."""
 
     wheels: int = 0
@@ -211,7 +210,8 @@ class Count(Struct, frozen=True):
         )
 
 
-class Report(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Report:
     """The findings of a check of some targets."""
 
     findings: tuple[Finding, ...] = ()

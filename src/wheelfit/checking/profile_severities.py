@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-
-from msgspec.structs import replace
 
 from wheelfit.checking.checks import CHECKS
 from wheelfit.checking.findings import Report, Severity
@@ -73,4 +72,4 @@ def _graded(finding: Finding, profiles: frozenset[Profile]) -> Finding | None:
     wish = min(kept, key=list(Severity).index)
     if finding.severity is not declared or wish is declared:  # it was judged by its circumstances
         return finding
-    return replace(finding, severity=wish)
+    return finding._replace(severity=wish)

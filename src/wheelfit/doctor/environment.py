@@ -170,4 +170,4 @@ def _with_command(finding: Finding, by_place: dict[str, Package]) -> Finding:
     how += [f"{override} was in effect when it was chosen" for override in chosen.overrides]
     message = "; ".join([finding.message, *how])
     remedy = "`wheelfit install --refit`; it exchanges every variant that does not fit any more"
-    return replace(finding, message=message, remedy=remedy)
+    return finding._replace(message=message, remedy=remedy)

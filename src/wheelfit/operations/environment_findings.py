@@ -6,7 +6,6 @@ Apart from `check_environment`, since ``doctor`` needs them where only the stand
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -77,4 +76,4 @@ def remedies_for(findings: Iterable[Finding], request: ExaminationRequest) -> It
             lambda verb: verb[0] + place + (host if verb[1] == "install" else ""),
             finding.remedy,
         )
-        yield replace(finding, remedy=remedy)
+        yield finding._replace(remedy=remedy)

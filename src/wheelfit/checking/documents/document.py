@@ -89,9 +89,7 @@ def check_variant_document(
     """
     look = _looked_at if len(data) <= _SMALL else _look_at
     findings, document = look(data, label, is_whole=is_whole, profiles=profiles)
-    return [
-        structs.replace(one, where=place.where, member=place.member) for one in findings
-    ], document
+    return [one._replace(where=place.where, member=place.member) for one in findings], document
 
 
 def check_project_file(data: bytes, place: CheckedFile) -> list[Finding]:

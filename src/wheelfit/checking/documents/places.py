@@ -9,8 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from wheelfit.checking.checks import BAD_VALUES, CHECKS
 from wheelfit.checking.findings import Correction, Region
 from wheelfit.core.strict_json import path_of
@@ -118,7 +116,7 @@ def with_places(findings: Iterable[Finding], data: bytes) -> list[Finding]:
     found = places(data, renamed.union(one.path for one in listed if one.path))
     lines = {path: place.line for path, place in found.items()}
     text = _Text(data.decode("utf-8", "replace"))
-    return [_corrected(replace(one, line=nearest(one.path, lines)), found, text) for one in listed]
+    return [_corrected(one._replace(line=nearest(one.path, lines)), found, text) for one in listed]
 
 
 def with_places_in_toml(findings: Iterable[Finding], data: bytes) -> list[Finding]:
@@ -130,8 +128,8 @@ def with_places_in_toml(findings: Iterable[Finding], data: bytes) -> list[Findin
     for one in findings:
         correction, span = one.correction, spans.get(one.path)
         if correction is not None and span is not None:
-            correction = replace(correction, region=text.region(span))
-        placed.append(replace(one, line=nearest(one.path, lines), correction=correction))
+            correction = correction._replace(region=text.region(span))
+        placed.append(one._replace(line=nearest(one.path, lines), correction=correction))
     return placed
 
 
@@ -155,13 +153,13 @@ def _corrected(finding: Finding, found: dict[str, Place], text: _Text) -> Findin
     if span is None:
         return _uncorrected(finding)
     correction = correction or _in_order(text.content[slice(*span)])
-    correction = correction and replace(correction, region=text.region(span))
-    return replace(finding, correction=correction)
+    correction = correction and correction._replace(region=text.region(span))
+    return finding._replace(correction=correction)
 
 
 def _uncorrected(finding: Finding) -> Finding:
     remedy = finding.remedy if finding.correction is None else CHECKS[finding.code].remedy
-    return replace(finding, correction=None, remedy=remedy)
+    return finding._replace(correction=None, remedy=remedy)
 
 
 def _in_order(values: str) -> Correction | None:
