@@ -177,7 +177,8 @@ class TestDocumentation:
         sections = re.split(r"^## ", (REFERENCE / "json.md").read_text(), flags=re.MULTILINE)[1:]
         command = name.replace("-all", " --all").replace("-outdated", " --outdated")
         command = command.replace("-plan", " --plan")
-        command = re.sub(r"^(index|wheel|abi)-", r"\1 ", command)
+        command = re.sub(r"^demo-", "demo --", command)
+        command = re.sub(r"^(index|wheel|abi|bridges)-", r"\1 ", command)
         heading = "Errors" if name == "error" else f"`{command} --json`"
         (section,) = [one for one in sections if one.startswith(heading)]
         (example,) = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
