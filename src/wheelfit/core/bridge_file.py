@@ -25,7 +25,7 @@ FORMAT = 1
 """The newest format of these files that can be read."""
 _KNOWN = (
     "base", "by-default", "checked", "exclusive", "extras", "format", "hosts", "member", "name",
-    "no-fit", "projects", "says", "source",
+    "no-fit", "projects", "registry", "says", "source",
 )  # fmt: skip
 _OF_INDEXES = ("files", "index", "local", "page", "projects")
 _OF_MEMBER = (
@@ -64,7 +64,7 @@ def _family(table: Table) -> BridgeFamily:
     name = _name(table, "name")
     base = _line(table, "base")
     projects = table.each("projects", _projects)
-    for key in ("projects", "hosts"):
+    for key in ("projects", "hosts", "registry"):
         if key in table and not base:
             table.fault("is for a family of indexes only", key)
     rows = [one for row in table.tables("member") for one in _each(row)]
@@ -93,6 +93,7 @@ def _family(table: Table) -> BridgeFamily:
         table.flag("exclusive", default=True),
         base.rstrip("/"),
         table.strings("hosts"),
+        table.flag("registry"),
     )
     if not family.no_fit and members and all(member.when for member in members):
         table.fault("is missing, and there are machines that get no member", "no-fit")
@@ -162,7 +163,7 @@ def _member(row: Table, name: NormalizedName, base: str) -> FamilyMember:
         _line(row, "local"),
         _line(row, "index").strip("/"),
         _line(row, "page").strip("/"),
-        tuple(row.each("files", _https)),
+        tuple(row.each("files", _wheel)),
     )
 
 
@@ -248,7 +249,7 @@ def _requirement(text: str) -> str:
         raise ValueError(f"is not a valid requirement: {error}") from None
 
 
-def _https(text: str) -> str:
-    if not text.startswith("https://") or not text.endswith(".whl"):
-        raise ValueError("must be the https address of a wheel")
+def _wheel(text: str) -> str:
+    if not text.endswith(".whl") or ("://" in text and not text.startswith("https://")):
+        raise ValueError("must be a wheel below the base, or the https address of one")
     return text

@@ -8,6 +8,7 @@ what they are, with their names, files and hashes.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from packaging.specifiers import SpecifierSet
@@ -64,7 +65,7 @@ class FamilyMember:
     page: str = ""
     """The same of one page with links to all wheels."""
     files: tuple[str, ...] = ()
-    """URLs of wheels that no page lists."""
+    """Wheels that no page lists: below the base, or URLs."""
 
     @property
     def condition(self) -> str:
@@ -74,12 +75,17 @@ class FamilyMember:
     @property
     def is_of_registry(self) -> bool:
         """Whether its wheels are those that the registry has of the project."""
-        return not (self.index or self.page or self.files)
+        return not self.locations
+
+    @property
+    def locations(self) -> tuple[str, ...]:
+        """The index, the page or the files, below the base or as URLs; empty: the registry."""
+        return self.files or tuple(filter(None, (self.index, self.page)))
 
     @property
     def place(self) -> str:
         """Where its wheels are, below the base of the family or as a URL; empty: the registry."""
-        return self.index or self.page or (self.files[0] if self.files else "")
+        return self.files[0].rpartition("/")[0] if self.files else self.index or self.page
 
     @property
     def is_elsewhere(self) -> bool:
@@ -152,6 +158,9 @@ class BridgeFamily:
     """Of a family of indexes: the address below which the indexes lie."""
     hosts: tuple[str, ...] = ()
     """Of a family of indexes: the hosts from which its files may come, beside that of the base."""
+    registry: bool = False
+    """Of a family of indexes: whether what the registry has counts beside these places, for it is
+    of the same owner; otherwise only when they cannot be reached."""
 
     @property
     def distributions(self) -> tuple[NormalizedName, ...]:
@@ -198,6 +207,15 @@ class BridgeFamily:
     ) -> FamilyMember | None:
         """Return the member that a label of a release stands for; None if there is none."""
         return next((one for one in self.members_of(version, project) if one.label == label), None)
+
+    def place_of(self, filenames: Iterable[WheelFilename]) -> int:
+        """Return the place of the best member that some wheels are of, 0 for the first one.
+
+        :param filenames: of one release; without any it is that behind the last member.
+        """
+        found = [self.member_of_wheel(filename) for filename in filenames]
+        places = (self.members.index(one) for one in found if one is not None)
+        return min(places, default=len(self.members))
 
     def member_of_wheel(self, filename: WheelFilename) -> FamilyMember | None:
         """Return the member that a wheel under a label is of; None if it is of none."""
@@ -279,9 +297,7 @@ def _provider(namespace: str) -> dict[str, Any]:
 
 
 def _is_among(project: str, names: Iterable[str]) -> bool:
-    return any(
-        project.startswith(name[:-1]) if name.endswith("*") else project == name for name in names
-    )
+    return any(fnmatchcase(project, name) for name in names)
 
 
 def _marker(platform: str) -> str:

@@ -329,7 +329,9 @@ def with_consent(
         if not pins:
             return resolution
         has_wheels = has_older and all(_has_wheels(candidates, pin.name) for pin in pins)
-        error = _source_off(pins, resolution, builds, has_older=has_wheels, leave_out=leave_out)
+        error = _source_off(
+            pins, resolution, builds, candidates, has_older=has_wheels, leave_out=leave_out
+        )
         can_ask = may_ask and builds.mode == "ask" and not builds.impossible
         if not can_ask or not reporter.confirm(_question(error)):
             raise error
@@ -341,7 +343,7 @@ def with_consent(
 def _has_wheels(candidates: Candidates, name: NormalizedName) -> bool:
     """Return whether any release of a project has a wheel for this machine."""
     listing = candidates.listing(name)
-    if listing is None:
+    if listing is None or listing.bridge is not None:  # if any of a family fitted, it would be it
         return False
     return bool(set(listing.possible()) - listing.releases.without_wheels())
 
@@ -354,14 +356,18 @@ def _source_off(
     pins: Sequence[Pin],
     resolution: Resolution,
     builds: Builds,
+    candidates: Candidates,
     *,
     has_older: bool,
     leave_out: str,
 ) -> SourceOff:
     """Return the error that names all that must be built, who needs it, and what goes on."""
+    from wheelfit.resolution.bridges import misfits, not_agreed
+
     names = [f"{pin.name} {pin.shown_version}".rstrip() for pin in pins]
     unknown = [pin for pin in pins if not builds.knows_needs(pin.file)]
     lines = [_line(pin, resolution) for pin in pins]
+    lines += (line for pin in pins for line in misfits(candidates, pin.name))
     if unknown:
         lines.append(
             f"what {listed([pin.name for pin in unknown])} "
@@ -378,6 +384,7 @@ def _source_off(
     if builds.impossible:
         lines.append(builds.impossible)
         hints = ["build wheels there and name them"]
+    hints += filter(None, (not_agreed(candidates, pin.name) for pin in pins))
     if has_older:
         hints.append(f"--only-binary {only} takes older releases that have wheels")
     if leave_out and any(map(_is_folder, pins)):

@@ -92,7 +92,7 @@ def favoured(
         present = installed.get(member)
         if present is not None and member != name and present.version in fitting:
             return present.version
-    return fitting[0] if fitting else None
+    return min(fitting, key=lambda one: listing.ranks.get(one, 0), default=None)
 
 
 def _of_everybody(
@@ -186,6 +186,44 @@ def idle_accelerator(
                 "takes what the registry has, which runs on the processor alone",
             )
     return None
+
+
+_REASONS = 4
+"""Lines that say why members do not fit."""
+
+
+def misfits(candidates: Candidates, name: NormalizedName) -> Iterator[str]:
+    """Yield what a family says of machines that get no member, and what this one lacks.
+
+    :param candidates: what the machine has.
+    :param name: of a project; of what is no family nothing is yielded.
+    """
+    family, listing = candidates.bridge(name), candidates.listing(name)
+    if family is None or listing is None:
+        return
+    if family.no_fit:
+        yield family.no_fit
+    reasons: dict[str, None] = {}
+    for version in listing.releases:  # newest first; the latest may have no wheel at all
+        reasons |= dict.fromkeys(candidates.choice(name, version).refusals())
+        if len(reasons) >= _REASONS:
+            break
+    yield from list(reasons)[:_REASONS]
+
+
+def not_agreed(candidates: Candidates, name: NormalizedName) -> str:
+    """Return how to get builds of a project from a family that nobody has agreed to.
+
+    :param candidates: what counts.
+    :param name: of the project.
+    :return: empty if there is no such family.
+    """
+    from wheelfit.sources.bridges.catalogue import shipped_for  # noqa: PLC0415 - of errors only
+
+    if candidates.bridge(name) is not None:
+        return ""
+    others = [one for one in shipped_for(name) if one.is_of_indexes and not one.by_default]
+    return "; ".join(f"--bridge {one.name} takes {name} from {one.base}" for one in others)
 
 
 # --- members that own the same files ---------------------------------------------------------

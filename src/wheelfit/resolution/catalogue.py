@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -152,12 +153,16 @@ class Catalogue:
         return yanked
 
     def postponed(self, name: NormalizedName) -> frozenset[Version]:
-        """Return the versions without a wheel, if any other one goes before them."""
-        sources = self.candidates.policy.sources
-        if sources is None or not sources.prefer_binary:
+        """Return the versions without a wheel, if any other one goes before them.
+
+        Those of a family do in any case: what has builds for GPUs compiles for hours.
+        """
+        sources, listing = self.candidates.policy.sources, self.candidates.listing(name)
+        if sources is None or listing is None:
             return frozenset()
-        listing = self.candidates.listing(name)
-        if listing is None:
+        if listing.bridge is not None:
+            return frozenset(filter(partial(self._is_source_only, name), listing.possible()))
+        if not sources.prefer_binary:
             return frozenset()
         return listing.releases.without_wheels() - {self.kept(name)}
 
@@ -333,6 +338,11 @@ class Catalogue:
                 continue
             if listing is None or not listing.is_same_release(newer, version):
                 yield newer
+
+    def _is_source_only(self, name: NormalizedName, version: Version) -> bool:
+        """Tell whether of a release nothing fits but its source distribution."""
+        chosen = self.candidates.choice(name, version).chosen
+        return chosen is not None and chosen.is_unbuilt
 
     # --- parts --------------------------------------------------------------------------
 

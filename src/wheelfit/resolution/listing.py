@@ -328,7 +328,12 @@ def sort_page(
     ignored = tuple(sorting.ignored)
     if page.status.is_quarantined:
         ignored = (f"the project is {page.status}",)  # why there is nothing
-    ranks = {version: _rank(files, page.order) for version, files in found.items()}
+    family = page.bridge
+    ranks: Mapping[Version, int] = {}
+    if family is not None and family.is_of_indexes:
+        ranks = _ranks_of_builds(family, found)
+    elif page.order:
+        ranks = {version: _rank(files, page.order) for version, files in found.items()}
     return Listing(
         page.name,
         releases,
@@ -336,8 +341,24 @@ def sort_page(
         page.notes,
         ignored,
         page.bridge,
-        ranks if page.order else {},
+        ranks,
     )
+
+
+def _ranks_of_builds(
+    family: BridgeFamily, found: Mapping[Version, _Files]
+) -> Mapping[Version, int]:
+    """Return the places of versions that differ in their build: as the family has its members.
+
+    Local versions are compared as text, so that ``+torch2.9`` is newer than ``+torch2.10``.
+    """
+    places = {
+        version: family.place_of(filename for _, filename in files.wheels)
+        for version, files in found.items()
+    }
+    newest = sorted(found, key=places.__getitem__)
+    newest.sort(key=lambda version: Version(version.public), reverse=True)
+    return {version: place for place, version in enumerate(newest)}
 
 
 def _absent_sources(page: ProjectPage, target: Target) -> frozenset[str]:

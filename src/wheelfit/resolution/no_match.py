@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from wheelfit.errors import NoSolution, SourceOff
+from wheelfit.resolution.bridges import not_agreed
 from wheelfit.resolution.listing import NO_SOURCES, WRONG_HASH
 from wheelfit.resolution.proof import StepKind
 from wheelfit_runtime.errors import HashMismatch, NoCompatibleWheel, NoFit, ProjectNotFound
@@ -158,8 +159,9 @@ class NoMatch:
     def _bridged(self) -> str | None:
         """Say of bridged families what their members need."""
         families = [self._candidates.bridge(name) for name, _ in self._unfit]
-        said = dict.fromkeys(one.no_fit for one in families if one is not None and one.no_fit)
-        return "; ".join(said) or None
+        said = [one.no_fit for one in families if one is not None]
+        said += [not_agreed(self._candidates, name) for name, _ in self._unfit]
+        return "; ".join(filter(None, dict.fromkeys(said))) or None
 
     def _building(self) -> str | None:
         """Say of which projects a source distribution could be built (F-92)."""

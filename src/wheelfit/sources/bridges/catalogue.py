@@ -7,6 +7,7 @@ for, so that families nobody uses cost nothing.
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from packaging.utils import canonicalize_name
 from wheelfit_runtime.errors import FileProblem, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from packaging.utils import NormalizedName
 
@@ -53,30 +54,31 @@ def shipped(name: str) -> BridgeFamily | None:
 
 
 @cache
-def _owners() -> Mapping[str, str]:
-    """Return the shipped families of indexes that count by default, by the names of projects.
+def _indexes() -> tuple[tuple[str, Sequence[str], bool], ...]:
+    """Return the shipped families of indexes: name, projects, and whether it counts by default.
 
     Every project that is asked for is looked up here, so the files are read no further than needed.
     """
-    found = {}
+    found = []
     for path in sorted(_INDEXES.glob(f"*{_SUFFIX}")):
         head = path.read_text(encoding="utf-8").partition("\n[[member]]")[0]
         listed = _PROJECTS.search(head)
-        if listed is not None and "\nby-default = true" in head:
-            found.update(dict.fromkeys(_NAME.findall(listed[1]), path.stem))
-    return found
+        names = [path.stem] if listed is None else _NAME.findall(listed[1])
+        found.append((path.stem, names, "\nby-default = true" in head))
+    return tuple(found)
+
+
+def _of_indexes(project: str) -> Iterator[tuple[str, bool]]:
+    """Yield the names of families of indexes for a project, with whether they count by default."""
+    for name, projects, is_by_default in _indexes():
+        if any(fnmatchcase(project, one) for one in projects):
+            yield name, is_by_default
 
 
 def _owner_of(project: str) -> BridgeFamily | None:
     """Return the shipped family that is the index of a project's owner."""
-    name = _owner_name(project)
+    name = next((name for name, is_by_default in _of_indexes(project) if is_by_default), "")
     return shipped(name) if name else None
-
-
-def _owner_name(project: str) -> str:
-    owners = _owners()
-    whole = (begin for begin in owners if begin.endswith("*") and project.startswith(begin[:-1]))
-    return owners.get(project) or owners.get(next(whole, ""), "")
 
 
 @cache
@@ -91,7 +93,7 @@ def names_for(project: NormalizedName) -> tuple[str, ...]:
     :param project: what is asked for.
     """
     own = project if project in _of_one_project() else ""
-    return tuple(filter(None, (own, _owner_name(project))))
+    return tuple(filter(None, (own, *(name for name, _ in _of_indexes(project)))))
 
 
 def shipped_for(project: NormalizedName) -> tuple[BridgeFamily, ...]:

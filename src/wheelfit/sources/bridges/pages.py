@@ -7,7 +7,12 @@ from urllib.parse import quote, unquote, urlsplit
 
 from msgspec.structs import replace
 
-from wheelfit.core.filename import index_file_name, parse_wheel_filename, with_label
+from wheelfit.core.filename import (
+    index_file_name,
+    parse_wheel_filename,
+    release_of,
+    with_label,
+)
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.bridges.selectors import LateHashes, document_bytes
 from wheelfit.sources.page import BRIDGE, VARIANTS_SUFFIX, File, ProjectPage
@@ -56,38 +61,56 @@ def page_of_names(
 def page_of_indexes(
     family: BridgeFamily,
     name: NormalizedName,
-    pages: Mapping[str, ProjectPage | None],
+    pages: Mapping[tuple[str, ...], ProjectPage | None],
     hosts: Collection[str] = (),
 ) -> ProjectPage | None:
     """Return the page of a project whose builds are in places of their own.
 
     :param family: the family.
     :param name: one of its projects.
-    :param pages: by the places of members.
+    :param pages: by the locations of members.
     :param hosts: those from which files of these places may come; empty: any.
     :return: None if no place knows the project.
     """
     known = [page for page in pages.values() if page is not None]
     if not known:
         return None
+    own = pages.get(()) if family.registry else None
+    if own is not None and any(_is_of_variants(file) for file in own.files):
+        return own
     making = _Making(family, known[0].source, hosts)
     for member in family.members:
-        page = pages.get(member.place)
+        page = pages.get(member.locations)
         if page is not None:
             making.add(member, page)
+    if own is not None:
+        making.files += filter(_is_source, own.files)
     source = ", ".join(dict.fromkeys(page.source for page in known))
     return making.page(name, source, [note for page in known for note in page.notes])
 
 
-def listed_by_rule(urls: Iterable[str], name: NormalizedName, source: str) -> ProjectPage:
+def listed_by_rule(
+    paths: Iterable[str], base: str, name: NormalizedName, source: str
+) -> ProjectPage:
     """Return a page of wheels that no page lists.
 
-    :param urls: their addresses.
+    Whoever puts a build into the names of such files, as ``+cu12torch2.10``, does so when they are
+    made already: their METADATA has no local version, and here they have none either.
+
+    :param paths: where they are, below the base or as URLs.
+    :param base: the address of the family.
     :param name: the project.
     :param source: the name of the repository that reads them.
     """
-    files = [File(unquote(url.rpartition("/")[2]), url, source=source) for url in urls]
+    urls = [path if "://" in path else f"{base}/{quote(path)}" for path in paths]
+    files = [File(_without_local(url.rpartition("/")[2]), url, source=source) for url in urls]
     return ProjectPage(name, tuple(files), source)
+
+
+def _without_local(filename: str) -> str:
+    name, hyphen, rest = unquote(filename).partition("-")
+    version, _, tags = rest.partition("-")
+    return f"{name}{hyphen}{version.partition('+')[0]}-{tags}"
 
 
 def _is_of_variants(file: File) -> bool:
@@ -96,6 +119,10 @@ def _is_of_variants(file: File) -> bool:
         return True
     filename = _wheel(file)
     return filename is not None and filename.is_variant
+
+
+def _is_source(file: File) -> bool:
+    return not file.filename.endswith(".whl") and release_of(file.filename) is not None
 
 
 def _wheel(file: File) -> WheelFilename | None:

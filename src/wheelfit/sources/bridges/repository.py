@@ -16,7 +16,7 @@ from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.page import BRIDGE
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, FileSize, stamp_of
-from wheelfit_runtime.errors import FileProblem, NetworkError
+from wheelfit_runtime.errors import FileProblem, InvalidWheel, NetworkError, UnexpectedStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.wheels.unpacked import UnpackedWheel
 
 _MOST = 8  # pages at the same time
+_GONE = (404, 410)
 
 
 class OpenIndex(Protocol):
@@ -131,15 +132,11 @@ class BridgedRepository:
             return self._repository.project(name)
         from wheelfit.sources.bridges.pages import page_of_indexes  # noqa: PLC0415 - start-up
 
-        members = [
-            one
-            for one in family.members
-            if one.is_for(name)
-            and self._shelf.is_wanted(family, one)
-            and not (one.is_elsewhere and family.name in self._shelf.bases)
-        ]
+        members = self._asked(name, family)
         notes: list[str] = []
-        places = {one.place: one for one in members if not one.is_of_registry}
+        places = {
+            one.locations: one for one in members if family.registry or not one.is_of_registry
+        }
         try:
             found = at_once(
                 list(places.values()),
@@ -151,8 +148,27 @@ class BridgedRepository:
                 raise
             return self._instead(name, family, error)
         hosts = () if family.name in self._shelf.bases else family.hosts
-        page = page_of_indexes(family, name, dict(zip(places, found, strict=True)), hosts)
+        pages = dict(zip(places, found, strict=True))
+        page = page_of_indexes(family, name, pages, hosts)
         return page and replace(page, notes=(*page.notes, *notes))
+
+    def _asked(self, name: NormalizedName, family: BridgeFamily) -> list[FamilyMember]:
+        """Return the members of a project that are looked up.
+
+        Where nobody could get any, all are, for they are the reasons.
+        """
+        is_mirrored = family.name in self._shelf.bases
+        members = [
+            one
+            for one in family.members
+            if one.is_for(name) and not (one.is_elsewhere and is_mirrored)
+        ]
+        wanted = [
+            one
+            for one in members
+            if (family.registry and one.is_of_registry) or self._shelf.is_wanted(family, one)
+        ]
+        return members if all(one.is_of_registry for one in wanted) else wanted
 
     def _listed(
         self,
@@ -165,11 +181,14 @@ class BridgedRepository:
 
         :param note: told of a place of somebody else that cannot be reached: its builds are missed.
         """
+        if member.is_of_registry:
+            return self._repository.project(name)
         base = self._shelf.bases.get(family.name, family.base)
         if member.files:
             from wheelfit.sources.bridges.pages import listed_by_rule  # noqa: PLC0415 - start-up
 
-            return listed_by_rule(member.files, name, self._index(base, is_page=False).name)
+            source = self._index(base, is_page=False).name
+            return listed_by_rule(member.files, base, name, source)
         is_page = bool(member.page)
         if not member.is_elsewhere:
             return self._index(f"{base}/{member.place}", is_page=is_page).project(name)
@@ -185,7 +204,7 @@ class BridgedRepository:
         """Return what the registry has of a project whose own index cannot be reached."""
         from wheelfit.sources.bridges.pages import page_of_indexes  # noqa: PLC0415 - start-up
 
-        page = page_of_indexes(family, name, {"": self._repository.project(name)})
+        page = page_of_indexes(family, name, {(): self._repository.project(name)})
         note = (
             f"the index of {family.name} cannot be reached, so the registry's builds count: "
             f"{error.message}"
@@ -221,9 +240,10 @@ class BridgedRepository:
 
     def metadata(self, file: File) -> bytes:
         """Return the METADATA of a wheel."""
+        if file.declared is not None:
+            return self._with_needs(file, self._declared_metadata(file))
         if not file.is_selector:
-            metadata = self._reader(file).metadata(_true(file))
-            return metadata if file.declared is None else self._with_needs(file, metadata)
+            return self._reader(file).metadata(_true(file))
         return self._member(file, "METADATA")
 
     def variant_document(self, file: File) -> bytes | None:
@@ -276,6 +296,18 @@ class BridgedRepository:
         filename = parse_wheel_filename(file.filename)
         with WheelArchive(io.BytesIO(data), filename, where=file.filename) as archive:
             return unpack(archive, inside, sha256=digest, advance=progress.advance)
+
+    def _declared_metadata(self, file: File) -> bytes:
+        """Return the METADATA of a member's own wheel.
+
+        :raises InvalidWheel: the wheel is not there: a link is broken, or a rule named it.
+        """
+        try:
+            return self._reader(file).metadata(_true(file))
+        except UnexpectedStatus as error:
+            if error.status not in _GONE:
+                raise
+            raise InvalidWheel(error.message, where=error.where) from error
 
     def _with_needs(self, file: File, metadata: bytes) -> bytes:
         from wheelfit.sources.bridges.selectors import with_needs  # noqa: PLC0415 - start-up
