@@ -33,7 +33,9 @@ def _lines() -> Iterator[str]:
 
 
 def _member(family: BridgeFamily, member: FamilyMember) -> str:
-    where = f"index `{member.index}`" if family.is_of_indexes else f"`{member.distribution}`"
+    kind = "index" if member.index else "page" if member.page else "files in"
+    where = f"{kind} `{member.place}`" if member.place else "the registry"
+    where = where if family.is_of_indexes else f"`{member.distribution}`"
     releases = f" {member.versions}" if str(member.versions) else ""
     conditions = ", ".join(
         f"`{feature} :: {' or '.join(values)}`" for feature, values in member.when.features()

@@ -88,9 +88,10 @@ class SourceArchive(Distribution):
         """Its bytes."""
         stream = io.BytesIO()
         with tarfile.open(fileobj=stream, mode="w:gz", compresslevel=0) as archive:
-            entry = tarfile.TarInfo(f"{self.filename.removesuffix('.tar.gz')}/PKG-INFO")
-            entry.size = len(self.metadata)
-            archive.addfile(entry, io.BytesIO(self.metadata))
+            for name, content in (("PKG-INFO", self.metadata), ("setup.py", b"raise SystemExit\n")):
+                entry = tarfile.TarInfo(f"{self.filename.removesuffix('.tar.gz')}/{name}")
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
         return stream.getvalue()
 
 
@@ -98,11 +99,15 @@ class SourceArchive(Distribution):
 class Wheel(Distribution):
     """A wheel of the world."""
 
+    file_local: str = ""
+    """A local version that only its file name has."""
+
     @cached_property
     def filename(self) -> str:
         """Its name."""
         stem = canonicalize_name(self.name).replace("-", "_")
-        return f"{stem}-{self.version}-{self.tag}.whl"
+        local = f"+{self.file_local}" if self.file_local else ""
+        return f"{stem}-{self.version}{local}-{self.tag}.whl"
 
     @cached_property
     def content(self) -> bytes:

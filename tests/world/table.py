@@ -21,7 +21,8 @@ it takes. Of the needs of a distribution only those are there that depend on the
     extras = ["opt-einsum"]
     MB = 535                                           # the size that the registry claims
 
-``is-source = true`` is a source distribution, ``local`` a local version that is not the build.
+``is-source = true`` is a source distribution, ``local`` a local version that is not the build,
+``file-local`` one that only the file name has.
 """
 
 from __future__ import annotations
@@ -144,12 +145,15 @@ def _distributions(row: Mapping[str, Any]) -> Iterator[tuple[str, Distribution]]
         for build in row.get("builds", [""]):
             words = {"version": version, "build": build}
             requires = tuple(_filled(text, words) for text in row.get("requires", ()))
-            own = f"{version}+{build}" if build else version
-            own = f"{version}+{_filled(row['local'], words)}" if "local" in row else own
+            local = _filled(row.get("local", build), words)
+            own = f"{version}+{local}" if local else version
             place = _filled(row.get("index", ""), words)
             if row.get("is-source"):
                 yield place, SourceArchive(row["name"], own, requires=requires, **fields)
                 continue
+            if "file-local" in row:
+                own = version
+                fields["file_local"] = _filled(row["file-local"], words)
             platforms = [_PLATFORMS.get(word, word) for word in row.get("on", "").split()]
             made = wheels(
                 row["name"],
