@@ -229,9 +229,9 @@ class TestInspect:
 
     @pytest.mark.parametrize("python", OTHERS, ids=lambda path: path.parts[-3])
     def test_every_interpreter_here(self, python: Path) -> None:
-        """CPython from 3.9 on describes itself with our packaging; older ones are refused."""
+        """CPython from 3.10 on describes itself with our packaging; older ones are refused."""
         version = tuple(int(part) for part in python.parts[-3].split(".")[:2])
-        if version < (3, 9):
+        if version < (3, 10):
             with pytest.raises(UnusableInterpreter, match="too old"):
                 inspect(python)
             return
@@ -269,7 +269,7 @@ class TestInspect:
     def test_as_with_start_up_files(self, python: Path, options: list[str], tmp_path: Path) -> None:
         """What is learnt without the start-up of the interpreter is what it would know after it."""
         version = tuple(int(part) for part in python.parts[-3].split(".")[:2])
-        if version < (3, 9):
+        if version < (3, 10):
             pytest.skip("nothing is learnt of such old ones")
         place = tmp_path / "venv"
         subprocess.run(

@@ -7,7 +7,8 @@ neither the packaging of the target environment nor anything else beside ours ta
 anything of this; what it does besides is done here. Also imported and called in process when the
 interpreter asked about is the running one.
 
-Runs on CPython 3.9 and later; on something older it says its version and no more.
+Runs on CPython 3.10 and later, as packaging does; on something older it says its version and no
+more.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MARK = "wheelfit-interpreter:"
 PREFIX = "@prefix@"
 """What stands for the folder given with ``--prefix`` in ``prefix_paths``."""
 
-OLDEST = (3, 9)
+OLDEST = (3, 10)
 
 # The variables in which the places of a scheme are expressed (pip replaces the same).
 BASES = (
