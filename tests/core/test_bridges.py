@@ -212,10 +212,14 @@ def test_few_count_without_consent() -> None:
     """Only indexes of owners, and what projects name as the way to install them, count so."""
     names = [name for name in shipped_names() if (one := shipped(name)) and one.by_default]
     own_names = [
-        "cudf", "cugraph", "cuml", "cupy", "jax", "onnxruntime", "sglang", "tensorflow", "xgboost",
+        "cudf", "cugraph", "cuml", "cupy", "jax", "onnxruntime", "paddlepaddle", "sglang",
+        "tensorflow", "xgboost",
     ]  # fmt: skip
     fetched_by_setup = ["causal-conv1d", "flash-attn", "mamba-ssm"]
-    owners = ["flash-attn-3", "flashinfer", "pyg", "pytorch", "rocm-sdk", "vllm", "xformers"]
+    owners = [
+        "flash-attn-3", "flashinfer", "paddle", "pyg", "pytorch", "pytorch-triton", "rocm-sdk",
+        "vllm", "xformers",
+    ]  # fmt: skip
     assert names == sorted([*own_names, *fetched_by_setup, *owners])
 
 

@@ -222,8 +222,15 @@ def not_agreed(candidates: Candidates, name: NormalizedName) -> str:
 
     if candidates.bridge(name) is not None:
         return ""
-    others = [one for one in shipped_for(name) if one.is_of_indexes and not one.by_default]
-    return "; ".join(f"--bridge {one.name} takes {name} from {one.base}" for one in others)
+    others = [one for one in shipped_for(name) if not one.by_default]
+    return "; ".join(f"--bridge {one.name} takes {_what(one, name)}" for one in others)
+
+
+def _what(family: BridgeFamily, name: NormalizedName) -> str:
+    """Return what stands for a project by a family."""
+    if family.is_of_indexes:
+        return f"{name} from {family.base}"
+    return f"one of {listed([one for one in family.distributions if one != name])}"
 
 
 # --- members that own the same files ---------------------------------------------------------

@@ -44,7 +44,7 @@ def unknown_project(name: NormalizedName, candidates: Candidates) -> ProjectNotF
     return ProjectNotFound(
         f"{name} was not found in any index",
         where=candidates.repository.name,
-        hint="check the spelling and the index",
+        hint=not_agreed(candidates, name) or "check the spelling and the index",
     )
 
 

@@ -46,12 +46,12 @@ def page_of_names(
     if not known:
         return None
     first = own or known[0]
-    if own is not None and any(page.source != own.source for page in known):
+    if own is not None and any(page.source != own.source for page in known if page.bridge is None):
         return own  # who has the name in one source owns nothing in another
     making = _Making(family, first.source, here=here)
     for member in family.members:
         page = pages[member.distribution]
-        if page is not None and page.source == first.source:
+        if page is not None and (page.bridge is not None or page.source == first.source):
             making.add(member, page)
     if own is not None and any(member.label is None for member in family.members):
         making.files = [*own.files, *making.files]
@@ -209,7 +209,9 @@ class _Making:
             return
         for file in page.files:
             filename = _wheel(file)
-            if filename is None or filename.name != page.name or filename.is_variant:
+            if filename is None or filename.name != page.name:
+                continue
+            if filename.is_variant and page.bridge is None:
                 continue
             if member.local and filename.version.local != member.local:
                 continue
@@ -224,7 +226,7 @@ class _Making:
             yield file, filename
 
     def _selector(self, member: FamilyMember, file: File, filename: WheelFilename) -> File | None:
-        tags = file.filename.removesuffix(".whl").rsplit("-", 3)[1:]
+        tags = filename.plain.removesuffix(".whl").rsplit("-", 3)[1:]
         stem = self._family.name.replace("-", "_")
         text = "-".join((stem, str(filename.version), *tags, str(member.label))) + ".whl"
         try:

@@ -56,7 +56,8 @@ class BridgedRepository:
     wheels, under a label.
 
     A project that has variants itself is left alone; so is one whose members are elsewhere than
-    it is itself, for who owns a name in one place owns nothing in another (F-126).
+    it is itself, for who owns a name in one place owns nothing in another (F-126). A member that
+    is in its owner's index is taken from there.
 
     A family of indexes takes the place of the registry: what a place of its own has of a project
     is all there is of it, and nothing is merged. If such a place cannot be reached, the registry's
@@ -108,7 +109,14 @@ class BridgedRepository:
         if family.is_of_indexes:
             return self._of_indexes(name, family)
         names = tuple(dict.fromkeys((name, *family.distributions)))
-        pages = dict(zip(names, at_once(names, self._repository.project, most=_MOST), strict=True))
+
+        def listed(one: NormalizedName) -> ProjectPage | None:
+            owner = None if one == name else self._shelf.of(one)
+            if owner is None or not owner.is_of_indexes:
+                return self._repository.project(one)
+            return self._of_indexes(one, owner)
+
+        pages = dict(zip(names, at_once(names, listed, most=_MOST), strict=True))
         page = page_of_names(family, pages, {tag.platform for tag in self.here})
         return None if page is None else replace(page, fresh=0.0)  # that of a member may change
 
