@@ -215,6 +215,8 @@ def writing_faults(document: VariantDocument, layout: WrittenLayout = "850") -> 
     return (*faults, *(fault for fault in found if fault.path not in skipped))
 
 
+NEWEST_KEYS = pep850.KEYS
+"""The keys of a document in the newest layout."""
 _WRITERS = {"850": pep850.write, "825": pep825.write}
 
 

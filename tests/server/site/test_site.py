@@ -128,7 +128,7 @@ class TestPages:
         assert "which/?preset=cuda-12.8-sm90" in page.links
         row = page.text.index("cuda-12.8-sm90 NVIDIA driver for CUDA 12.8")
         assert "cu128" in page.text[row : row + 200]
-        windows = page.text.index("windows-x86_64 ")
+        windows = page.text.index("windows-x86_64 any")
         assert "nothing" in page.text[windows : windows + 60]
 
     def test_yanked_release(self, site: Site) -> None:

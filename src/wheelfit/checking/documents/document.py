@@ -25,7 +25,7 @@ from wheelfit.checking.findings import CheckedFile, Correction, first_of
 from wheelfit.core import strict_toml
 from wheelfit.core.index_metadata import label_fault
 from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
-from wheelfit.core.metadata import examine_document
+from wheelfit.core.metadata import NEWEST_KEYS, examine_document
 from wheelfit.core.project_table import read_project_table
 from wheelfit.core.provider_table import EMULATED_PLUGINS, HARDWARE
 from wheelfit.core.providers import (
@@ -38,7 +38,7 @@ from wheelfit.core.providers import (
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.strict_json import path_of
-from wheelfit.core.variant_json_layouts import entries, pep850
+from wheelfit.core.variant_json_layouts import entries
 from wheelfit.core.variant_json_layouts.schema import PEP_825, PEP_850
 from wheelfit.errors import InvalidRequirement
 from wheelfit_runtime.errors import InvalidDocument
@@ -145,7 +145,7 @@ def _meant_key(fault: Fault) -> str | None:
     parent, _, key = fault.path.rpartition(".")
     if parent and not parent.startswith("providers."):
         return None
-    known = entries.KNOWN_KEYS if parent else pep850.KEYS
+    known = entries.KNOWN_KEYS if parent else NEWEST_KEYS
     return None if key in known else meant_by(key, known)
 
 

@@ -43,7 +43,8 @@ _TABLE = {
     "providers trust": "--namespace --hash --keep --try --yes --python --index-url --json",
     "check-env": "--strict --python --target --for --devices --no-plugins --json --verbose",
     "doctor": "--runtime --full --strict --only --ignore --repair --python --for --json --verbose",
-    "demo": "--index-url --find-links --offline --json --verbose",
+    "demo": "--gpu --index-url --find-links --offline --json --verbose",
+    "bridges check": "--index-url --find-links --offline --json --verbose",
 }
 FIRST_OPTIONS: Mapping[str, tuple[str, ...]] = {
     name: tuple(options.split()) for name, options in _TABLE.items()
