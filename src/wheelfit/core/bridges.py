@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from packaging.specifiers import SpecifierSet
 
@@ -88,6 +89,12 @@ class FamilyMember:
         return self.files[0].rpartition("/")[0] if self.files else self.index or self.page
 
     @property
+    def folder(self) -> str:
+        """Where its wheels are in a mirror of the family, below its base."""
+        scheme, mark, rest = self.place.partition("://")
+        return rest if mark else scheme
+
+    @property
     def is_elsewhere(self) -> bool:
         """Whether its place is named by a whole URL, not below the base of the family."""
         return "://" in self.place
@@ -157,7 +164,8 @@ class BridgeFamily:
     base: str = ""
     """Of a family of indexes: the address below which the indexes lie."""
     hosts: tuple[str, ...] = ()
-    """Of a family of indexes: the hosts from which its files may come, beside that of the base."""
+    """Of a family of indexes: the hosts from which its files may come, beside those of its
+    places."""
     registry: bool = False
     """Of a family of indexes: whether what the registry has counts beside these places, for it is
     of the same owner; otherwise only when they cannot be reached."""
@@ -171,6 +179,18 @@ class BridgeFamily:
     def is_of_indexes(self) -> bool:
         """Whether members differ in their index, and not in their names."""
         return bool(self.base)
+
+    @property
+    def only_hosts(self) -> tuple[str, ...]:
+        """The hosts that may be asked for what is in its indexes; empty: any.
+
+        What counts without anybody having named it comes from the hosts that it names.
+        """
+        if not (self.hosts or self.by_default):
+            return ()
+        places = (self.base, *(member.place for member in self.members if member.is_elsewhere))
+        hosts = (str(urlsplit(place).hostname) for place in places)
+        return tuple(dict.fromkeys((*hosts, *self.hosts)))
 
     def stands_for(self, project: NormalizedName) -> bool:
         """Tell whether its members are the builds of a project."""

@@ -258,8 +258,8 @@ def _check_indexes(family: BridgeFamily, opened: _Open) -> FamilyCheck:
             if member not in used:
                 rule = f"{member.label} {member.versions} {' '.join(member.platforms)}".strip()
                 check.faults.append(f"nothing in {place or 'the registry'} is {rule}")
-    strangers = hosts - {*family.hosts, str(urlsplit(family.base).hostname)}
-    if family.hosts and strangers:
+    strangers = hosts.difference(family.only_hosts)
+    if family.only_hosts and strangers:
         check.faults.append(f"files are on {listed(sorted(strangers))}, which hosts does not name")
     check.faults += _unknown_builds(family, opened(family.base))
     return check

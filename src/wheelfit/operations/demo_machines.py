@@ -118,7 +118,7 @@ def _build_for(machine: str, folder: Path, context: Context) -> MachineBuild:
     from wheelfit.sources.bridges.catalogue import BridgeCatalogue
     from wheelfit.sources.bridges.repository import BridgedRepository
 
-    def open_index(url: str, *, is_page: bool) -> OpenedSources:  # noqa: ARG001 - it has none
+    def open_index(url: str, **_of_servers: object) -> OpenedSources:
         return _opened(url, context)
 
     target = open_environment(None, environ=context.environ, may_be_own=True).target()

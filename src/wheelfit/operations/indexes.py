@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
@@ -12,16 +13,15 @@ from wheelfit.errors import UsageError
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.pip_rules import pip_surroundings
 from wheelfit.operations.user_folders import home
-from wheelfit.sources.open import OpenedSources, open_sources
+from wheelfit.sources.open import OpenedSources, is_protected, open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
-from wheelfit.sources.urls import redact
-from wheelfit_runtime.errors import NetworkError, NoFit, WheelfitError
+from wheelfit.sources.urls import origin, redact
+from wheelfit_runtime.errors import InvalidConfiguration, NetworkError, NoFit, WheelfitError
 from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.requests import SourceOptions
     from wheelfit.resolution.requirements_file import RequirementsFile
     from wheelfit.resolution.resolution import Pin
+    from wheelfit.sources.bridges.catalogue import BridgeCatalogue
     from wheelfit.sources.bridges.repository import BridgedRepository
     from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.merged import Pool
@@ -221,15 +222,19 @@ def open_indexes(
     return _bridged(request, settings, repository, opened, owners=owners)
 
 
-def settings_of_place(settings: SourceSettings, url: str, *, is_page: bool) -> SourceSettings:
+def settings_of_place(
+    settings: SourceSettings, url: str, *, is_page: bool, hosts: tuple[str, ...] = ()
+) -> SourceSettings:
     """Return settings that look in one place only.
 
     :param settings: how it is reached.
     :param url: of an index, or of one page with links to all wheels.
     :param is_page: whether it is one page.
+    :param hosts: the only ones that may be asked; empty: any.
     """
     return replace(
         settings,
+        hosts=hosts,
         index_url=url,
         extra_index_urls=(),
         find_links=(url,) if is_page else (),
@@ -237,6 +242,55 @@ def settings_of_place(settings: SourceSettings, url: str, *, is_page: bool) -> S
         indexes=(),
         pins=(),
     )
+
+
+def families_that_count(
+    wanted: Iterable[str], settings: SourceSettings, *, owners: bool = True
+) -> BridgeCatalogue:
+    """Return the families of distributions that count under some settings.
+
+    :param wanted: what the user named.
+    :param settings: how indexes are reached, and which there are.
+    :param owners: whether indexes of the owners of projects count without anybody naming them.
+    :raises UserError: there is no such family.
+    :raises FileProblem: a file cannot be read.
+    :raises InvalidConfiguration: the indexes of a family are where anybody could change them.
+    :raises InvalidDocument: ``invalid-bridge``; a file breaks its rules.
+    """
+    from wheelfit.sources.bridges.catalogue import BridgeCatalogue
+
+    shelf = BridgeCatalogue(
+        wanted, is_of_registry=lambda name: owners and settings.is_of_registry(name)
+    )
+    for base in shelf.bases.values():
+        check_place(base, settings)
+    return shelf
+
+
+def check_place(base: str, settings: SourceSettings) -> None:
+    """Refuse a place of indexes that anybody on the way could change.
+
+    :param base: the URL below which they lie, or a folder.
+    :param settings: which name the hosts that are trusted.
+    :raises InvalidConfiguration: it is such a place, or there is none.
+    """
+    try:
+        where = origin(base) if "://" in base else None
+    except ValueError:
+        where = None
+    if where is None or where.scheme not in {"http", "https"}:
+        if Path(base).is_dir():
+            return
+        raise InvalidConfiguration(
+            "the indexes of a bridge are below an https URL, or a folder, and this is neither",
+            where=redact(base),
+        )
+    if not is_protected(base, settings):
+        raise InvalidConfiguration(
+            "the indexes of a bridge are not behind https, so anybody on the way could change them",
+            where=redact(base),
+            hint=f"--trusted-host {where.host} uses them all the same",
+        )
 
 
 def _bridged(
@@ -248,13 +302,12 @@ def _bridged(
     owners: bool,
 ) -> OpenedSources:
     """Return the sources with families of distributions as variants, as far as that is wished."""
-    from wheelfit.sources.bridges.catalogue import BridgeCatalogue
     from wheelfit.sources.bridges.repository import BridgedRepository
 
     further: list[OpenedSources] = []
 
-    def open_index(url: str, *, is_page: bool) -> OpenedSources:
-        further.append(opened(settings_of_place(settings, url, is_page=is_page)))
+    def open_index(url: str, *, is_page: bool, hosts: tuple[str, ...]) -> OpenedSources:
+        further.append(opened(settings_of_place(settings, url, is_page=is_page, hosts=hosts)))
         return further[-1]
 
     def close() -> None:
@@ -265,9 +318,7 @@ def _bridged(
         for one in (repository, *further):
             one.cut()
 
-    shelf = BridgeCatalogue(
-        request.bridge, is_of_registry=lambda name: owners and settings.is_of_registry(name)
-    )
+    shelf = families_that_count(request.bridge, settings, owners=owners)
     bridged = BridgedRepository(repository, shelf, open_index)
     return OpenedSources(bridged, repository.pool, close, cut, bridged)
 

@@ -19,7 +19,7 @@ from wheelfit.operations.cache_folder import cache_folder_in_use
 from wheelfit.operations.context import Context, Reporter
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.hosts import own_hosts
-from wheelfit.operations.indexes import open_indexes
+from wheelfit.operations.indexes import families_that_count, open_indexes
 from wheelfit.operations.machine import choose_machine
 from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.requests import (
@@ -232,16 +232,15 @@ class _Upstreams:
         if self._request.no_bridges:
             return plain
         from wheelfit.server.proxy.upstream import BridgedUpstream
-        from wheelfit.sources.bridges.catalogue import BridgeCatalogue
         from wheelfit.sources.find_links import LinkPage
 
-        def open_index(url: str, *, is_page: bool) -> Repository:
-            web = self._web(url, settings)
+        def open_index(url: str, *, is_page: bool, hosts: tuple[str, ...]) -> Repository:
+            web = self._web(url, replace(settings, hosts=hosts))
             if is_page:
                 return LinkPage(url, web.files, pages=web.pages, note=self._tell)
             return Upstream(url, web, cooldown=self._cooldown, note=self._tell)
 
-        shelf = BridgeCatalogue(self._request.bridge, is_of_registry=settings.is_of_registry)
+        shelf = families_that_count(self._request.bridge, settings)
         return BridgedUpstream(plain, shelf, open_index)
 
     def _leave_out(self, url: str, why: str) -> None:

@@ -293,6 +293,11 @@ def _client(
     check_named(settings.cert, settings.client_cert, environ=environ)
     proxies = _proxy_rules(settings, environ)
 
+    def may_go(url: str) -> bool:
+        where = origin(url)
+        is_named = where.scheme == "https" and where.host in settings.hosts
+        return may_ask(url) and (is_named or not settings.hosts)
+
     def connect() -> Transport:
         # A run that finds everything in folders and in the cache does without
         # urllib3 and certificates, a tenth of a second.
@@ -305,7 +310,7 @@ def _client(
             proxy=proxies.proxy_for,
             timeout=settings.timeout,
             admits=admits,
-            may_ask=may_ask,
+            may_ask=may_go,
             patience=patience,
         )
 

@@ -87,6 +87,8 @@ class SourceSettings:
     """Whether and how keyring is asked when a server wants a password."""
     cache: bool = True
     """Whether anything is kept on disk."""
+    hosts: tuple[str, ...] = ()
+    """The only hosts that are asked, with https; empty: any, however they are reached."""
     is_confined: bool = False
     """Whether a page of an index counts only if it lies below the URL of the index: one to which
     a redirect led is of another index."""

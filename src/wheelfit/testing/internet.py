@@ -29,6 +29,9 @@ class Document(NamedTuple):
 
     content: bytes
     content_type: str = "application/octet-stream"
+    status: int = 200
+    location: str = ""
+    """Where a redirect leads."""
 
 
 class Host(Protocol):
@@ -158,18 +161,24 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = False  # whatever version of HTTP the tunnel was asked for with
 
     def do_GET(self) -> None:
-        host = getattr(self, "_host", "")
-        self.server.internet.asked.append(f"https://{host}{self.path}")
-        found = self.server.internet.hosts[host](self.path.partition("?")[0]) if host else None
+        host, path = getattr(self, "_host", ""), self.path
+        if not host and path.startswith("http://"):  # as of any proxy, without a tunnel
+            host, _, rest = path.removeprefix("http://").partition("/")
+            path = f"/{rest}"
+            self.server.internet.asked.append(f"http://{host}{path}")
+        else:
+            self.server.internet.asked.append(f"https://{host}{path}")
+        has = self.server.internet.hosts.get(host)
+        found = has(path.partition("?")[0]) if has is not None else None
         if found is None:
             self.send_response(404)
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
-        body, status = found.content, 200
+        body, status = found.content, found.status
         start, end = 0, len(body)
         asked = self.headers.get("Range", "").removeprefix("bytes=")
-        if asked and "," not in asked:
+        if asked and "," not in asked and status == 200:
             first, _, last = asked.partition("-")
             start = int(first) if first else max(0, end - int(last))
             end = min(end, int(last) + 1) if first and last else end
@@ -179,6 +188,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(end - start))
         self.send_header("Accept-Ranges", "bytes")
         self.send_header("ETag", f'"{len(body)}"')
+        if found.location:
+            self.send_header("Location", found.location)
         if status == 206:
             self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(body)}")
         self.end_headers()

@@ -200,9 +200,11 @@ class BridgeCatalogue:
                 if known is not None and not known.is_of_indexes:
                     self._agreed.insert(0, known)
             return
-        name, _, base = text.partition("@")
+        name, at, base = (text, "", "") if text.endswith(_SUFFIX) else text.partition("@")
         family = find_family(name)
-        if base:
+        if at:
+            if not base:
+                raise UserError(f"{text[:80]!r} does not say where the indexes are")
             if not family.is_of_indexes:
                 raise UserError(f"the bridge {family.name} has no indexes that could be elsewhere")
             self.bases[family.name] = base.rstrip("/")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as replace_page
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
@@ -15,7 +16,7 @@ from wheelfit.core.filename import (
 )
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.bridges.selectors import LateHashes, document_bytes
-from wheelfit.sources.page import BRIDGE, VARIANTS_SUFFIX, File, ProjectPage
+from wheelfit.sources.page import ACTIVE, BRIDGE, VARIANTS_SUFFIX, File, ProjectPage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -55,7 +56,8 @@ def page_of_names(
             making.add(member, page)
     if own is not None and any(member.label is None for member in family.members):
         making.files = [*own.files, *making.files]
-    return making.page(family.name, first.source, () if own is None else own.notes)
+    page = making.page(family.name, first.source, () if own is None else own.notes)
+    return page if own is None else replace_page(page, status=own.status)
 
 
 def page_of_indexes(
@@ -78,6 +80,12 @@ def page_of_indexes(
     own = pages.get(()) if family.registry else None
     if own is not None and any(_is_of_variants(file) for file in own.files):
         return own
+    statuses = sorted(
+        (page.status for page in known if page.status), key=lambda one: not one.is_quarantined
+    )
+    status = statuses[0] if statuses else ACTIVE
+    if status.is_quarantined:  # one folder speaks of the project, not of its build
+        return ProjectPage(name, (), known[0].source, bridge=family, status=status)
     making = _Making(family, known[0].source, hosts)
     for member in family.members:
         page = pages.get(member.locations)
@@ -86,7 +94,8 @@ def page_of_indexes(
     if own is not None:
         making.files += filter(_is_source, own.files)
     source = ", ".join(dict.fromkeys(page.source for page in known))
-    return making.page(name, source, [note for page in known for note in page.notes])
+    notes = [note for page in known for note in page.notes]
+    return replace_page(making.page(name, source, notes), status=status)
 
 
 def listed_by_rule(
@@ -184,7 +193,8 @@ class _Making:
             for text in [index_file_name(project, version)]
         ]
         strangers = [
-            f"files on {host} do not count: the bridge {self._family.name} does not name that host"
+            f"files on {host} do not count: the bridge {self._family.name} names other hosts, "
+            "with https"
             for host in sorted(self._strangers)
         ]
         return ProjectPage(
@@ -219,9 +229,11 @@ class _Making:
                 continue
             if not member.covers(filename.tags, self._here):
                 continue
-            host = urlsplit(file.url).hostname
-            if self._hosts and not member.is_of_registry and host not in self._hosts:
-                self._strangers.add(str(host))
+            link = urlsplit(file.url)
+            is_known = link.scheme == "https" and link.hostname in self._hosts
+            if self._hosts and not member.is_of_registry and not is_known:
+                way = "" if link.scheme == "https" else f"{link.scheme}://"
+                self._strangers.add(f"{way}{link.hostname}")
                 continue
             yield file, filename
 

@@ -39,11 +39,12 @@ _GONE = (404, 410)
 class OpenIndex(Protocol):
     """The opening of a place where members of a family are."""
 
-    def __call__(self, url: str, *, is_page: bool) -> Repository:
+    def __call__(self, url: str, *, is_page: bool, hosts: tuple[str, ...]) -> Repository:
         """Return the repository of a place.
 
         :param url: of an index, or of one page with links to all wheels.
         :param is_page: whether it is one page.
+        :param hosts: the only ones that may be asked; empty: any.
         """
 
 
@@ -155,9 +156,8 @@ class BridgedRepository:
             if not any(one.is_of_registry for one in members):
                 raise
             return self._instead(name, family, error)
-        hosts = () if family.name in self._shelf.bases else family.hosts
         pages = dict(zip(places, found, strict=True))
-        page = page_of_indexes(family, name, pages, hosts)
+        page = page_of_indexes(family, name, pages, self._hosts(family))
         return page and replace(page, notes=(*page.notes, *notes))
 
     def _asked(self, name: NormalizedName, family: BridgeFamily) -> list[FamilyMember]:
@@ -169,7 +169,7 @@ class BridgedRepository:
         members = [
             one
             for one in family.members
-            if one.is_for(name) and not (one.is_elsewhere and is_mirrored)
+            if one.is_for(name) and not (one.is_elsewhere and is_mirrored and not one.index)
         ]
         wanted = [
             one
@@ -192,16 +192,19 @@ class BridgedRepository:
         if member.is_of_registry:
             return self._repository.project(name)
         base = self._shelf.bases.get(family.name, family.base)
+        is_mirror = family.name in self._shelf.bases
+        if is_mirror and "://" not in base and not Path(base, member.folder).exists():
+            return None  # a mirror need not have all
         if member.files:
             from wheelfit.sources.bridges.pages import listed_by_rule  # noqa: PLC0415 - start-up
 
-            source = self._index(base, is_page=False).name
+            source = self._index(base, family, is_page=False).name
             return listed_by_rule(member.files, base, name, source)
         is_page = bool(member.page)
-        if not member.is_elsewhere:
-            return self._index(f"{base}/{member.place}", is_page=is_page).project(name)
+        if is_mirror or not member.is_elsewhere:
+            return self._index(f"{base}/{member.folder}", family, is_page=is_page).project(name)
         try:
-            return self._index(member.place, is_page=is_page).project(name)
+            return self._index(member.place, family, is_page=is_page).project(name)
         except NetworkError as error:
             note(f"the builds in {member.place} are left out: {error.message}")
             return None
@@ -220,11 +223,17 @@ class BridgedRepository:
         self.missed[name] = note
         return page and replace(page, fresh=0.0, notes=(*page.notes, note))
 
-    def _index(self, url: str, *, is_page: bool) -> Repository:
+    def _hosts(self, family: BridgeFamily) -> tuple[str, ...]:
+        """Return the only hosts that may be asked; empty: any, as of a mirror."""
+        return () if family.name in self._shelf.bases else family.only_hosts
+
+    def _index(self, url: str, family: BridgeFamily, *, is_page: bool) -> Repository:
         with self._lock:
             found = self._indexes.get(url)
             if found is None and self._open_index is not None:
-                found = self._indexes[url] = self._open_index(url, is_page=is_page)
+                found = self._indexes[url] = self._open_index(
+                    url, is_page=is_page, hosts=self._hosts(family)
+                )
             if found is None:
                 return self._repository
             self._sources[found.name] = found
