@@ -31,6 +31,8 @@ class ServedIndex:
     """The root endpoint of its publishing sessions (PEP 694)."""
     token_file: Path | None
     """The file of the first token, which was written just now; None: there were tokens before."""
+    bridges: tuple[str, ...] = ()
+    """The families that it mirrors, as clients name them: ``pytorch@URL``."""
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain data."""
@@ -41,6 +43,7 @@ class ServedIndex:
             "upload": self.upload_url,
             "sessions": self.sessions_url,
             "token_file": file,
+            "bridges": list(self.bridges),
         }
 
 
@@ -81,6 +84,7 @@ def serve(
                 f"{one.origin}/legacy/",
                 f"{one.origin}/{ROOT}/",
                 one.token_file,
+                tuple(f"{name}@{one.origin}/bridges/{name}" for name in one.bridges),
             )
         ),
         log_to=log_to,

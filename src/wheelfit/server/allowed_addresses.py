@@ -130,17 +130,21 @@ class UrlRules:
     port: int
     ports: frozenset[tuple[str, int]]
     """Further ones that the operator named, each with its host."""
+    only: frozenset[str] = frozenset()
+    """The only hosts that may be asked, with https; empty: all that the other rules admit."""
 
     @classmethod
-    def of(cls, url: str, hosts: Iterable[str] = ()) -> UrlRules:
+    def of(cls, url: str, hosts: Iterable[str] = (), only: Iterable[str] = ()) -> UrlRules:
         """Return what an index may name.
 
         :param hosts: ``host`` or ``host:port`` that its pages may name as well.
+        :param only: the only hosts that may be asked, with https; empty: any.
         :raises ValueError: the URL has no host, or a port is none.
         """
         named = [origin(f"http://{host}") for host in hosts]
         ports = frozenset((one.host.rstrip("."), one.port) for one in named)
-        return cls(AddressRules.of(url, (one.host for one in named)), origin(url).port, ports)
+        rules = AddressRules.of(url, (one.host for one in named))
+        return cls(rules, origin(url).port, ports, frozenset(only))
 
     def __call__(self, url: str) -> bool:
         """Return whether a URL may be asked for.
@@ -152,6 +156,8 @@ class UrlRules:
         except ValueError:
             return False
         host = where.host.rstrip(".")
+        if self.only and not (where.scheme == "https" and host in self.only):
+            return False
         is_usual = where.port in (self.port, _USUAL.get(where.scheme))
         if not (is_usual or (host, where.port) in self.ports):
             return False

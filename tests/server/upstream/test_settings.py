@@ -9,7 +9,9 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.table_reader import FirstFault, Table
+from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.upstream.merged import Owners
+from wheelfit.server.upstream.opening import open_mirrors
 from wheelfit.server.upstream.settings import (
     MirrorSettings,
     check_patterns,
@@ -38,6 +40,40 @@ def test_an_option(text: str, url: str, name: str, label: str) -> None:
     """A URL, with a name before it if somebody wants one."""
     settings = mirror_of_text(text)
     assert (settings.url, settings.name, settings.label) == (url, name, label)
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [("pytorch", ""), (f"pytorch@{URL}", URL), ("pytorch@https://me:a@b.example/", "")],
+)
+def test_a_family(text: str, url: str) -> None:
+    """The indexes of a family, where it says that they are or elsewhere."""
+    settings = mirror_of_text(text)
+    assert (settings.bridge, settings.label) == ("pytorch", "pytorch")
+    assert settings.url == (url or text.partition("@")[2])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"bridge": "pytroch"}, "or a bridge with indexes"),
+        ({"bridge": "cupy"}, "has no indexes that could be mirrored"),
+        ({"bridge": "pytorch", "url": "ftp://index.example/"}, "is an http or https URL"),
+        ({"url": URL, "folders": ["cpu"]}, "only the indexes of a bridge"),
+        ({"bridge": ["pytorch"]}, "string"),
+    ],
+)
+def test_what_is_no_family(content: dict[str, Any], message: str) -> None:
+    """It is refused before anything is opened."""
+    with pytest.raises(InvalidConfiguration, match=message):
+        mirror_of_table(mirror_table(content))
+
+
+def test_folders_that_are_not_there(tmp_path: Path) -> None:
+    """A slip in a pattern must not leave a mirror of nothing."""
+    settings = mirror_of_table(mirror_table({"bridge": "pytorch", "folders": ["cuda*"]}))
+    with pytest.raises(InvalidConfiguration, match=r"has no folder cuda\*"):
+        open_mirrors([settings], FolderBlobs(tmp_path), None, environ={})
 
 
 @pytest.mark.parametrize(

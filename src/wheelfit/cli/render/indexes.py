@@ -34,6 +34,8 @@ def show_served_index(report: ServedIndex, output: Output) -> None:
     output.result_json(report.to_json())
     output.result(report.index_url)
     output.flush()
+    for one in report.bridges:
+        output.say(f"clients that are to take mirrored builds: --bridge {one}", "dim")
     if report.token_file is not None:
         from shlex import quote
 

@@ -30,7 +30,7 @@ from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, NetworkEr
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from wheelfit.server.hosting.access import Visitor
     from wheelfit.server.hosting.logs import Log
@@ -41,7 +41,18 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Index
 
 
-ROUTES = ("simple", "files", "legacy", ROOT, "stage", "health", "metrics", "api", "other")
+ROUTES = (
+    "simple",
+    "files",
+    "bridges",
+    "legacy",
+    ROOT,
+    "stage",
+    "health",
+    "metrics",
+    "api",
+    "other",
+)
 """What requests are for, as metrics and logs call it."""
 _STAGE = pattern(r"[0-9a-f]{16}")
 _SOON = {"retry-after": "2"}
@@ -64,6 +75,7 @@ class HostedIndex:
     """A live index: an `Application`.
 
     :param index: what is shown; with mirrors it has more than the store.
+    :param bridges: families whose indexes are mirrored, by name.
     :param site: the pages for people; None: there are none.
     :param names: the host names that the server answers to; None for any.
     :param generation: stays equal as long as no page of the index changes; by default the number
@@ -77,6 +89,7 @@ class HostedIndex:
         log: Log,
         metrics: Metrics,
         index: Index | None = None,
+        bridges: Mapping[str, Application] | None = None,
         rules: Rules = Rules(),
         site: Application | None = None,
         names: HostNames | None = None,
@@ -84,6 +97,7 @@ class HostedIndex:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._store = store
+        self._bridges = bridges or {}
         self._rules = rules
         self._names = names
         self._log = log
@@ -140,6 +154,8 @@ class HostedIndex:
                 return Answer.text(405, "uploads go to /legacy/", {"allow": "GET, HEAD"})
             case ["simple", *_] | ["files", *_]:
                 return self._read(request, self._pages)
+            case ["bridges", name, *rest] if name in self._bridges:
+                return self._read(replace(request, path=f"/{'/'.join(rest)}"), self._bridges[name])
             case ["legacy"] | ["legacy", ""]:
                 return self._upload(request, PUBLISHED)
             case [root, *rest] if root == ROOT:

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 
     from wheelfit.server.asgi import ServedRequest
     from wheelfit.server.hosting.settings import ServerSettings
+    from wheelfit.server.messages import Application
     from wheelfit.server.store.opening import Store
     from wheelfit.server.store.records import Scope
+    from wheelfit.server.upstream.opening import Mirrors
     from wheelfit.sources.repository import Index
 
 
@@ -61,6 +63,8 @@ class Started(NamedTuple):
     """What its URLs begin with."""
     token_file: Path | None
     """Where the first token was written just now; None: there were tokens before."""
+    bridges: tuple[str, ...]
+    """The families whose indexes are mirrored, as they are called in URLs."""
 
 
 def run_server(
@@ -86,9 +90,20 @@ def run_server(
         _logging(settings, log_to) as log,
         _watching(store.probes, log),
         _cleaning(store, log),
-        _mirroring(settings, environ, store, log) as (mirrored, give_up),
+        _mirroring(settings, environ, log) as mirrors,
     ):
-        index: Index = StoredIndex(store) if mirrored is None else mirrored
+        index: Index = StoredIndex(store)
+        bridges: Mapping[str, Application] = {}
+        if mirrors is not None:
+            from wheelfit.server.upstream.families import FamilyIndexes  # noqa: PLC0415
+
+            index = mirrors.with_own(index, owners=settings.owners, claims=store.records.claims)
+            bridges = {
+                name: FamilyIndexes(
+                    one.family, one.folders, around=lambda index: DiscreetIndex(index, log)
+                )
+                for name, one in mirrors.families.items()
+            }
         if settings.elsewhere:
             index = Declared(index, settings.elsewhere)
         index = DiscreetIndex(index, log)
@@ -101,10 +116,11 @@ def run_server(
             rules=settings.rules,
             site=Site(index, public_url=settings.public_url),
             index=index,
+            bridges=bridges,
             names=_names(settings, listener),
             # What upstreams change nobody tells: pages of all are looked at now and then.
             generation=None
-            if mirrored is None
+            if mirrors is None
             else lambda: (store.records.serial(), int(time.monotonic())),
         )
 
@@ -122,7 +138,7 @@ def run_server(
 
         def ready() -> None:
             log("started", origin=url)
-            started(Started(url, token_file))
+            started(Started(url, token_file, tuple(bridges)))
             _tell_systemd(environ, "READY=1")
 
         serve(
@@ -131,7 +147,7 @@ def run_server(
             limits,
             ready=ready,
             stop_within=settings.stop_within,
-            give_up=give_up,
+            give_up=(lambda: None) if mirrors is None else mirrors.cut,
             note=lambda text: log("connections", message=text),
         )
         log("stopped")
@@ -287,14 +303,11 @@ def _cleaning(store: Store, log: Log) -> Iterator[None]:
 
 @contextmanager
 def _mirroring(
-    settings: ServerSettings, environ: Mapping[str, str], store: Store, log: Log
-) -> Iterator[tuple[Index | None, Callable[[], None]]]:
-    """Give the index with what mirrors have besides, and what breaks off what they fetch.
-
-    The index is None if there are no mirrors.
-    """
+    settings: ServerSettings, environ: Mapping[str, str], log: Log
+) -> Iterator[Mirrors | None]:
+    """Yield the mirrors; None if there are none."""
     if not settings.mirrors:
-        yield None, lambda: None
+        yield None
         return
     from wheelfit.server.store.folder import FolderBlobs  # noqa: PLC0415 - few mirror anything
     from wheelfit.server.upstream.opening import open_mirrors  # noqa: PLC0415
@@ -314,12 +327,7 @@ def _mirroring(
         note=lambda text: log("mirror", message=text),
     )
     try:
-        index = mirrors.with_own(
-            StoredIndex(store),
-            owners=settings.owners,
-            claims=store.records.claims,
-        )
-        yield index, mirrors.cut
+        yield mirrors
     finally:
         mirrors.close()
 

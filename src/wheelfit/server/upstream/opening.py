@@ -13,7 +13,8 @@ What serves an index of its own calls `open_mirrors` with its index and what the
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from wheelfit.server.backing_services import upstream_of
 from wheelfit.server.upstream.merged import Merged, Owners, Source
 from wheelfit.server.upstream.mirrored import MOST, Mirrored
 from wheelfit.server.upstream.pulled_files import Pulled
+from wheelfit.sources.bridges.catalogue import find_family
 from wheelfit.sources.open import is_protected, open_web
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.sources.urls import origin, redact
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.core.bridges import BridgeFamily
     from wheelfit.server.backing_services import Dependency
     from wheelfit.server.store.blobs import Blobs
     from wheelfit.server.upstream.settings import MirrorSettings
@@ -48,10 +51,21 @@ OWN = "own"
 
 
 @dataclass(frozen=True, slots=True)
+class MirroredFamily:
+    """A family of distributions with mirrors of its indexes."""
+
+    family: BridgeFamily
+    folders: Mapping[str, Mirrored] = field(hash=False)
+    """By their places below the base."""
+
+
+@dataclass(frozen=True, slots=True)
 class Mirrors:
     """The mirrors of an operator, the most important first."""
 
     indexes: tuple[Mirrored, ...]
+    families: Mapping[str, MirroredFamily] = field(default_factory=dict, hash=False)
+    """Families whose indexes are mirrored beside them, by the names that the operator gives."""
 
     def with_own(
         self,
@@ -76,13 +90,18 @@ class Mirrors:
 
     def cut(self) -> None:
         """Break off what is under way; nothing more is fetched."""
-        for one in self.indexes:
+        for one in self._all():
             one.cut()
 
     def close(self) -> None:
         """Stop what is under way, and close every connection."""
-        for one in self.indexes:
+        for one in self._all():
             one.close()
+
+    def _all(self) -> Iterable[Mirrored]:
+        yield from self.indexes
+        for family in self.families.values():
+            yield from family.folders.values()
 
 
 def open_mirrors(
@@ -111,18 +130,54 @@ def open_mirrors(
             raise InvalidConfiguration(f"two sources are called {name}", hint="name them: NAME=URL")
     # Threads are the server's, so all share in them; each has its own, and takes no other's.
     most = max(1, MOST // max(1, len(each)))
+    open_ = partial(
+        open_mirror, pulled=pulled, cache_folder=cache_folder, environ=environ, note=note
+    )
     return Mirrors(
-        tuple(
-            open_mirror(
-                one,
-                pulled,
-                cache_folder,
-                environ=environ,
-                note=note,
-                upstream=upstream_of(one.url, most),
-            )
-            for one in each
+        tuple(open_(one, upstream=upstream_of(one.url, most)) for one in each if not one.bridge),
+        {one.label: _open_family(one, most, open_) for one in each if one.bridge},
+    )
+
+
+def _open_family(
+    settings: MirrorSettings, most: int, open_: Callable[..., Mirrored]
+) -> MirroredFamily:
+    """Open a mirror of each index of a family.
+
+    :param settings: of all of them.
+    :param most: threads that may use all of them together.
+    :param open_: opens one.
+    """
+    family = find_family(settings.bridge)
+    base = settings.url.rstrip("/")
+    url_of = {
+        member.folder: f"{base or family.base}/{member.folder}"
+        if base or not member.is_elsewhere
+        else member.place
+        for member in family.members
+        if member.index and settings.has_folder(member.folder)
+    }
+    if not url_of:
+        raise InvalidConfiguration(
+            f"the bridge {family.name} has no folder {' or '.join(settings.folders)[:80]}",
+            hint=f"`wheelfit bridges show {family.name}` lists them",
         )
+    upstream = upstream_of(base or family.base, most)
+    return MirroredFamily(
+        family,
+        {
+            folder: open_(
+                replace(
+                    settings,
+                    url=url,
+                    name=f"{settings.label}/{folder}",
+                    allow=settings.allow or family.projects,
+                ),
+                upstream=upstream,
+                only_hosts=() if base else family.only_hosts,
+            )
+            for folder, url in url_of.items()
+        },
     )
 
 
@@ -135,12 +190,14 @@ def open_mirror(
     note: Callable[[str], None] = lambda _text: None,
     clock: Callable[[], float] = time.time,
     upstream: Dependency | None = None,
+    only_hosts: Iterable[str] = (),
 ) -> Mirrored:
     """Open one mirror.
 
     Only the login in the URL is ever sent, and to the origin of that URL alone: what this
     machine's netrc and keyring know is its users' and no business of an index.
 
+    :param only_hosts: the only ones that may be asked, with https; empty: any.
     :raises InvalidConfiguration: a setting cannot be; the upstream is not asked yet.
     """
     sources = SourceSettings(
@@ -160,7 +217,7 @@ def open_mirror(
             hint=f"trusted-hosts = [{host!r}] mirrors it all the same",
         )
     try:
-        reach = UrlRules.of(settings.url, settings.hosts)
+        reach = UrlRules.of(settings.url, settings.hosts, only_hosts)
     except ValueError:
         raise InvalidConfiguration(
             "a host that pages may name is written as HOST or HOST:PORT",

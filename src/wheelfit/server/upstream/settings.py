@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from wheelfit.sources.bridges.catalogue import find_family
 from wheelfit.sources.urls import origin, redact
-from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.errors import InvalidConfiguration, UserError
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.core.bridges import BridgeFamily
     from wheelfit.core.table_reader import Table
 
 
 _NAME = pattern(r"[a-z0-9]+(?:[-_.][a-z0-9]+)*", re.IGNORECASE)
 _PATTERN = pattern(r"[a-z0-9._*?-]+", re.IGNORECASE)
+_FAMILY = pattern(r"([a-z0-9-]+)(?:@(https?://.+))?", re.DOTALL)
 _NAMED = pattern(r"([^=:/?#]+)=(.+)", re.DOTALL)
 
 
@@ -29,10 +32,15 @@ _NAMED = pattern(r"([^=:/?#]+)=(.+)", re.DOTALL)
 class MirrorSettings:
     """The settings of one mirror."""
 
-    url: str = field(repr=False)
-    """Of the index, usually ending with ``/simple/``; a login in it is for this index alone."""
+    url: str = field(default="", repr=False)
+    """Of the index, usually ending with ``/simple/``; a login in it is for this index alone. Of a
+    family: what its indexes lie below, if not where it says."""
     name: str = ""
     """What rules about owners call it; by default its host."""
+    bridge: str = ""
+    """The family whose indexes are mirrored, each at an address of its own; empty: none."""
+    folders: tuple[str, ...] = ()
+    """Of a family: which of its indexes, as ``cpu`` or ``cu13*``; empty: all."""
     redirect: bool = False
     """Send clients to the upstream's files instead of keeping them."""
     fresh: float = 60.0
@@ -70,6 +78,13 @@ class MirrorSettings:
         """The name, or the host."""
         return self.name or origin(self.url).host
 
+    def has_folder(self, folder: str) -> bool:
+        """Tell whether an index of the family is mirrored.
+
+        :param folder: where it is below the base of a mirror.
+        """
+        return not self.folders or any(fnmatchcase(folder, one) for one in self.folders)
+
     def admits(self, project: NormalizedName) -> bool:
         """Return whether a project may come from there."""
         allowed = not self.allow or fits(project, self.allow)
@@ -104,13 +119,15 @@ def check_patterns(patterns: Iterable[str], *, where: str | None = None) -> None
 
 
 def mirror_of_text(text: str) -> MirrorSettings:
-    """Read what an option says: ``URL`` or ``NAME=URL``.
+    """Read what an option says: ``URL`` or ``NAME=URL``; or a family, as ``FAMILY[@URL]``.
 
     >>> mirror_of_text("torch=https://index.example/whl/cu128").name
     'torch'
 
     :raises InvalidConfiguration: it is no such thing.
     """
+    if (family := _FAMILY.fullmatch(text)) is not None:
+        return _checked(MirrorSettings(family[2] or "", bridge=family[1]))
     named = _NAMED.fullmatch(text)
     name, url = (named[1], named[2]) if named else ("", text)
     return _checked(MirrorSettings(url, name))
@@ -124,7 +141,8 @@ def mirror_of_table(table: Table) -> MirrorSettings:
     """
     known = {one.name.replace("_", "-"): one for one in fields(MirrorSettings)}
     table.only(*known)
-    table.required("url")
+    if "bridge" not in table:
+        table.required("url")
     values: dict[str, Any] = {}
     for key in table.content:
         kind = str(known[key].type)
@@ -149,6 +167,45 @@ def _number(table: Table, key: str, *, is_whole: bool) -> float:
 
 
 def _checked(settings: MirrorSettings) -> MirrorSettings:
+    if settings.bridge:
+        family = _family(settings.bridge)
+        settings = replace(settings, name=settings.name or family.name)
+    elif settings.folders:
+        raise InvalidConfiguration(
+            "only the indexes of a bridge are in folders", where=redact(settings.url)
+        )
+    if settings.url or not settings.bridge:
+        _check_url(settings)
+    check_patterns((*settings.allow, *settings.deny), where=redact(settings.url) or settings.bridge)
+    if settings.name and _NAME.fullmatch(settings.name) is None:
+        raise InvalidConfiguration(
+            f"{settings.name[:60]!r} is no name for a mirror",
+            hint="letters, digits, and single dashes between them",
+        )
+    return settings
+
+
+def _family(name: str) -> BridgeFamily:
+    """Return a family of indexes.
+
+    :raises InvalidConfiguration: there is no such one.
+    """
+    try:
+        family = find_family(name)
+    except UserError as error:
+        raise InvalidConfiguration(
+            "what is mirrored is an http or https URL, or a bridge with indexes",
+            where=name[:80],
+            hint=error.hint,
+        ) from None
+    if not any(member.index for member in family.members):
+        raise InvalidConfiguration(
+            f"the bridge {family.name} has no indexes that could be mirrored", where=name[:80]
+        )
+    return family
+
+
+def _check_url(settings: MirrorSettings) -> None:
     try:
         parts = urlsplit(settings.url)
         is_web = origin(settings.url).scheme in {"http", "https"}
@@ -159,10 +216,3 @@ def _checked(settings: MirrorSettings) -> MirrorSettings:
         raise InvalidConfiguration(
             "what is mirrored is an http or https URL", where=redact(settings.url)
         )
-    check_patterns((*settings.allow, *settings.deny), where=redact(settings.url))
-    if settings.name and _NAME.fullmatch(settings.name) is None:
-        raise InvalidConfiguration(
-            f"{settings.name[:60]!r} is no name for a mirror",
-            hint="letters, digits, and single dashes between them",
-        )
-    return settings

@@ -296,8 +296,9 @@ SERVER = OptionGroup(
         Option(
             "--mirror",
             TEXTS,
-            "serve what this index has too; uploads and earlier ones count more",
-            metavar="[NAME=]URL",
+            "serve what this index has too; uploads and earlier ones count more; or the indexes "
+            "of a bridge, as pytorch, at an address of their own",
+            metavar="[NAME=]URL|FAMILY",
             default=None,
         ),
         Option(

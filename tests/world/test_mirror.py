@@ -1,0 +1,168 @@
+"""A server of one's own with what vendors' indexes have, for machines that reach nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from server.running import RunningIndex
+from world.internet import World
+from world.registries import LINUX, StaticIndex, Wheel, wheels
+
+pytest.importorskip("uvicorn", reason="needs the extra `server`")
+
+JSON = "application/vnd.pypi.simple.v1+json"
+HOSTS = ("download.pytorch.org", "download-r2.pytorch.org", "repo.amd.com")
+CPU, CUDA_12, AMD = "cpu-x86_64-v3", "cuda-12.2-sm90", "rocm-7.0-gfx942"
+
+
+@pytest.fixture
+def world(new_world: Callable[[], World]) -> World:
+    """Return a world in which the vendor's pages have no hashes and no metadata."""
+    world = new_world()
+    world.registry.add([Wheel("filelock", "3.1")])
+    vendor = StaticIndex(
+        HOSTS[0], has_hashes=False, has_metadata=False, files_host="download-r2.pytorch.org"
+    )
+    world.net.hosts.update(dict.fromkeys(HOSTS[:2], vendor))
+    for build in ("cpu", "cu126"):
+        vendor.add(
+            f"whl/{build}", wheels("torch", f"2.14.1+{build}", LINUX, requires=("filelock",))
+        )
+        vendor.add(
+            f"whl/{build}", [Wheel("numpy", "99.0"), Wheel("torchao", "0.14", requires=(build,))]
+        )
+    world.amd.add(
+        "rocm/whl-multi-arch", wheels("torch", "2.14.0+rocm7.14", LINUX, requires=("filelock",))
+    )
+    return world
+
+
+@pytest.fixture
+def serve(world: World, tmp_path: Path) -> Iterator[Callable[..., RunningIndex]]:
+    """Return a function that starts a server in this world."""
+    running: list[RunningIndex] = []
+
+    def start(*options: str) -> RunningIndex:
+        server = RunningIndex(tmp_path / "index", *options, environ=world.environ())
+        running.append(server)
+        return server
+
+    yield start
+    for server in running:
+        server.__exit__(None, None, None)
+
+
+def files(server: RunningIndex, path: str) -> list[dict[str, object]]:
+    """Return what a page lists."""
+    status, _, body = server.get(path, accept=JSON)
+    assert status == 200, body
+    found = json.loads(body)["files"]
+    assert isinstance(found, list)
+    return found
+
+
+def cut_off(world: World) -> None:
+    """Let nobody reach the vendors any more."""
+    for host in HOSTS:
+        del world.net.hosts[host]
+
+
+@pytest.mark.parametrize("machine", [CPU, CUDA_12])
+def test_installed_without_the_vendor(
+    world: World, serve: Callable[..., RunningIndex], machine: str
+) -> None:
+    """What was fetched once is really installed when the vendor cannot be reached."""
+    server = serve("--mirror", "pytorch")
+    (bridge,) = server.said["bridges"]
+    assert bridge == f"pytorch@{server.origin}/bridges/pytorch"
+    words = ["install", "torch", "--for", machine, "--no-cache-dir", "--bridge", str(bridge)]
+    build = "cpu" if machine == CPU else "cu126"
+    page = f"/bridges/pytorch/{build}/torch/"
+    assert files(server, page)[0]["hashes"] == {}
+    first, second = world.folder / f"first-{machine}", world.folder / f"second-{machine}"
+    world.run(*words, "--target", str(first))
+    (file,) = files(server, page)
+    assert set(file["hashes"]) == {"sha256"}  # type: ignore[call-overload]
+    assert file["core-metadata"]
+    cut_off(world)
+    done = world.run(*words, "--target", str(second))
+    assert "warning" not in done.stderr
+    for target in (first, second):
+        text = (target / "torch/__init__.py").read_text("utf-8")
+        assert text == f"__version__ = '2.14.1+{build}'\n"
+
+
+def test_one_line_of_configuration(world: World, serve: Callable[..., RunningIndex]) -> None:
+    """A site says it once, for everybody; what was fetched once comes without the internet."""
+    server = serve("--mirror", "pytorch", "--mirror", "https://pypi.org/simple/")
+    settings = world.folder / ".config" / "wheelfit" / "wheelfit.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(f'bridge = ["{server.said["bridges"][0]}"]\n', "utf-8")
+    words = ["install", "torch", "--for", CPU, "--index-url", server.url, "--no-cache-dir"]
+    world.run(*words, "--target", str(world.folder / "first"))
+    world.net.hosts.clear()
+    world.run(*words, "--target", str(world.folder / "second"))
+    assert "2.14.1+cpu" in (world.folder / "second/torch/__init__.py").read_text("utf-8")
+    assert (world.folder / "second/filelock").is_dir()
+
+
+def test_what_the_vendor_has_elsewhere(world: World, serve: Callable[..., RunningIndex]) -> None:
+    """Indexes of others that the family names are folders below their hosts."""
+    server = serve("--mirror", "pytorch")
+    said = world.choose(AMD, "torch", "--bridge", str(server.said["bridges"][0]))
+    assert said.chosen["torch"] == "2.14.0+rocm7.14 (gfx942)"
+    assert files(server, "/bridges/pytorch/repo.amd.com/rocm/whl-multi-arch/torch/")
+
+
+@pytest.mark.usefixtures("world")
+def test_only_the_projects_of_the_family(serve: Callable[..., RunningIndex]) -> None:
+    """Other projects of the vendor's index are not served, nor are their files."""
+    server = serve("--mirror", "pytorch")
+    for path in ("cpu/numpy/", "cpu/files/numpy-99.0-py3-none-any.whl", "cu999/torch/", "cpu", ""):
+        status, _, _ = server.get(f"/bridges/pytorch/{path}")
+        assert status == (301 if path == "cpu" else 404), path
+    assert server.get("/simple/torch/")[0] == 404
+    assert server.get("/bridges/jax/cpu/torch/")[0] == 404
+
+
+@pytest.mark.usefixtures("world")
+def test_files_of_one_name(serve: Callable[..., RunningIndex]) -> None:
+    """Two folders may have different files of one name; each client gets those of its folder."""
+    server = serve("--mirror", "pytorch")
+    found = {}
+    for build in ("cpu", "cu126"):
+        (file,) = files(server, f"/bridges/pytorch/{build}/torchao/")
+        assert file["url"] == "../files/torchao-0.14-py3-none-any.whl"
+        status, _, found[build] = server.get(f"/bridges/pytorch/{build}/{str(file['url'])[3:]}")
+        assert status == 200
+    assert found["cpu"] != found["cu126"]
+
+
+def test_only_some_folders(
+    world: World, serve: Callable[..., RunningIndex], tmp_path: Path
+) -> None:
+    """An operator says which builds count; clients do with those."""
+    settings = tmp_path / "server.toml"
+    settings.write_text(
+        '[[mirror]]\nbridge = "pytorch"\nname = "torch"\nfolders = ["cp*", "cpu"]\n'
+    )
+    server = serve("--settings", str(settings))
+    bridge = f"pytorch@{server.origin}/bridges/torch"
+    assert server.said["bridges"] == [f"torch@{server.origin}/bridges/torch"]
+    assert (
+        world.choose(CUDA_12, "torch", "--bridge", bridge).chosen["torch"].startswith("2.14.1+cpu")
+    )
+
+
+def test_hosts_of_strangers(world: World, serve: Callable[..., RunningIndex]) -> None:
+    """Files on hosts that the family does not name are not served."""
+    index = StaticIndex(HOSTS[0], files_host="files.stranger.example")
+    index.add("whl/cpu", wheels("torch", "2.15.0+cpu", LINUX))
+    world.net.hosts |= {HOSTS[0]: index, "files.stranger.example": index}
+    server = serve("--mirror", "pytorch")
+    assert files(server, "/bridges/pytorch/cpu/torch/") == []
+    assert not any("stranger" in url for url in world.net.asked)
+    assert "may not send anybody" in server.log
