@@ -81,7 +81,7 @@ class BridgedRepository:
         self._open_index = open_index
         self.missed: dict[NormalizedName, str] = {}
         """The projects whose owners' indexes could not be reached, each with the reason."""
-        self._indexes: dict[str, Repository] = {}
+        self._indexes: dict[tuple[str, tuple[str, ...]], Repository] = {}
         self._sources: dict[str, Repository] = {}
         self._lock = threading.Lock()
         self.here: Iterable[Tag] = ()
@@ -229,11 +229,11 @@ class BridgedRepository:
 
     def _index(self, url: str, family: BridgeFamily, *, is_page: bool) -> Repository:
         with self._lock:
-            found = self._indexes.get(url)
+            hosts = self._hosts(family)
+            found = self._indexes.get((url, hosts))
             if found is None and self._open_index is not None:
-                found = self._indexes[url] = self._open_index(
-                    url, is_page=is_page, hosts=self._hosts(family)
-                )
+                found = self._open_index(url, is_page=is_page, hosts=hosts)
+                self._indexes[url, hosts] = found
             if found is None:
                 return self._repository
             self._sources[found.name] = found
