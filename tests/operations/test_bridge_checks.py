@@ -143,3 +143,15 @@ def test_every_family(of_registry: CheckBridgesRequest) -> None:
     )
     report = check_bridges(replace(of_registry, names=names), Context())
     assert {one.family.name: one.faults for one in report.checks if one.faults} == {}
+
+
+def test_places_out_of_reach(tmp_path: Path) -> None:
+    """Places that cannot be read for one reason are reported in one clause."""
+    with Internet(tmp_path / "certificates", {}) as net:
+        context = Context(environ={**os.environ, **net.environ})
+        request = CheckBridgesRequest(
+            names=("rocm-sdk",), index_url="https://acme.example/", no_cache_dir=True, retries=0
+        )
+        (check,) = check_bridges(request, context).checks
+    (fault,) = check.faults
+    assert fault.startswith("whl-multi-arch: https://repo.amd.com cannot be read")

@@ -77,15 +77,16 @@ def _family(table: Table) -> BridgeFamily:
         if address and not address.startswith("https://"):
             table.fault("must be an https address", key)
     checked = table.content.get("checked")
-    if type(checked) is not date:
+    if checked is None:
+        table.fault("is missing", "checked")
+    elif type(checked) is not date:
         table.must_be("a date, such as 2026-11-22", checked, "checked")
-        checked = date.min
     family = BridgeFamily(
         name,
         tuple(projects) or (name,),
         tuple(members),
         source,
-        checked,
+        checked if type(checked) is date else date.min,
         _line(table, "says", needed=True),
         _line(table, "no-fit"),
         tuple(table.each("extras", _canonical)),

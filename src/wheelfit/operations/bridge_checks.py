@@ -241,13 +241,14 @@ def _check_indexes(family: BridgeFamily, opened: _Open) -> FamilyCheck:
         if not member.files:
             by_place.setdefault(member.place, []).append(member)
     hosts: set[str] = set()
+    unreadable: dict[str, list[str]] = {}
     for place, members in by_place.items():
         url = place if not place or "://" in place else f"{family.base}/{place}"
         repository = opened(url, is_page=bool(members[0].page))
         try:
             pages = _pages(family, members, repository)
         except WheelfitError as error:
-            check.faults.append(f"{place or 'the registry'} cannot be read: {error.message}")
+            unreadable.setdefault(error.message, []).append(place or "the registry")
             continue
         used: set[FamilyMember] = set()
         for page in pages:
@@ -258,6 +259,7 @@ def _check_indexes(family: BridgeFamily, opened: _Open) -> FamilyCheck:
             if member not in used:
                 rule = f"{member.label} {member.versions} {' '.join(member.platforms)}".strip()
                 check.faults.append(f"nothing in {place or 'the registry'} is {rule}")
+    check.faults += [f"{listed(places)}: {why}" for why, places in unreadable.items()]
     strangers = hosts.difference(family.only_hosts)
     if family.only_hosts and strangers:
         check.faults.append(f"files are on {listed(sorted(strangers))}, which hosts does not name")
