@@ -25,6 +25,7 @@ _CLUSTER = "needs workers elsewhere, or one that is killed: tests/building/test_
 _FULL = "needs a full disk or a machine without memory"
 _COMPILER = "needs a compiler and minutes: tests/cli/commands/test_build_flags.py"
 _BREAKS = "breaks wheelfit itself: tests/end_to_end/test_own_requirements.py"
+_INDEX = "needs an index of a family under its own name: tests/world/test_recorded_hashes.py"
 _FAMILY = "the root of a family of errors; what commands raise of it is more special"
 _OURS = "no input of the user brings it about"
 NOT_PLAYED: Mapping[str, str] = {
@@ -44,6 +45,7 @@ NOT_PLAYED: Mapping[str, str] = {
     ),
     **dict.fromkeys(("unfit-workers", "worker-lost"), _CLUSTER),
     "error": _FAMILY,
+    "file-changed": _INDEX,
     "environment-unavailable": _FULL,
     "lost-optimisation": _COMPILER,
     "broken-installation": _BREAKS,

@@ -25,7 +25,7 @@ _NoFitCode: TypeAlias = Literal[
 ]  # fmt: skip
 _IntegrityCode: TypeAlias = Literal[
     "integrity", "hash-mismatch", "invalid-wheel", "invalid-source", "file-conflict",
-    "attestation", "metadata-disagreement", "damaged-bundle",
+    "attestation", "metadata-disagreement", "damaged-bundle", "file-changed",
 ]  # fmt: skip
 _NetworkCode: TypeAlias = Literal[
     "network", "unreachable", "unexpected-status", "invalid-page", "not-in-store",

@@ -64,6 +64,10 @@ def merge(
     return _Merging(settled, solver, folder).merged()
 
 
+_MOST_FETCHED = 16
+"""Wheels that are fetched only to know their hashes; of more than that none is locked."""
+
+
 @dataclass(slots=True)
 class _Entry:
     """One release, from all environments that have it."""
@@ -89,6 +93,7 @@ class _Merging:
         self._notes: dict[str, None] = {}
         self._lost: dict[str, dict[str, None]] = {}
         """What is told of releases, with the environments where it holds."""
+        self._fetched = 0
 
     def merged(self) -> MergedEntries:
         for one in self._settled:
@@ -165,9 +170,23 @@ class _Merging:
         for reason, labels in reasons.items():
             told = f"{first.name} {first.version}: {', '.join(labels)} not locked, {reason}"
             self._notes[told] = None
-        kept = [_hashed(wheels[text]) for text in sorted(wheels) if text not in refused]
+        kept = [self._hashed(wheels[text]) for text in sorted(wheels) if text not in refused]
         self._tell_lost_fallback(entry, {wheel.filename.text for wheel in kept})
         return replace(first, wheels=tuple(kept))
+
+    def _hashed(self, wheel: Wheel) -> Wheel:
+        """Give a wheel without a hash, of this machine or of a family, the one that it has."""
+        if wheel.file.hashes or wheel.is_named_source:
+            return wheel
+        if wheel.file.is_local:
+            return _with_hash(wheel, Path(file_path(wheel.file.url)))
+        if wheel.file.declared is None or self._fetched == _MOST_FETCHED:
+            return wheel
+        import tempfile  # noqa: PLC0415 - start-up
+
+        self._fetched += 1
+        with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder:
+            return _with_hash(wheel, self._repository.download(wheel.file, Path(folder)))
 
     def _tell_lost_fallback(self, entry: _Entry, kept: Collection[str]) -> None:
         """Say where nothing is left for machines that no label fits, which reasons do not show."""
@@ -240,11 +259,8 @@ def _index(release: Release) -> str | None:
     return source if source.startswith(("https://", "http://")) else None
 
 
-def _hashed(wheel: Wheel) -> Wheel:
-    """Give a wheel of this machine the hash that nobody else can promise."""
-    if wheel.file.hashes or not wheel.file.is_local or wheel.is_named_source:
-        return wheel
-    path = Path(file_path(wheel.file.url))
+def _with_hash(wheel: Wheel, path: Path) -> Wheel:
+    """Return a wheel with the hash of a file, which nobody else promises."""
     try:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()

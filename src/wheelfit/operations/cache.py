@@ -23,7 +23,7 @@ from wheelfit.operations.cache_reports import (
     RemovedEntry,
 )
 from wheelfit.operations.requests import CacheOptions, frozen_request
-from wheelfit.sources.cache_inventory import LAYOUT, Inventory
+from wheelfit.sources.cache_inventory import LAYOUT, RECORDS, Inventory
 from wheelfit_runtime.errors import FileProblem, UserError
 
 if TYPE_CHECKING:
@@ -138,7 +138,8 @@ def prune_cache(request: CachePruneRequest, context: Context) -> CacheRemoval:
     removing = _Removing(_inventory(request, context, removes=not request.dry_run), request.dry_run)
     removing.leftovers()
     removing.layouts()
-    entries = sorted(removing.inventory.entries(), key=lambda one: one.used)
+    copies = (one for one in removing.inventory.entries() if one.kind != RECORDS)
+    entries = sorted(copies, key=lambda one: one.used)
     left = sum(one.size for one in entries)
     limit = float("-inf") if request.older_than is None else time.time() - request.older_than
     for entry in entries:
@@ -352,6 +353,7 @@ def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[Entry]:
     """
     wheels = _wheels(inventory)
     found: dict[str, KeptWheel] = {}
+    records: list[Entry] = []
     for text in names:
         name, version = _parsed(text)
         some = [
@@ -361,14 +363,16 @@ def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[Entry]:
             and one.which.name == name
             and (version is None or _is_same(version, one.which.version))
         ]
-        if not some:
+        recorded = list(inventory.records_of(name))
+        if not some and not recorded:
             raise FileProblem(
                 f"nothing of {text} is kept in the cache, so nothing was removed",
                 where=str(inventory.folder),
                 hint="`wheelfit cache list` shows what is kept",
             )
         found |= {one.sha256: one for one in some}
-    return [entry for one in found.values() for entry in one.entries]
+        records += recorded
+    return [*(entry for one in found.values() for entry in one.entries), *records]
 
 
 def _looking(inventory: Inventory, advance: Callable[[int], None]) -> Callable[[Entry], str | None]:

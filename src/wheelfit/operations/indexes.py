@@ -219,7 +219,7 @@ def open_indexes(
     repository = opened(settings)
     if request.no_bridges:
         return repository
-    return _bridged(request, settings, repository, opened, owners=owners)
+    return _bridged(request, settings, repository, opened, kept_in, owners=owners)
 
 
 def settings_of_place(
@@ -298,11 +298,13 @@ def _bridged(
     settings: SourceSettings,
     repository: OpenedSources,
     opened: Callable[[SourceSettings], OpenedSources],
+    kept_in: Path | None,
     *,
     owners: bool,
 ) -> OpenedSources:
     """Return the sources with families of distributions as variants, as far as that is wished."""
     from wheelfit.sources.bridges.repository import BridgedRepository
+    from wheelfit.sources.cache import Store
 
     further: list[OpenedSources] = []
 
@@ -319,7 +321,7 @@ def _bridged(
             one.cut()
 
     shelf = families_that_count(request.bridge, settings, owners=owners)
-    bridged = BridgedRepository(repository, shelf, open_index)
+    bridged = BridgedRepository(repository, shelf, open_index, Store(kept_in))
     return OpenedSources(bridged, repository.pool, close, cut, bridged)
 
 

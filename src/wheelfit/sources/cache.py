@@ -94,6 +94,14 @@ def wheel_size_key(sha256: str | None, url: str) -> str:
     return key_of("size", 1, sha256, url)
 
 
+def recorded_hash_key(url: str) -> str:
+    """Return the key of the SHA-256 that a file had on first use.
+
+    :param url: without credentials.
+    """
+    return key_of("hash", 1, url)
+
+
 def local_digest_key(path: Path, found: os.stat_result) -> str:
     """Return the key of the SHA-256 of a file on this machine.
 
@@ -449,11 +457,18 @@ def is_sound(data: bytes) -> bool:
     return sha256_of(rest) == data[len(_MAGIC) : len(_MAGIC) + _DIGEST]
 
 
-def _unpack(data: bytes, key: str) -> Entry | None:
+def unpacked_entry(data: bytes) -> Entry | None:
+    """Return an entry, whatever its key is; None if it is not sound.
+
+    :param data: the whole file.
+    """
     if not is_sound(data):
         return None
     start = _HEAD + int.from_bytes(data[_HEAD - 4 : _HEAD], "big")
     head = json.loads(data[_HEAD:start])
-    if not isinstance(head, dict) or head.get("key") != key:
-        return None
-    return Entry(head, data[start:])
+    return Entry(head, data[start:]) if isinstance(head, dict) else None
+
+
+def _unpack(data: bytes, key: str) -> Entry | None:
+    entry = unpacked_entry(data)
+    return entry if entry is not None and entry.head.get("key") == key else None

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.sources.cache import is_sound
+from wheelfit.sources.cache import is_sound, unpacked_entry
 from wheelfit.sources.cache_locks import held_alone
 from wheelfit.wheels.unpacked import MANIFEST, TREE, read_unpacked
 from wheelfit_runtime.errors import FileProblem, WheelfitError
@@ -45,8 +45,11 @@ KINDS = (
     "built",
     "interpreters",
     "locks",
+    "hashes",
 )
 """What is kept, by the names of the folders: archives, unpacked wheels, and small things."""
+RECORDS = "hashes"
+"""The kind that is no copy of anything: it goes only where somebody says so."""
 LAYOUT = 1
 """What follows the hyphen in the names of the folders; other versions have other numbers."""
 _FOLDER = re.compile(rf"({'|'.join(KINDS)})-(\d{{1,6}})")
@@ -171,6 +174,17 @@ class Inventory:
         twin = self.folder / f"unpacked-{entry.layout}" / entry.key[:2] / entry.key[2:]
         found = _label_of_tree(entry.path if entry.kind == "unpacked" else twin)
         return found or (_label_of_archive(entry.path) if entry.kind == "wheels" else None)
+
+    def records_of(self, name: NormalizedName) -> Iterator[Entry]:
+        """Yield the records of hashes that files of a project had.
+
+        :param name: of the project.
+        """
+        for entry in self.entries([RECORDS]):
+            with suppress(OSError):
+                found = unpacked_entry(entry.path.read_bytes())
+                if found is not None and found.head.get("name") == name:
+                    yield entry
 
     def _folders(self) -> list[tuple[str, int, Path]]:
         found = []

@@ -28,6 +28,7 @@ _WORDS = {
     "built": "what was built",
     "locks": "what locks depend on",
     "interpreters": "answers of interpreters",
+    "hashes": "hashes of files whose index gives none",
     "plugins": "environments of plugins",
     "probes": "answers of drivers",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -16,16 +17,23 @@ from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.page import BRIDGE
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, FileSize, stamp_of
-from wheelfit_runtime.errors import FileProblem, InvalidWheel, NetworkError, UnexpectedStatus
+from wheelfit_runtime.errors import (
+    FileProblem,
+    HashMismatch,
+    InvalidWheel,
+    NetworkError,
+    UnexpectedStatus,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from packaging.tags import Tag
     from packaging.utils import NormalizedName
 
     from wheelfit.core.bridges import BridgeFamily, FamilyMember
     from wheelfit.sources.bridges.catalogue import BridgeCatalogue
+    from wheelfit.sources.cache import Store
     from wheelfit.sources.page import File, ProjectPage
     from wheelfit.sources.progress import Progress
     from wheelfit.sources.repository import Files, Repository
@@ -67,6 +75,7 @@ class BridgedRepository:
     :param repository: what does the work.
     :param shelf: the families that count.
     :param open_index: opens the indexes of families; None: there are none.
+    :param store: keeps hashes of files whose index gives none; None: they are not kept.
     """
 
     def __init__(
@@ -74,11 +83,14 @@ class BridgedRepository:
         repository: Repository,
         shelf: BridgeCatalogue,
         open_index: OpenIndex | None = None,
+        store: Store | None = None,
     ) -> None:
         self.name = repository.name
         self._repository = repository
         self._shelf = shelf
         self._open_index = open_index
+        self._store = store
+        self._from_record: set[str] = set()  # URLs of files with a recorded hash
         self.missed: dict[NormalizedName, str] = {}
         """The projects whose owners' indexes could not be reached, each with the reason."""
         self._indexes: dict[tuple[str, tuple[str, ...]], Repository] = {}
@@ -157,7 +169,7 @@ class BridgedRepository:
                 raise
             return self._instead(name, family, error)
         pages = dict(zip(places, found, strict=True))
-        page = page_of_indexes(family, name, pages, self._hosts(family))
+        page = self._with_record(page_of_indexes(family, name, pages, self._hosts(family)))
         return page and replace(page, notes=(*page.notes, *notes))
 
     def _asked(self, name: NormalizedName, family: BridgeFamily) -> list[FamilyMember]:
@@ -292,7 +304,12 @@ class BridgedRepository:
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
         """Put the whole file into a folder."""
         if not file.is_selector:
-            path = self._reader(file).download(_true(file), folder, progress)
+            with self._as_before(file):
+                path = self._reader(file).download(_true(file), folder, progress)
+            if self._is_unpromised(file):
+                from wheelfit.sources.hash_check import digest_checked  # noqa: PLC0415 - start-up
+
+                self._settle(file, digest_checked(path, {}, None, where=file.shown))
             return path if path.name == file.filename else path.replace(folder / file.filename)
         path = folder / file.filename
         path.write_bytes(self._selector(file))
@@ -301,7 +318,11 @@ class BridgedRepository:
     def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
         """Return a wheel unpacked and verified."""
         if not file.is_selector:
-            return self._reader(file).unpacked(_true(file), folder, progress)
+            with self._as_before(file):
+                wheel = self._reader(file).unpacked(_true(file), folder, progress)
+            if self._is_unpromised(file):
+                self._settle(file, wheel.sha256)
+            return wheel
         import tempfile  # noqa: PLC0415 - start-up
 
         from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up
@@ -313,6 +334,49 @@ class BridgedRepository:
         filename = parse_wheel_filename(file.filename)
         with WheelArchive(io.BytesIO(data), filename, where=file.filename) as archive:
             return unpack(archive, inside, sha256=digest, advance=progress.advance)
+
+    # --- files whose index gives no hash ------------------------------------------------
+
+    def _with_record(self, page: ProjectPage | None) -> ProjectPage | None:
+        """Return a page on which files that were used before have the hash that they had."""
+        if page is None or self._store is None or not any(map(self._is_unpromised, page.files)):
+            return page
+        from wheelfit.sources.recorded_hashes import RecordedHashes  # noqa: PLC0415 - start-up
+
+        recorded = RecordedHashes(self._store)
+        files = []
+        for file in page.files:
+            before = recorded.of(file) if self._is_unpromised(file) else None
+            if before is not None:
+                self._from_record.add(file.url)
+            files.append(structs.replace(file, hashes={"sha256": before}) if before else file)
+        return replace(page, files=tuple(files))
+
+    def _is_unpromised(self, file: File) -> bool:
+        """Tell whether a file is of a family of indexes, and nobody promises a hash of it."""
+        return file.declared is not None and not file.hashes and file.source in self._sources
+
+    @contextmanager
+    def _as_before(self, file: File) -> Iterator[None]:
+        """Say of a file with another hash than recorded that it was changed.
+
+        :raises FileChanged: it was.
+        """
+        try:
+            yield
+        except HashMismatch as error:
+            if file.url not in self._from_record:
+                raise
+            from wheelfit.sources.recorded_hashes import changed  # noqa: PLC0415 - start-up
+
+            raise changed(parse_wheel_filename(file.filename).name, file, error.note) from error
+
+    def _settle(self, file: File, sha256: str) -> None:
+        if self._store is not None:
+            from wheelfit.sources.recorded_hashes import RecordedHashes  # noqa: PLC0415 - start-up
+
+            name = parse_wheel_filename(file.filename).name
+            RecordedHashes(self._store).settle(name, file, sha256)
 
     def _declared_metadata(self, file: File) -> bytes:
         """Return the METADATA of a member's own wheel.

@@ -1,0 +1,67 @@
+"""Hashes of files whose index gives none: recorded on first use, compared ever after.
+
+Such an index, or whoever gets hold of it, can put another file in the place of one that was used
+before. The record lies in the cache; without a cache every use is a first one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit.errors import FileChanged
+from wheelfit.sources.cache import recorded_hash_key
+from wheelfit.sources.urls import redact
+
+if TYPE_CHECKING:
+    from packaging.utils import NormalizedName
+
+    from wheelfit.sources.cache import Store
+    from wheelfit.sources.page import File
+
+_KIND = "hashes"
+
+
+class RecordedHashes:
+    """The SHA-256 of files by their URLs, as they were on first use.
+
+    :param store: where they are kept.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def of(self, file: File) -> str | None:
+        """Return the SHA-256 that a file had, hexadecimal; None if it was never used."""
+        entry = self._store.read(_KIND, recorded_hash_key(redact(file.url)))
+        return None if entry is None else entry.body.decode("ascii", "replace")
+
+    def settle(self, name: NormalizedName, file: File, sha256: str) -> None:
+        """Record the SHA-256 of a file that was fetched, or compare it with the record.
+
+        :param name: the project that it is of.
+        :param file: one for which the index gives no hash.
+        :param sha256: hexadecimal.
+        :raises FileChanged: it had another one.
+        """
+        before = self.of(file)
+        if before is None:
+            key = recorded_hash_key(redact(file.url))
+            self._store.write(_KIND, key, {"name": name}, sha256.encode())
+        elif before != sha256:
+            raise changed(name, file, f"expected {before}\n  actual {sha256}")
+
+
+def changed(name: NormalizedName, file: File, note: str | None) -> FileChanged:
+    """Return the error that a file is another one than on first use.
+
+    :param name: the project that it is of.
+    :param file: what was fetched.
+    :param note: both hashes.
+    """
+    return FileChanged(
+        f"{file.shown} is another file than when it was used first, and its index gives no hash",
+        where=redact(file.url),
+        note=note,
+        hint="nothing was installed from it; ask its publisher whether it was replaced: "
+        f"`wheelfit cache remove {name}` forgets the former one",
+    )
