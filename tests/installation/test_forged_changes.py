@@ -17,9 +17,9 @@ import pytest
 from installation.scene import LIBRARY, change, leaving, make, places_of, tree
 
 from wheelfit.errors import LinkInTheWay, NotRecoverable
+from wheelfit.installation.change_signatures import Signer
 from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, EnvironmentFolders
 from wheelfit.installation.journal import FOLDERS, MARK, check_workplace, mark_of, mark_workplace
-from wheelfit.installation.own_marks import Signer
 from wheelfit.installation.recovery import RecoveryOutcome, recover
 from wheelfit.installation.transaction import Transaction
 from wheelfit.testing.file_systems import Changing, Killed, Killing, WithoutOwners

@@ -10,7 +10,12 @@ from msgspec.structs import replace
 
 from wheelfit.core.labels import Label
 from wheelfit.core.properties import EMPTY, PropertySet
-from wheelfit.installation.choice import Circumstances, RecordedChoice, format_choice, parse_choice
+from wheelfit.installation.choice_record import (
+    Circumstances,
+    RecordedChoice,
+    format_choice,
+    parse_choice,
+)
 from wheelfit.installation.installed import Installed, scan
 from wheelfit.testing.wheels import release_document, single_label_document
 from wheelfit_runtime.errors import FileProblem

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from packaging.tags import InvalidTag, TooManyTagsError, parse_tag
 
 from wheelfit.core.markers import VariantContext
-from wheelfit.installation.choice import CHOICE_FILE, Circumstances, parse_choice
+from wheelfit.installation.choice_record import CHOICE_FILE, Circumstances, parse_choice
 from wheelfit.wheels.record import DIGEST_SIZES, encode_digest, parse_record
 from wheelfit_runtime.errors import FileProblem, WheelfitError
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from wheelfit.errors import EnvironmentBusy
 from wheelfit.installation.checked_wheel import CheckedWheel, check_wheel
-from wheelfit.installation.choice import Circumstances
+from wheelfit.installation.choice_record import Circumstances
 from wheelfit.installation.conflicts import Layout, lay_out, scheme_folders
 from wheelfit.installation.destination import Destination
 from wheelfit.installation.environment_folders import EnvironmentFolders

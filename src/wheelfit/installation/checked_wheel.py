@@ -16,7 +16,12 @@ from msgspec import Struct
 from wheelfit.core.core_metadata import read_metadata, without_variant_markers
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.errors import InvalidRequirement
-from wheelfit.installation.choice import CHOICE_FILE, Circumstances, RecordedChoice, format_choice
+from wheelfit.installation.choice_record import (
+    CHOICE_FILE,
+    Circumstances,
+    RecordedChoice,
+    format_choice,
+)
 from wheelfit.wheels.archive import SIGNATURES
 from wheelfit.wheels.dist_info import DATA_FOLDERS, data_folder, header_value
 from wheelfit.wheels.entry_points import Command, parse_commands

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import LinkInTheWay, UnusableInterpreter, UsageError
+from wheelfit.installation.change_signatures import OF_THIS_PROCESS, Signer
 from wheelfit.installation.environment_folders import Schemes
 from wheelfit.installation.interpreter import (
     Interpreter,
@@ -25,7 +26,6 @@ from wheelfit.installation.interpreter import (
     is_running,
 )
 from wheelfit.installation.isolated.interpreter import PREFIX
-from wheelfit.installation.own_marks import OF_THIS_PROCESS, Signer
 from wheelfit_runtime.errors import EnvironmentUnavailable, PolicyRefusal, UserError
 from wheelfit_runtime.platforms.cache_folder import state_folder_of
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from wheelfit.installation.own_marks import OF_THIS_PROCESS, Signer
+from wheelfit.installation.change_signatures import OF_THIS_PROCESS, Signer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

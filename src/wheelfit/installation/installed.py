@@ -16,7 +16,7 @@ from packaging.version import InvalidVersion, Version
 from wheelfit.core.core_metadata import CoreMetadata, read_metadata
 from wheelfit.core.properties import EMPTY, PropertySet
 from wheelfit.core.versions import parse_version
-from wheelfit.installation.choice import CHOICE_FILE, parse_choice
+from wheelfit.installation.choice_record import CHOICE_FILE, parse_choice
 from wheelfit.installation.environment_folders import WORKPLACE
 from wheelfit.resolution.request import InstalledBuild
 from wheelfit_runtime.errors import FileProblem, UserError

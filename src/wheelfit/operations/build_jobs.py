@@ -340,7 +340,7 @@ def _record(
     """Open the record of earlier runs, which lies beside the wheels."""
     from wheelfit.building.batch_record import WorkRecord
     from wheelfit.building.jobs import of_record, order_digest, source_digest, to_record
-    from wheelfit.installation.own_marks import Signer
+    from wheelfit.installation.change_signatures import Signer
     from wheelfit.operations.environments import open_environment_of
     from wheelfit_runtime.platforms.cache_folder import state_folder_of
 

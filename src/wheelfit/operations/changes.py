@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.checking.installed import FitVerdict
-    from wheelfit.installation.choice import Circumstances
+    from wheelfit.installation.choice_record import Circumstances
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
     from wheelfit.installation.plan import Plan
@@ -479,7 +479,7 @@ def attest(
 
 def _circumstances(machine: ChosenMachine) -> Circumstances:
     """Say in the record of each distribution what it was chosen by (P-73)."""
-    from wheelfit.installation.choice import Circumstances
+    from wheelfit.installation.choice_record import Circumstances
 
     return Circumstances(None if machine.host is None else machine.host.record, machine.in_effect)
 

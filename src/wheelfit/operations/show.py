@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.checking.installed import FitVerdict
-    from wheelfit.installation.choice import RecordedChoice
+    from wheelfit.installation.choice_record import RecordedChoice
     from wheelfit.installation.dependencies import Need
     from wheelfit.installation.environment import Environment
     from wheelfit.installation.installed import Installed
@@ -211,7 +211,7 @@ def _details(
 
 def _variant(entry: Installed, judged: FitVerdict) -> PackageVariant:
     from wheelfit.core.phrases import needs_in_words
-    from wheelfit.installation.choice import CHOICE_FILE, parse_choice
+    from wheelfit.installation.choice_record import CHOICE_FILE, parse_choice
 
     record = entry.record(CHOICE_FILE)
     providers = {} if entry.document is None else entry.document.providers

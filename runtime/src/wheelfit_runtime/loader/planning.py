@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.loader.declarations import Feature
 from wheelfit_runtime.patterns import pattern
-from wheelfit_runtime.platforms import agreements as tables
+from wheelfit_runtime.platforms import agreement_table as tables
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.features import Status
 
