@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 
@@ -178,3 +179,19 @@ def test_locked(world: World) -> None:
     world.run("lock", "torch", "-o", lock, "--upgrade", "--for", "cuda-12.2-sm70")
     text = (world.folder / "pylock.toml").read_text("utf-8")
     assert "download-r2.pytorch.org/whl/cu126/torch-2.14.1%2Bcu126" in text
+
+
+def test_really_installed(world: World) -> None:
+    """One command installs the CPU build, and a second one has nothing to do."""
+    target = ["--target", str(world.folder / "really"), "--for", "cpu-x86_64-v3"]
+    said = world.run("install", "torchvision", *target)
+    assert "installed torch 2.15.0+cpu (null)" in said.stdout
+    assert said.stderr.count("the index of their owner") == 1
+    assert "nvidia" not in said.stdout
+    listed = json.loads(world.run("list", "--json", "--target", target[1]).stdout)["packages"]
+    assert {one["name"]: one["version"] for one in listed} == {
+        "filelock": "3.1",
+        "torch": "2.15.0+cpu",
+        "torchvision": "0.30.0+cpu",
+    }
+    assert "nothing to do" in world.run("install", "torchvision", *target).stdout
