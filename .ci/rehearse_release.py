@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 REPOSITORY = "OWNER/wheelfit"
-_DISTRIBUTIONS = ("wheelfit-runtime", "wheelfit")
+_DISTRIBUTIONS = ("wheelfit-runtime", "wheelfit", "wheelfit-families")
 _CI = Path(__file__).parent
 _WHEELFIT = (sys.executable, "-m", "wheelfit")
 
@@ -68,7 +68,7 @@ def index(folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]
 
 
 def verify(url: str, folder: Path, environ: Mapping[str, str]) -> None:
-    """Install both wheels from the index only if the workflow of the release signed them."""
+    """Install the wheels from the index only if the workflow of the release signed them."""
     named = [f"{name}=github:{REPOSITORY}" for name in _DISTRIBUTIONS]
     demands = [word for name in named for word in ("--trusted-publisher", name)]
     where = ("--index-url", url, "--no-deps", "--target", str(folder))
@@ -80,7 +80,7 @@ def install(url: str, folder: Path) -> None:
     run(sys.executable, "-m", "venv", str(folder))
     python = str(next(folder.glob("[bS]*/python*")))
     pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-    # Both come from this index and no other; only then is another one asked for what they require.
+    # They come from this index and no other; only then is another one asked for what they require.
     run(*pip, "--index-url", url, "--no-deps", "--no-cache-dir", *_DISTRIBUTIONS)
     version = tomllib.loads((_CI.parent / "pyproject.toml").read_text())["project"]["version"]
     run(*pip, f"wheelfit=={version}", f"wheelfit-runtime=={version}")

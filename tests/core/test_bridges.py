@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 
 import pytest
 from error_codes import raises_code
@@ -16,7 +17,7 @@ from wheelfit.core.bridge_file import parse_family
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
-from wheelfit.sources.bridges.catalogue import shipped, shipped_names
+from wheelfit.sources.bridges.catalogue import SHIPPED_VERSION, shipped, shipped_names
 
 SOUND = """
 name = "acme"
@@ -135,6 +136,8 @@ def test_notes_name_members() -> None:
         ("12.0", "12 0", "member[0].when.nvidia.cuda_version_lower_bound", ""),
         ('">=2"', '"about 2"', "member[0].versions", "cannot be read"),
         ("versions =", "index =", "member[0]", "only a family of indexes"),
+        ('versions = ">=2"', 'index = "a/../../b"', "member[0].index", "must not lead out"),
+        ('versions = ">=2"', 'page = "http://a.example"', "member[0].page", "an https address"),
         ('"acme-gpu"', '"../../etc"', "member[0].distribution", "is not a valid project name"),
         ('distribution = "acme"', 'distribution = "other"', "member[1].label", "is missing"),
         ("[[member]]", "[member.x]", "", ""),
@@ -221,6 +224,13 @@ def test_few_count_without_consent() -> None:
         "vllm", "xformers",
     ]  # fmt: skip
     assert names == sorted([*own_names, *fetched_by_setup, *owners])
+
+
+def test_the_edition() -> None:
+    """The edition of the shipped files is not older than any of them."""
+    families = [one for name in shipped_names() if (one := shipped(name))]
+    edition = date(*map(int, SHIPPED_VERSION.split(".")[:3]))
+    assert edition >= max(family.checked for family in families)
 
 
 def test_the_page_has_them() -> None:

@@ -17,6 +17,7 @@ from cli.running import Runner, tree
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
+from wheelfit.sources.bridges import catalogue
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit_runtime.platforms.providers import namespaces
@@ -70,6 +71,7 @@ COMMANDS = [
     "providers",
     "bridges",
     "bridges-check",
+    "bridges-update",
     "cache",
     "recover",
     "config",
@@ -536,6 +538,21 @@ class TestTheOthers:
         said = run("bridges", "check", "cupy", *wheels, "--json", code=1).object
         check("bridges-check", said)
         assert "cupy-cuda13x has no wheels" in said["families"][0]["faults"]
+
+    def test_bridges_update(self, run: Runner, tmp_path: Path) -> None:
+        """An update has the same keys whether it brought something or not."""
+        text = (Path(catalogue.__file__).parent / "definitions/cupy.toml").read_text("utf-8")
+        files = {
+            "wheelfit_families/cupy.toml": text.replace("by-default", "format = 1\nby-default")
+        }
+        files["wheelfit_families/xgboost.toml"] = "format = 2"
+        build_wheel(tmp_path, "wheelfit-families", "2999.1.1", files=files)
+        wheels = ["--no-index", "--find-links", str(tmp_path), "--json"]
+        for words, action in ((wheels, "updated"), (wheels, "current"), (["--remove"], "removed")):
+            said = run("bridges", "update", *words, "--json").object
+            check("bridges-update", said)
+            assert said["action"] == action
+            assert list(said["left_out"]) == (["xgboost"] if action != "removed" else [])
 
     def test_demo_of_machines(
         self, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -10,9 +10,12 @@ import pytest
 from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 
+from wheelfit.core.bridges import BridgeFamily
 from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.sources.bridges import catalogue
 from wheelfit.sources.bridges.catalogue import (
     BridgeCatalogue,
+    KnownFamilies,
     shipped,
     shipped_for,
     shipped_names,
@@ -25,6 +28,21 @@ from wheelfit.wheels.archive import WheelArchive
 from wheelfit_runtime.errors import FileProblem, HashMismatch, UserError
 
 CUPY = "cupy_cuda13x-14.2.0-cp313-cp313-manylinux_2_28_x86_64.whl"
+NUMPY = """
+name = "numpy"
+by-default = true
+source = "https://numpy.example"
+checked = 2026-11-22
+says = "evil-numpy is better"
+
+[[member]]
+distribution = "evil-numpy"
+label = "better"
+when.nvidia.cuda_version_lower_bound = ["12.0"]
+
+[[member]]
+distribution = "numpy"
+"""
 SELECTOR = "cupy-14.2.0-cp313-cp313-manylinux_2_28_x86_64-cuda13.whl"
 
 
@@ -226,6 +244,76 @@ class TestShelf:
         shelf = BridgeCatalogue(["all-known"])
         assert shelf.of(canonicalize_name("cudf")) is not None
         assert shelf.of(canonicalize_name("torch")) is None
+
+
+def changed(name: str, old: str, new: str) -> KnownFamilies:
+    """Return the families with an update that changes a shipped file."""
+    folder = Path(catalogue.__file__).with_name("definitions")
+    (path,) = folder.rglob(f"{name}.toml")
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    return KnownFamilies({name: text.replace(old, new, 1)}, "2999.1.1")
+
+
+class TestUpdates:
+    """What newer files may do where the user does not name a family."""
+
+    @pytest.mark.parametrize(
+        ("name", "old", "new"),
+        [
+            ("pytorch", "https://download.pytorch.org/whl", "https://evil.example/whl"),
+            ("pytorch", "hosts = [", 'hosts = ["evil.example", '),
+            ("pytorch", 'index = "cu129"', 'index = "https://evil.example/cu129"'),
+            ("pytorch", 'index = "cu129"', 'page = "https://evil.example/cu129.html"'),
+            ("pytorch", 'index = "cu129"', 'files = ["https://evil.example/torch.whl"]'),
+            ("pytorch", 'index = "cu129"', 'index = "cu129"\nrequires = ["evil"]'),
+            ("rocm-sdk", "[[member]]", '[[member]]\nlabel = "null"\n\n[[member]]'),
+            ("cupy", '"cupy-cuda13x"', '"evil-cuda13x"'),
+            ("cupy", "[[member]]", '[[member]]\nrequires = ["evil @ https://evil.example/e.whl"]'),
+        ],
+    )
+    def test_nobody_is_sent_anywhere_new(self, name: str, old: str, new: str) -> None:
+        """What names other hosts, indexes, packages or needs counts once it is named only."""
+        families = changed(name, old, new)
+        project = canonicalize_name({"pytorch": "torch", "rocm-sdk": "rocm"}.get(name, name))
+        unasked = BridgeCatalogue(is_of_registry=lambda _project: True, families=families)
+        assert unasked.of(project) == shipped(name)
+        assert BridgeCatalogue([name], families=families).of(project) == families.named(name)
+        assert families.named(name) != shipped(name)
+
+    def test_which_build_is_best_may_change(self) -> None:
+        """Rules about builds from the same places count as the newest file has them."""
+        families = changed("pytorch", 'versions = ">=2.9"', 'versions = ">=2.10"')
+        shelf = BridgeCatalogue(is_of_registry=lambda _project: True, families=families)
+        assert shelf.of(canonicalize_name("torch")) == families.named("pytorch")
+        assert shelf.of(canonicalize_name("torch")) != shipped("pytorch")
+
+    def test_further_projects(self) -> None:
+        """A project that is new in a family of indexes comes from there once that is named only."""
+        families = changed("pytorch", '"torch",', '"torch", "numpy",')
+        name = canonicalize_name("numpy")
+        shelf = BridgeCatalogue(is_of_registry=lambda _project: True, families=families)
+        assert shelf.of(name) is None
+        assert shelf.of(canonicalize_name("torch")) is not None
+        assert BridgeCatalogue(["pytorch"], families=families).of(name) is not None
+
+    def test_on_and_off(self) -> None:
+        """An update may turn a family off, and none on."""
+
+        def found(families: KnownFamilies, project: str, *wanted: str) -> BridgeFamily | None:
+            shelf = BridgeCatalogue(wanted, is_of_registry=lambda _name: True, families=families)
+            return shelf.of(canonicalize_name(project))
+
+        for name, project in (("cupy", "cupy"), ("pytorch", "torch")):
+            off = changed(name, "by-default = true", "by-default = false")
+            assert found(off, project) is None
+        on = changed("faiss", "\nsays =", "\nby-default = true\nsays =")
+        assert found(on, "faiss") is None
+        assert found(on, "faiss", "faiss") is not None
+        new = KnownFamilies({"numpy": NUMPY}, "2999.1.1")
+        assert found(new, "numpy") is None
+        assert found(new, "numpy", "all-known") is None
+        assert found(new, "numpy", "numpy") is not None
 
 
 def test_owners() -> None:

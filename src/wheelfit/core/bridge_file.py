@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """The newest format of these files that can be read."""
+LARGEST = 1 << 20
+"""Bytes of the longest file."""
 _KNOWN = (
     "base", "by-default", "checked", "exclusive", "extras", "format", "hosts", "member", "name",
     "no-fit", "projects", "registry", "says", "source",
@@ -57,6 +59,20 @@ def parse_family(data: bytes, *, where: str = "") -> BridgeFamily:
     if faults:
         raise InvalidDocument(faults, code="invalid-bridge", where=where or None)
     return family
+
+
+def newer_format(data: bytes) -> int | None:
+    """Return the format of a file if it is newer than what can be read.
+
+    :param data: the file; one that is no TOML has none.
+    """
+    from wheelfit.core.strict_toml import load  # noqa: PLC0415 - start-up
+
+    try:
+        written = load(data).get("format")
+    except ValueError:
+        return None
+    return written if type(written) is int and written > FORMAT else None
 
 
 def _family(table: Table) -> BridgeFamily:
@@ -162,8 +178,8 @@ def _member(row: Table, name: NormalizedName, base: str) -> FamilyMember:
         tuple(row.each("extras", _canonical)),
         tuple(row.each("requires", _requirement)),
         _line(row, "local"),
-        _line(row, "index").strip("/"),
-        _line(row, "page").strip("/"),
+        _place(row, "index"),
+        _place(row, "page"),
         tuple(row.each("files", _wheel)),
     )
 
@@ -221,6 +237,21 @@ def _line(table: Table, key: str, *, needed: bool = False) -> str:
     return ""
 
 
+def _place(row: Table, key: str) -> str:
+    """Return where an index or a page is: a folder below the base, or a whole URL."""
+    place = _line(row, key).strip("/")
+    if "://" in place and not place.startswith("https://"):
+        row.fault("must be an https address, or a folder below the base", key)
+    if _leads_out(place):
+        row.fault("must not lead out of the base", key)
+    return place
+
+
+def _leads_out(place: str) -> bool:
+    plain = place.lower().replace("%2e", ".").replace("%2f", "/").replace("\\", "/")
+    return ".." in plain.split("/")
+
+
 def _name(table: Table, key: str) -> NormalizedName:
     text = _line(table, key, needed=True)
     found = table.parsed(_canonical, text, key) if text else None
@@ -253,4 +284,6 @@ def _requirement(text: str) -> str:
 def _wheel(text: str) -> str:
     if not text.endswith(".whl") or ("://" in text and not text.startswith("https://")):
         raise ValueError("must be a wheel below the base, or the https address of one")
+    if _leads_out(text):
+        raise ValueError("must not lead out of the base")
     return text

@@ -206,6 +206,32 @@ class BridgeFamily:
         name = project or self.name
         return tuple(member for member in self.members if member.has(name, version))
 
+    def further_places(self, known: BridgeFamily) -> tuple[str, ...]:
+        """Return where it sends people that an earlier edition of it does not, a clause each.
+
+        Neither further projects are among them, nor which machine gets which of the builds.
+
+        :param known: the earlier edition.
+        """
+        new = self._places() - known._places()
+        return tuple(f"{kind} {name}" for kind, name in sorted(new))
+
+    def _places(self) -> set[tuple[str, str]]:
+        """Return everything outside that names of packages and files are taken from."""
+        from packaging.requirements import Requirement  # noqa: PLC0415 - start-up
+
+        found = {("the base", self.base), *(("the host", host) for host in self.hosts)}
+        for member in self.members:
+            found.add(("the distribution", member.distribution))
+            found.update(("the place", one) for one in member.locations if "://" in one)
+            for text in member.requires:
+                needed = Requirement(text)
+                found.add(("the requirement", text if needed.url else needed.name))
+            if self.base and (self.registry or member.is_of_registry):
+                projects = member.projects or self.projects
+                found.update(("the registry for", project) for project in projects)
+        return found
+
     def notes(
         self, version: Version, labels: Container[Label | None], project: NormalizedName
     ) -> tuple[str, ...]:

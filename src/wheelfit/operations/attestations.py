@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Pin
     from wheelfit.sources.repository import Repository
 
-_LARGEST = 4 << 20  # bytes of a provenance document
+LARGEST_PROVENANCE = 4 << 20
+"""Bytes of the longest provenance document."""
 
 
 def demands(request: AttestationOptions) -> tuple[frozenset[str], Mapping[str, Sequence[str]]]:
@@ -73,7 +74,7 @@ def verify_attestations(
         digest = digests[pin.file.url]
         if digest is None:
             continue
-        provenance = repository.read(File(f"{name}.provenance", url), limit=_LARGEST)
+        provenance = repository.read(File(f"{name}.provenance", url), limit=LARGEST_PROVENANCE)
         signers = verify_provenance(provenance, name, digest, trusted=trusted.get(pin.name, ()))
         reporter.note(f"{name}: published by {', '.join(signers)}")
 

@@ -19,7 +19,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.operations.indexes import open_indexes, read_settings, settings_of_place
 from wheelfit.operations.requests import SourceOptions, frozen_request
-from wheelfit.sources.bridges.catalogue import find_family, shipped_names
+from wheelfit.sources.bridges.catalogue import known_families
 from wheelfit.sources.concurrency import at_once
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit_runtime.errors import WheelfitError
@@ -98,7 +98,8 @@ def check_bridges(request: CheckBridgesRequest, context: Context) -> BridgeCheck
     :raises InvalidDocument: ``invalid-bridge``; a file does not describe a family.
     :raises NetworkError: the registry cannot be read.
     """
-    families = [find_family(name) for name in request.names or shipped_names()]
+    known = known_families(context.environ, shipped_bridges=request.shipped_bridges)
+    families = [known.find(name) for name in request.names or known.names()]
     settings = read_settings(request, context.environ)
     as_published = replace(request, no_bridges=True)
     with ExitStack() as stack:

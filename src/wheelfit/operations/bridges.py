@@ -5,12 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelfit.sources.bridges.catalogue import find_family, shipped, shipped_names
+from wheelfit.operations.requests import ValidatedRequest, frozen_request
+from wheelfit.sources.bridges.catalogue import known_families
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from wheelfit.core.bridges import BridgeFamily
+    from wheelfit.operations.context import Context
+    from wheelfit.sources.bridges.catalogue import KnownFamilies
+
+
+@frozen_request
+class BridgesRequest(ValidatedRequest):
+    """Families to show."""
+
+    names: tuple[str, ...] = ()
+    """Names, or paths of files; none: every family."""
+    shipped_bridges: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,27 +28,24 @@ class BridgesReport:
     """Families of distributions."""
 
     families: tuple[BridgeFamily, ...]
+    known: KnownFamilies
+    """The families that there are."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {"version": 1, "families": [_to_json(one) for one in self.families]}
+        families = [_to_json(one) for one in self.families]
+        return {"version": 1, "data": self.known.edition(), "families": families}
 
 
-def list_bridges() -> BridgesReport:
-    """Return every family that wheelfit ships."""
-    return BridgesReport(
-        tuple(one for name in shipped_names() if (one := shipped(name)) is not None)
-    )
+def show_bridges(request: BridgesRequest, context: Context) -> BridgesReport:
+    """Return families as they are where a user names them.
 
-
-def show_bridges(names: Iterable[str]) -> BridgesReport:
-    """Return some families.
-
-    :param names: names of families, or paths of files that describe one.
     :raises InvalidDocument: ``invalid-bridge``; a file does not describe a family.
     :raises WheelfitError: there is no such family, or its file cannot be read.
     """
-    return BridgesReport(tuple(find_family(name) for name in names))
+    known = known_families(context.environ, shipped_bridges=request.shipped_bridges)
+    names = request.names or known.names()
+    return BridgesReport(tuple(known.find(name) for name in names), known)
 
 
 def _to_json(family: BridgeFamily) -> dict[str, object]:

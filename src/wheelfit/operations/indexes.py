@@ -219,7 +219,8 @@ def open_indexes(
     repository = opened(settings)
     if request.no_bridges:
         return repository
-    return _bridged(request, settings, repository, opened, kept_in, owners=owners)
+    shelf = families_that_count(request, settings, context.environ, owners=owners)
+    return _bridged(shelf, settings, repository, opened, kept_in)
 
 
 def settings_of_place(
@@ -245,22 +246,29 @@ def settings_of_place(
 
 
 def families_that_count(
-    wanted: Iterable[str], settings: SourceSettings, *, owners: bool = True
+    request: SourceOptions,
+    settings: SourceSettings,
+    environ: Mapping[str, str],
+    *,
+    owners: bool = True,
 ) -> BridgeCatalogue:
     """Return the families of distributions that count under some settings.
 
-    :param wanted: what the user named.
+    :param request: with what the user named.
     :param settings: how indexes are reached, and which there are.
+    :param environ: the environment of the process.
     :param owners: whether indexes of the owners of projects count without anybody naming them.
     :raises UserError: there is no such family.
     :raises FileProblem: a file cannot be read.
     :raises InvalidConfiguration: the indexes of a family are where anybody could change them.
     :raises InvalidDocument: ``invalid-bridge``; a file breaks its rules.
     """
-    from wheelfit.sources.bridges.catalogue import BridgeCatalogue
+    from wheelfit.sources.bridges.catalogue import BridgeCatalogue, known_families
 
     shelf = BridgeCatalogue(
-        wanted, is_of_registry=lambda name: owners and settings.is_of_registry(name)
+        request.bridge,
+        is_of_registry=lambda name: owners and settings.is_of_registry(name),
+        families=known_families(environ, shipped_bridges=request.shipped_bridges),
     )
     for base in shelf.bases.values():
         check_place(base, settings)
@@ -294,13 +302,11 @@ def check_place(base: str, settings: SourceSettings) -> None:
 
 
 def _bridged(
-    request: SourceOptions,
+    shelf: BridgeCatalogue,
     settings: SourceSettings,
     repository: OpenedSources,
     opened: Callable[[SourceSettings], OpenedSources],
     kept_in: Path | None,
-    *,
-    owners: bool,
 ) -> OpenedSources:
     """Return the sources with families of distributions as variants, as far as that is wished."""
     from wheelfit.sources.bridges.repository import BridgedRepository
@@ -320,7 +326,6 @@ def _bridged(
         for one in (repository, *further):
             one.cut()
 
-    shelf = families_that_count(request.bridge, settings, owners=owners)
     bridged = BridgedRepository(repository, shelf, open_index, Store(kept_in))
     return OpenedSources(bridged, repository.pool, close, cut, bridged)
 

@@ -588,9 +588,12 @@ class _Locking:
         """Yield warnings of families of indexes, of which a lock for all has one build only."""
         if self._request.hosts:
             return
-        from wheelfit.sources.bridges.catalogue import BridgeCatalogue
+        from wheelfit.sources.bridges.catalogue import BridgeCatalogue, known_families
 
-        owners = BridgeCatalogue(is_of_registry=self._settings.is_of_registry)
+        families = known_families(
+            self._context.environ, shipped_bridges=self._request.shipped_bridges
+        )
+        owners = BridgeCatalogue(is_of_registry=self._settings.is_of_registry, families=families)
         for package in locks[0].lock.packages:
             if package.kind != "wheels" or package.version is None:
                 continue

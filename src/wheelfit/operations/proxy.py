@@ -240,7 +240,7 @@ class _Upstreams:
                 return LinkPage(url, web.files, pages=web.pages, note=self._tell)
             return Upstream(url, web, cooldown=self._cooldown, note=self._tell)
 
-        shelf = families_that_count(self._request.bridge, settings)
+        shelf = families_that_count(self._request, settings, self._context.environ)
         return BridgedUpstream(plain, shelf, open_index)
 
     def _leave_out(self, url: str, why: str) -> None:

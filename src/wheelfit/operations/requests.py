@@ -100,6 +100,7 @@ class SourceOptions(CacheOptions):
     no_index: bool = False
     bridge: tuple[str, ...] = ()
     no_bridges: bool = False
+    shipped_bridges: bool = False
     proxy: str | None = None
     cert: str | None = None
     client_cert: str | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import parse_wheel_filename
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 _KINDS = ("github", "gitlab", "google", "circleci")
 _MOST_ATTESTATIONS = 20
 _STATEMENT = "application/vnd.in-toto+json"
+
+
+def can_verify() -> bool:
+    """Return whether the library is installed that verifies attestations."""
+    return find_spec("pypi_attestations") is not None
 
 
 def identity_parts(text: str) -> tuple[str, str]:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from wheelfit.cli.command import Command, Operation, request_of
 from wheelfit.cli.options.table.checking import DOCTOR
-from wheelfit.cli.options.table.environment import ENVIRONMENT
+from wheelfit.cli.options.table.environment import ATTESTATIONS, ENVIRONMENT
 from wheelfit.cli.options.table.hardware import (
     BRIDGES,
     CHECKED_BRIDGES,
     COMPARED_HOSTS,
+    FAMILY_DATA,
     HOST,
     LISTED_HOSTS,
     LISTED_PROVIDERS,
@@ -21,6 +22,7 @@ from wheelfit.cli.options.table.hardware import (
     PROVIDER,
     TRUST,
     UNTRUSTED,
+    UPDATED_BRIDGES,
 )
 from wheelfit.cli.options.table.installing import CHECK_ENV
 from wheelfit.cli.options.table.machine import MACHINE, PROVIDER_SETTINGS
@@ -200,15 +202,6 @@ def _switch(arguments: Namespace, output: Output, context: Context, *, on: bool)
     return 0
 
 
-def _list_bridges(arguments: Namespace, output: Output, context: Context) -> int:
-    from wheelfit.cli.render.providers import show_bridge_table
-    from wheelfit.operations.bridges import list_bridges
-
-    del arguments, context
-    show_bridge_table(list_bridges(), output)
-    return 0
-
-
 def _check_bridges(arguments: Namespace, output: Output, context: Context) -> int:
     from wheelfit.cli.render.providers import show_bridge_checks
     from wheelfit.operations.bridge_checks import CheckBridgesRequest, check_bridges
@@ -216,15 +209,6 @@ def _check_bridges(arguments: Namespace, output: Output, context: Context) -> in
     report = check_bridges(request_of(CheckBridgesRequest, arguments), context)
     show_bridge_checks(report, output)
     return 1 if report.refused else 0
-
-
-def _show_bridges(arguments: Namespace, output: Output, context: Context) -> int:
-    from wheelfit.cli.render.providers import show_bridge_members
-    from wheelfit.operations.bridges import show_bridges
-
-    del context
-    show_bridge_members(show_bridges(arguments.names), output)
-    return 0
 
 
 def _check_env(arguments: Namespace, output: Output, context: Context) -> int:
@@ -365,8 +349,10 @@ Nothing is installed or run unless --try is given.
         subcommands={
             "list": Command(
                 "Show every family that wheelfit knows.",
-                (),
-                _list_bridges,
+                (FAMILY_DATA,),
+                Operation(
+                    "bridges.show_bridges", "bridges.BridgesRequest", "providers.show_bridge_table"
+                ),
                 summary="show every family that wheelfit knows",
             ),
             "show": Command(
@@ -375,9 +361,33 @@ Show the members of families, best first, with what a machine must support.
 
 FAMILY is a name, or the path of a FAMILY.toml of your own, which is checked that way.
 """,
-                (BRIDGES,),
-                _show_bridges,
+                (BRIDGES, FAMILY_DATA),
+                Operation(
+                    "bridges.show_bridges",
+                    "bridges.BridgesRequest",
+                    "providers.show_bridge_members",
+                ),
                 summary="show the members of a family",
+            ),
+            "update": Command(
+                """\
+Fetch newer families than this wheelfit has, from your index.
+
+They are the files in the newest wheel of wheelfit-families, which contains nothing else: it is
+verified and read, not installed, and nothing in it is run. Attestations are verified where the
+index has them and wheelfit[attestations] is installed; later updates must be signed by whoever
+signed the first one.
+
+An update sends no name anywhere new by itself. A family that names other hosts, indexes or
+packages than the one that ships with wheelfit counts as shipped, until you give --bridge.
+""",
+                (UPDATED_BRIDGES, SOURCES, ATTESTATIONS),
+                Operation(
+                    "bridge_updates.update_bridges",
+                    "bridge_updates.UpdateBridgesRequest",
+                    "providers.show_bridge_update",
+                ),
+                summary="fetch newer families from your index",
             ),
             "check": Command(
                 """\

@@ -40,6 +40,8 @@ _TABLE = {
     "proxy": "--host --port --answer-to --full --python --index-url --for --variant --label -v",
     "run": "--full --python --index-url --for --variant --prefer --require --label --offline -v",
     "probe": "--output --record --replay --python --for --devices --no-plugins --json --verbose",
+    "bridges update": "--remove --index-url --find-links --offline --trusted-publisher "
+    "--require-attestations --json --verbose",
     "providers trust": "--namespace --hash --keep --try --yes --python --index-url --json",
     "check-env": "--strict --python --target --for --devices --no-plugins --json --verbose",
     "doctor": "--runtime --full --strict --only --ignore --repair --python --for --json --verbose",

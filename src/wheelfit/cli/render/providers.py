@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.core.bridges import BridgeFamily
     from wheelfit.operations.bridge_checks import BridgeChecksReport
+    from wheelfit.operations.bridge_updates import BridgeUpdateReport
     from wheelfit.operations.bridges import BridgesReport
     from wheelfit.operations.providers import KnownProviders
     from wheelfit.operations.trust import SwitchReport, TrustPlan, TrustReport, UntrustReport
+    from wheelfit.sources.bridges.catalogue import KnownFamilies
     from wheelfit_runtime.platforms.features import Detection
 
 
@@ -210,6 +212,37 @@ def show_bridge_table(report: BridgesReport, output: Output) -> None:
         for one in report.families
     ]
     output.table(("family", "counts", "members"), rows)
+    output.note(_edition(report.known))
+
+
+def _edition(families: KnownFamilies) -> str:
+    """Return which edition of the files of families counts."""
+    by = "by `wheelfit bridges update`" if families.is_update else "as shipped"
+    return f"the families of {families.version}, {by}"
+
+
+def show_bridge_update(report: BridgeUpdateReport, output: Output) -> None:
+    """Print what an update of the families brought."""
+    output.result_json(report.to_json())
+    done = {"current": "nothing newer", "removed": "removed the update"}
+    edition = _edition(report.families)
+    output.report(f"{done.get(report.action, report.action)}; in use: {edition}")
+    update = report.update
+    if update is None or report.action != "updated":
+        return
+    signed = f"signed by {', '.join(update.signers)}" if update.signers else "not signed"
+    output.report(f"  from     {update.source}, {signed}")
+    output.report(f"  sha256   {update.sha256}")
+    for title, names in (("new", report.added), ("changed", report.changed)):
+        if names:
+            output.report(f"  {title:8} {', '.join(names)}")
+    for name, reason in update.left_out.items():
+        output.report(f"{name} is left out: {reason}")
+    for name, clauses in report.restricted.items():
+        output.report(
+            f"{name} counts as shipped while you do not give --bridge {name}: the newer one "
+            f"{', '.join(clauses)}"
+        )
 
 
 def show_bridge_checks(report: BridgeChecksReport, output: Output) -> None:

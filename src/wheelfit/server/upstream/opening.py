@@ -23,7 +23,7 @@ from wheelfit.server.backing_services import upstream_of
 from wheelfit.server.upstream.merged import Merged, Owners, Source
 from wheelfit.server.upstream.mirrored import MOST, Mirrored
 from wheelfit.server.upstream.pulled_files import Pulled
-from wheelfit.sources.bridges.catalogue import find_family
+from wheelfit.sources.bridges.catalogue import SHIPPED
 from wheelfit.sources.open import is_protected, open_web
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.sources.urls import origin, redact
@@ -148,7 +148,7 @@ def _open_family(
     :param most: threads that may use all of them together.
     :param open_: opens one.
     """
-    family = find_family(settings.bridge)
+    family = SHIPPED.find(settings.bridge)
     base = settings.url.rstrip("/")
     url_of = {
         member.folder: f"{base or family.base}/{member.folder}"

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from wheelfit.sources.bridges.catalogue import find_family
+from wheelfit.sources.bridges.catalogue import SHIPPED
 from wheelfit.sources.urls import origin, redact
 from wheelfit_runtime.errors import InvalidConfiguration, UserError
 from wheelfit_runtime.patterns import pattern
@@ -191,7 +191,7 @@ def _family(name: str) -> BridgeFamily:
     :raises InvalidConfiguration: there is no such one.
     """
     try:
-        family = find_family(name)
+        family = SHIPPED.find(name)
     except UserError as error:
         raise InvalidConfiguration(
             "what is mirrored is an http or https URL, or a bridge with indexes",

@@ -1,28 +1,35 @@
 """Which families there are, and which of them a user has agreed to.
 
 The shipped ones are files of this package, one for each; a file is read when its name is asked
-for, so that families nobody uses cost nothing.
+for, so that families nobody uses cost nothing. The distribution ``wheelfit-families`` has the same
+files; what an update fetched of it goes before what is shipped, but sends nobody anywhere new.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
 from wheelfit_runtime.errors import FileProblem, UserError
+from wheelfit_runtime.platforms.cache_folder import state_folder_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
     from wheelfit.core.bridges import BridgeFamily, FamilyMember
 
+SHIPPED_VERSION = "2026.11.28"
+"""The version of ``wheelfit-families`` whose files ship here: a day, and a number if one day has
+several. It rises whenever a file of a family changes."""
 ALL_KNOWN = "all-known"
 """Stands for every shipped family of names; those of indexes change where things come from."""
 _SUFFIX = ".toml"
@@ -31,12 +38,119 @@ _INDEXES = _FOLDER / "indexes"
 """The families of indexes; the others are called as the one project that they stand for."""
 _PROJECTS = re.compile(r"^projects = \[([^\]]*)\]", re.MULTILINE)
 _NAME = re.compile(r'"([^"]+)"')
-_LARGEST = 1 << 20  # bytes of a file that somebody names
+
+
+class KnownFamilies:
+    """The families that wheelfit knows.
+
+    :param newer: the content of newer files by the name of the family, which go before the
+        shipped ones.
+    :param version: of the newest files.
+    """
+
+    def __init__(
+        self, newer: Mapping[str, str] = MappingProxyType({}), version: str = SHIPPED_VERSION
+    ) -> None:
+        self._newer = newer
+        self.version = version
+
+    @property
+    def is_update(self) -> bool:
+        """Whether there are newer files than the shipped ones."""
+        return bool(self._newer)
+
+    def edition(self) -> dict[str, object]:
+        """Return where the files are from, as plain data."""
+        origin = "update" if self.is_update else "shipped"
+        return {"version": self.version, "origin": origin, "shipped": SHIPPED_VERSION}
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all families, in the order of the alphabet."""
+        found = {path.stem for path in _FOLDER.rglob(f"*{_SUFFIX}")}
+        return tuple(sorted(found | self._newer.keys()))
+
+    def named(self, name: str) -> BridgeFamily | None:
+        """Return a family as its newest file has it; None if there is none of that name.
+
+        :param name: normalised.
+        :raises InvalidDocument: ``invalid-bridge``; a file breaks its rules.
+        """
+        if name in self._newer:
+            return _parsed(self._newer[name].encode(), f"{name}{_SUFFIX} of the update")
+        if not (name.isascii() and name.replace("-", "").isalnum()):  # and no path
+            return None
+        for path in (_FOLDER / f"{name}{_SUFFIX}", _INDEXES / f"{name}{_SUFFIX}"):
+            if path.is_file():
+                return _parsed(path.read_bytes(), path.name)
+        return None
+
+    def unasked(self, name: str) -> BridgeFamily | None:
+        """Return a shipped family as it may count where the user does not name it.
+
+        That is as its newest file has it, unless this would send people to places that the shipped
+        file does not name. An update turns no family on.
+
+        :param name: normalised.
+        """
+        known = shipped(name)
+        if known is None or name not in self._newer:
+            return known
+        newest = self.named(name) or known
+        counting = known if newest.further_places(known) else newest
+        return replace(counting, by_default=newest.by_default and known.by_default)
+
+    def find(self, text: str) -> BridgeFamily:
+        """Return the family that somebody names.
+
+        :param text: the name of a known one, or the path of a file that ends with ``.toml``.
+        :raises UserError: there is no such family.
+        :raises FileProblem: the file cannot be read.
+        :raises InvalidDocument: ``invalid-bridge``; the file breaks its rules.
+        """
+        if text.endswith(_SUFFIX):
+            return _read(Path(text))
+        family = self.named(canonicalize_name(text))
+        if family is None:
+            from difflib import get_close_matches  # noqa: PLC0415 - start-up
+
+            close = get_close_matches(text, self.names(), n=3)
+            meant = f"did you mean {' or '.join(close)}? " if close else ""
+            raise UserError(
+                f"there is no bridge {text[:80]!r}", hint=f"{meant}`wheelfit bridges` lists them"
+            )
+        return family
+
+
+SHIPPED = KnownFamilies()
+"""The families of this package alone."""
+
+
+def update_file(environ: Mapping[str, str]) -> Path:
+    """Return which file has the update that was fetched, whether it exists or not."""
+    return Path(state_folder_of(environ), "families.json")
+
+
+def known_families(environ: Mapping[str, str], *, shipped_bridges: bool) -> KnownFamilies:
+    """Return the families that there are, with the files of an update if it is newer.
+
+    :param environ: the environment of the process.
+    :param shipped_bridges: whether those that ship with this program count in any case.
+    :raises FileProblem: the update is damaged, or somebody else could have written it.
+    """
+    path = update_file(environ)
+    if shipped_bridges or not path.is_file():  # nearly always, and then nothing is imported
+        return SHIPPED
+    from wheelfit.sources.bridges.updates import read_update, release_of  # noqa: PLC0415 - start-up
+
+    update = read_update(path)
+    if update is None or release_of(update.version) <= release_of(SHIPPED_VERSION):
+        return SHIPPED
+    return KnownFamilies(update.files, update.version)
 
 
 def shipped_names() -> tuple[str, ...]:
     """Return the names of the shipped families, in the order of the alphabet."""
-    return tuple(sorted(path.stem for path in _FOLDER.rglob(f"*{_SUFFIX}")))
+    return SHIPPED.names()
 
 
 def shipped(name: str) -> BridgeFamily | None:
@@ -44,13 +158,7 @@ def shipped(name: str) -> BridgeFamily | None:
 
     :param name: normalised.
     """
-    if not (name.isascii() and name.replace("-", "").isalnum()):  # and no path
-        return None
-    for folder in (_FOLDER, _INDEXES):
-        path = folder / f"{name}{_SUFFIX}"
-        if path.is_file():
-            return _parsed(path.read_bytes(), path.name)
-    return None
+    return SHIPPED.named(name)
 
 
 @cache
@@ -75,10 +183,8 @@ def _of_indexes(project: str) -> Iterator[tuple[str, bool]]:
             yield name, is_by_default
 
 
-def _owner_of(project: str) -> BridgeFamily | None:
-    """Return the shipped family that is the index of a project's owner."""
-    name = next((name for name, is_by_default in _of_indexes(project) if is_by_default), "")
-    return shipped(name) if name else None
+def _owner_name(project: str) -> str:
+    return next((name for name, is_by_default in _of_indexes(project) if is_by_default), "")
 
 
 @cache
@@ -105,36 +211,15 @@ def shipped_for(project: NormalizedName) -> tuple[BridgeFamily, ...]:
     return tuple(one for one in found if one is not None and one.stands_for(project))
 
 
-def find_family(text: str) -> BridgeFamily:
-    """Return the family that somebody names.
-
-    :param text: the name of a shipped one, or the path of a file that ends with ``.toml``.
-    :raises UserError: there is no such family.
-    :raises FileProblem: the file cannot be read.
-    :raises InvalidDocument: ``invalid-bridge``; the file breaks its rules.
-    """
-    if text.endswith(_SUFFIX):
-        return _read(Path(text))
-    family = shipped(canonicalize_name(text))
-    if family is None:
-        from difflib import get_close_matches  # noqa: PLC0415 - start-up
-
-        close = get_close_matches(text, shipped_names(), n=3)
-        meant = f"did you mean {' or '.join(close)}? " if close else ""
-        raise UserError(
-            f"there is no bridge {text[:80]!r}", hint=f"{meant}`wheelfit bridges` lists them"
-        )
-    return family
-
-
 class BridgeCatalogue:
     """The families that count in one command.
 
-    :param wanted: names of shipped families, ``all-known``, or paths of files that end with
-        ``.toml``; ``NAME@URL`` has the indexes of a family elsewhere.
+    :param wanted: names of families, ``all-known``, or paths of files that end with ``.toml``;
+        ``NAME@URL`` has the indexes of a family elsewhere.
     :param defaults: whether those count that their projects themselves name.
     :param is_of_registry: returns whether a project comes from the public registry and nowhere
         else, so that its owner's index may stand for it by default.
+    :param families: those that there are.
     :raises UserError: there is no such family.
     :raises FileProblem: a file cannot be read.
     :raises InvalidDocument: ``invalid-bridge``; a file breaks its rules.
@@ -146,10 +231,12 @@ class BridgeCatalogue:
         *,
         defaults: bool = True,
         is_of_registry: Callable[[NormalizedName], bool] = lambda _project: False,
+        families: KnownFamilies = SHIPPED,
     ) -> None:
+        self._families = families
         self._defaults = defaults
         self._is_of_registry = is_of_registry
-        self._known: dict[str, BridgeFamily | None] = {}
+        self._unasked: dict[str, BridgeFamily | None] = {}
         self._agreed: list[BridgeFamily] = []
         self.is_wanted: Callable[[BridgeFamily, FamilyMember], bool] = lambda _family, _member: True
         """Returns whether anybody could get a member of a family of indexes; others need not be
@@ -167,12 +254,14 @@ class BridgeCatalogue:
         agreed = next((one for one in self._agreed if one.stands_for(project)), None)
         if agreed is not None or not self._defaults:
             return agreed
-        family = self.named(project)
+        family = self._as_unasked(project)
         if family is not None and family.by_default and not family.is_of_indexes:
             return family
         if not self._is_of_registry(project):
             return None
-        return _owner_of(project)
+        owner = self._as_unasked(_owner_name(project))
+        is_owner = owner is not None and owner.by_default and owner.stands_for(project)
+        return owner if is_owner else None
 
     def is_agreed(self, family: BridgeFamily) -> bool:
         """Tell whether the user named a family."""
@@ -184,11 +273,12 @@ class BridgeCatalogue:
         :param name: of the family.
         """
         own = next((one for one in self._agreed if one.name == name), None)
-        if own is not None:
-            return own
-        if name not in self._known:
-            self._known[name] = shipped(name)
-        return self._known[name]
+        return own or self._as_unasked(name) or self._families.named(name)
+
+    def _as_unasked(self, name: str) -> BridgeFamily | None:
+        if name not in self._unasked:
+            self._unasked[name] = self._families.unasked(name)
+        return self._unasked[name]
 
     def __bool__(self) -> bool:
         return self._defaults or bool(self._agreed)
@@ -196,12 +286,12 @@ class BridgeCatalogue:
     def _agree(self, text: str) -> None:
         if text == ALL_KNOWN:
             for name in shipped_names():
-                known = shipped(name)
+                known = self._as_unasked(name)
                 if known is not None and not known.is_of_indexes:
                     self._agreed.insert(0, known)
             return
         name, at, base = (text, "", "") if text.endswith(_SUFFIX) else text.partition("@")
-        family = find_family(name)
+        family = self._families.find(name)
         if at:
             if not base:
                 raise UserError(f"{text[:80]!r} does not say where the indexes are")
@@ -212,9 +302,11 @@ class BridgeCatalogue:
 
 
 def _read(path: Path) -> BridgeFamily:
+    from wheelfit.core.bridge_file import LARGEST  # noqa: PLC0415 - start-up
+
     try:
         with path.open("rb") as file:
-            data = file.read(_LARGEST)
+            data = file.read(LARGEST)
     except OSError as error:
         raise FileProblem(
             f"the family cannot be read: {error.strerror or type(error).__name__}", where=str(path)

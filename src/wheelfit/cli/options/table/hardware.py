@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wheelfit.cli.options.option import Option, OptionGroup
-from wheelfit.cli.options.table.sources import CACHE_FOLDER
+from wheelfit.cli.options.table.sources import CACHE_FOLDER, SHIPPED_BRIDGES
 from wheelfit.cli.options.values import (
     ANY_FILE,
     ANY_TEXT,
@@ -166,6 +166,13 @@ CHECKED_BRIDGES = OptionGroup(
             stored_as="names",
         ),
     ),
+)
+
+FAMILY_DATA = OptionGroup("", (SHIPPED_BRIDGES,))
+
+UPDATED_BRIDGES = OptionGroup(
+    "",
+    (Option("--remove", FLAG, "go back to the families that ship with wheelfit"),),
 )
 
 BRIDGES = OptionGroup(

@@ -69,6 +69,13 @@ NAMED_INDEXES = OptionGroup(
     ),
 )
 
+SHIPPED_BRIDGES = Option(
+    "--shipped-bridges",
+    FLAG,
+    "use families as this wheelfit ships them, not those of `wheelfit bridges update`",
+    project=ProjectMay.TIGHTEN_IT,
+)
+
 SOURCES = OptionGroup(
     "sources",
     (
@@ -118,6 +125,7 @@ SOURCES = OptionGroup(
         Option(
             "--no-bridges", FLAG, "take every project as what it is", project=ProjectMay.TIGHTEN_IT
         ),
+        SHIPPED_BRIDGES,
         Option("--proxy", ANY_TEXT, "proxy for every request", metavar="URL"),
         Option("--cert", FILE, "certificate authorities to trust", metavar="FILE"),
         Option("--client-cert", FILE, "client certificate with its key", metavar="FILE"),

@@ -1,0 +1,263 @@
+"""Files of families that are younger than this program, fetched from the user's index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from wheelfit.operations.requests import AttestationOptions, SourceOptions, frozen_request
+from wheelfit.sources.bridges.catalogue import SHIPPED, SHIPPED_VERSION, known_families, update_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from wheelfit.core.bridges import BridgeFamily
+    from wheelfit.core.filename import WheelFilename
+    from wheelfit.operations.context import Context
+    from wheelfit.sources.bridges.catalogue import KnownFamilies
+    from wheelfit.sources.bridges.updates import FamilyUpdate
+    from wheelfit.sources.page import File, ProjectPage
+    from wheelfit.sources.repository import Repository
+
+
+@frozen_request
+class UpdateBridgesRequest(SourceOptions, AttestationOptions):
+    """Where newer families are, and who must have signed them."""
+
+    remove: bool = False
+    """Whether to go back to the families that ship with this program."""
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeUpdateReport:
+    """What an update of the families brought."""
+
+    action: Literal["updated", "current", "removed"]
+    """``current``: the index has nothing that is newer."""
+    families: KnownFamilies
+    """Those that there are now."""
+    update: FamilyUpdate | None = None
+    """What was fetched now or earlier."""
+    added: tuple[str, ...] = ()
+    """Families that do not ship with this program."""
+    changed: tuple[str, ...] = ()
+    """Families whose files are not as shipped."""
+    restricted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Families that would count by default, and count as shipped unless they are named: what they
+    name that the shipped file does not, a clause each."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the object of ``--json`` (docs/reference/json.md)."""
+        update = self.update
+        return {
+            "version": 1,
+            "action": self.action,
+            "data": self.families.edition(),
+            "sha256": None if update is None else update.sha256,
+            "source": None if update is None else update.source,
+            "signers": [] if update is None else list(update.signers),
+            "added": list(self.added),
+            "changed": list(self.changed),
+            "restricted": {name: list(clauses) for name, clauses in self.restricted.items()},
+            "left_out": {} if update is None else update.left_out,
+        }
+
+
+def update_bridges(request: UpdateBridgesRequest, context: Context) -> BridgeUpdateReport:
+    """Fetch newer files of families from the user's index, and keep them.
+
+    Nothing is installed: the files are read in the wheel, which may contain nothing else.
+
+    :raises PolicyRefusal: the settings want the shipped files.
+    :raises ProjectNotFound: the index has no wheel of the distribution.
+    :raises InvalidWheel: the wheel is not sound, or has something else in it.
+    :raises InvalidDocument: ``invalid-bridge``; a family breaks its rules.
+    :raises AttestationProblem: what was signed does not hold, or others signed than before.
+    :raises FileProblem: the files cannot be kept.
+    """
+    from wheelfit.operations.indexes import open_indexes, read_settings
+    from wheelfit.sources.bridges.updates import read_update, release_of, write_update
+    from wheelfit_runtime.errors import PolicyRefusal
+
+    path = update_file(context.environ)
+    if request.remove:
+        return _remove(path)
+    if request.shipped_bridges:
+        raise PolicyRefusal(
+            "shipped-bridges is set: no families count that are newer than this wheelfit",
+            hint="`wheelfit config show` says where",
+        )
+    former = read_update(path)
+    as_published = replace(request, no_bridges=True)
+    settings = read_settings(request, context.environ)
+    with open_indexes(as_published, settings, context) as sources:
+        filename, file = _newest(sources)
+        has = max(map(release_of, (SHIPPED_VERSION, former.version if former else "")))
+        if release_of(str(filename.version)) <= has:
+            return _report("current", former, context)
+        update = _fetched(filename, file, sources, former, request, context)
+    write_update(path, update)
+    return _report("updated", update, context)
+
+
+def _remove(path: Path) -> BridgeUpdateReport:
+    from wheelfit_runtime.errors import FileProblem
+
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return BridgeUpdateReport("current", SHIPPED)
+    except OSError as error:
+        raise FileProblem(f"it cannot be removed: {error.strerror}", where=str(path)) from None
+    return BridgeUpdateReport("removed", SHIPPED)
+
+
+def _newest(sources: Repository) -> tuple[WheelFilename, File]:
+    """Return the newest wheel of the distribution that is of no system.
+
+    :raises ProjectNotFound: there is none.
+    """
+    from wheelfit.sources.bridges.updates import DISTRIBUTION, release_of
+    from wheelfit_runtime.errors import ProjectNotFound
+
+    page = sources.project(DISTRIBUTION)
+    found = {} if page is None else dict(_wheels(page))
+    if not found:
+        what = f"{DISTRIBUTION} was not found in any index"
+        if page is not None:
+            what = f"there is no wheel of {DISTRIBUTION} that is a release of a day"
+        raise ProjectNotFound(
+            what,
+            where=sources.name,
+            hint=f"the families of {SHIPPED_VERSION} ship with wheelfit; --index-url names "
+            "another index",
+        )
+    return max(found.items(), key=lambda one: release_of(str(one[0].version)))
+
+
+def _wheels(page: ProjectPage) -> Sequence[tuple[WheelFilename, File]]:
+    """Return the wheels of a page that are releases of a day."""
+    from wheelfit.core.filename import parse_wheel_filename
+    from wheelfit.errors import InvalidFilename
+    from wheelfit.sources.bridges.updates import release_of
+
+    found = []
+    for file in page.files:
+        if not file.filename.endswith("-py3-none-any.whl") or file.yanked is not None:
+            continue
+        try:
+            filename = parse_wheel_filename(file.filename)
+        except InvalidFilename:
+            continue
+        if filename.name == page.name and release_of(str(filename.version)):
+            found.append((filename, file))
+    return found
+
+
+def _fetched(
+    filename: WheelFilename,
+    file: File,
+    sources: Repository,
+    former: FamilyUpdate | None,
+    request: UpdateBridgesRequest,
+    context: Context,
+) -> FamilyUpdate:
+    """Return what a wheel has, verified."""
+    from wheelfit.core.digests import sha256_of
+    from wheelfit.sources.bridges.updates import LARGEST_WHEEL, FamilyUpdate, read_families
+    from wheelfit_runtime.errors import InvalidWheel
+
+    if (file.size or 0) > LARGEST_WHEEL:
+        raise InvalidWheel(
+            f"it has {file.size} bytes, and may have {LARGEST_WHEEL}", where=filename.text
+        )
+    data = sources.read(file, limit=LARGEST_WHEEL)  # its hash is verified where the index has one
+    sha256 = sha256_of(data).hex()
+    signers = _signers(file, sha256, sources, former, request, context)
+    files, left_out = read_families(data, filename)
+    source = file.source or sources.name
+    return FamilyUpdate(str(filename.version), sha256, source, signers, files, left_out)
+
+
+def _signers(
+    file: File,
+    sha256: str,
+    sources: Repository,
+    former: FamilyUpdate | None,
+    request: UpdateBridgesRequest,
+    context: Context,
+) -> tuple[str, ...]:
+    """Return who signed a wheel; nobody if the index has no attestation of it.
+
+    :raises AttestationProblem: it does not hold, or is missing though it was required, or though
+        the former update had one.
+    """
+    from wheelfit.errors import AttestationProblem, install_hint
+    from wheelfit.operations.attestations import LARGEST_PROVENANCE, demands
+    from wheelfit.sources.attestations import can_verify, verify_provenance
+    from wheelfit.sources.bridges.updates import DISTRIBUTION, REMOVE
+    from wheelfit.sources.page import File
+
+    required, trusted = demands(request)
+    before = former.signers if former is not None else ()
+    is_required = bool({":all:", DISTRIBUTION} & required or before)
+    if file.provenance is None:
+        if not is_required:
+            return ()
+        why = f"{', '.join(before)} signed the former update" if before else "that was required"
+        raise AttestationProblem(
+            f"nobody attests where it comes from, and {why}",
+            where=file.filename,
+            hint=f"nothing was changed; {REMOVE}" if before else "nothing was changed",
+        )
+    if not (is_required or request.verify_attestations or can_verify()):
+        context.reporter.warn(
+            f"the attestations of {file.filename} are not verified: the library for it is not "
+            f"installed; {install_hint('attestations')}"
+        )
+        return ()
+    provenance = sources.read(
+        File(f"{file.filename}.provenance", file.provenance), limit=LARGEST_PROVENANCE
+    )
+    signers = verify_provenance(
+        provenance, file.filename, sha256, trusted=trusted.get(DISTRIBUTION, ())
+    )
+    if before and not set(signers) <= set(before):
+        raise AttestationProblem(
+            f"it was published by {', '.join(signers)}, and the former update by "
+            f"{', '.join(before)}",
+            where=file.filename,
+            hint=f"nothing was changed; if that is right: {REMOVE}, and forgets who signed",
+        )
+    return signers
+
+
+def _report(
+    action: Literal["updated", "current"], update: FamilyUpdate | None, context: Context
+) -> BridgeUpdateReport:
+    """Return what the files that are kept now bring."""
+    families = known_families(context.environ, shipped_bridges=False)
+    if update is None or not families.is_update:
+        return BridgeUpdateReport(action, families)
+    added, changed, restricted = [], [], {}
+    for name in sorted(update.files):
+        newest, known = families.named(name), SHIPPED.named(name)
+        if known is None:
+            added.append(name)
+        elif newest is not None and newest != known:
+            changed.append(name)
+            if clauses := _needs_consent(newest, known):
+                restricted[name] = clauses
+    return BridgeUpdateReport(action, families, update, tuple(added), tuple(changed), restricted)
+
+
+def _needs_consent(newest: BridgeFamily, known: BridgeFamily) -> tuple[str, ...]:
+    """Return why a family does not count as it says while the user does not name it."""
+    if not newest.by_default:
+        return ()
+    if not known.by_default:
+        return ("would count without --bridge",)
+    further = tuple(f"names {clause}" for clause in newest.further_places(known))
+    projects = (one for one in newest.projects if one not in known.projects)
+    return (*further, *(f"stands for {project}" for project in projects))

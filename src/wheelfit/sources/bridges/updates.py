@@ -1,0 +1,167 @@
+"""Files of families that are younger than this program, as ``bridges update`` keeps them.
+
+They come as a wheel of the distribution ``wheelfit-families``, which has no code. They are kept in
+one file, so that there is always all of an update or nothing of it.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from wheelfit.core.bridge_file import LARGEST, newer_format, parse_family
+from wheelfit.core.core_metadata import read_metadata
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.atomic_write import write_file
+from wheelfit_runtime.errors import FileProblem, InvalidWheel
+from wheelfit_runtime.platforms.cache_folder import is_own, make_folders, unsafe_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from wheelfit.core.filename import WheelFilename
+
+DISTRIBUTION = canonicalize_name("wheelfit-families")
+"""The name of the distribution whose wheels have the files."""
+LARGEST_WHEEL = 4 << 20
+"""Bytes of the longest wheel; the first one had 50 kB."""
+REMOVE = "`wheelfit bridges update --remove` goes back to what wheelfit ships"
+_LARGEST_IN_ALL = 16 << 20
+_VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){2,3}")
+_FILE = re.compile(r"wheelfit_families/(indexes/)?([a-z0-9]+(?:-[a-z0-9]+)*)\.toml")
+_ABOUT = re.compile(r"METADATA|WHEEL|RECORD|licenses/[A-Za-z0-9.-]+")
+"""Files of the dist-info folder; others could make an installer do something."""
+
+
+class FamilyUpdate(msgspec.Struct, frozen=True):
+    """An update of the files of families."""
+
+    version: str
+    """The version of the distribution, a day."""
+    sha256: str
+    """Of the wheel."""
+    source: str
+    """The index that the wheel is from, without credentials."""
+    signers: tuple[str, ...]
+    """Who signed the wheel, as ``github:owner/repository``; empty: nobody, as far as is known."""
+    files: dict[str, str]
+    """The content of each file by the name of its family."""
+    left_out: dict[str, str] = {}
+    """Why a family of it cannot be read here, by its name."""
+
+
+def release_of(version: str) -> tuple[int, ...]:
+    """Return what orders versions of the distribution; empty if it is none of them."""
+    return tuple(map(int, version.split("."))) if _VERSION.fullmatch(version) else ()
+
+
+def read_update(path: Path) -> FamilyUpdate | None:
+    """Return the update that was kept; None if there is none, or its folder cannot be read.
+
+    :param path: of the file.
+    :raises FileProblem: it is damaged, or somebody else could have written it.
+    """
+    try:
+        with path.open("rb") as file:
+            reason = _reason_against(path)
+            data = file.read()
+    except OSError:
+        return None
+    if not reason:
+        try:
+            return msgspec.json.decode(data, type=FamilyUpdate)
+        except (msgspec.DecodeError, RecursionError):
+            reason = "it is damaged"
+    raise FileProblem(
+        f"the update of the families cannot be used: {reason}", where=str(path), hint=REMOVE
+    )
+
+
+def write_update(path: Path, update: FamilyUpdate) -> None:
+    """Keep an update, in place of an earlier one.
+
+    :param path: of the file.
+    :raises FileProblem: it cannot be written.
+    """
+    try:
+        make_folders(str(path.parent))
+        write_file(path, msgspec.json.encode(update), private=True)
+    except OSError as error:
+        raise FileProblem(f"it cannot be written: {error.strerror}", where=str(path)) from None
+
+
+def _reason_against(path: Path) -> str:
+    """Return why what is kept does not count; empty if it does."""
+    unsafe = unsafe_folder(str(path.parent), link_allowed=True)
+    if unsafe is not None:
+        return f"of its folder, {unsafe.reason}"
+    return "" if is_own(path.stat()) else "it belongs to another user"
+
+
+def read_families(data: bytes, filename: WheelFilename) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the files of families in a wheel, and why others are left out, by name.
+
+    Nothing is installed. Whatever is in the wheel besides is refused, for it could be code.
+
+    :param data: the wheel.
+    :param filename: its name.
+    :raises InvalidWheel: it is not sound, or not a wheel of families only.
+    :raises InvalidDocument: ``invalid-bridge``; a file breaks its rules.
+    """
+    files: dict[str, str] = {}
+    left_out: dict[str, str] = {}
+    with WheelArchive(io.BytesIO(data), filename) as archive:
+        _check_contents(archive)
+        archive.verify()
+        for is_of_indexes, name, content in _contents(archive):
+            where = f"{name}.toml in {filename.text}"
+            if name in files or name in left_out:
+                raise InvalidWheel(f"it has the family {name} twice", where=filename.text)
+            written = newer_format(content)
+            if written is not None:
+                left_out[name] = f"its format is {written}, for a newer wheelfit than this one"
+                continue
+            family = parse_family(content, where=where)
+            if family.name != name or family.is_of_indexes != is_of_indexes:
+                raise InvalidWheel(f"{name}.toml is of another family", where=filename.text)
+            files[name] = content.decode()
+    if not files:
+        raise InvalidWheel("it has no family that can be read", where=filename.text)
+    return files, left_out
+
+
+def _check_contents(archive: WheelArchive) -> None:
+    """Check that there is nothing but files of families.
+
+    :raises InvalidWheel: there is something else, or something that is too large.
+    """
+    where = archive.where
+    if sum(member.size for member in archive.members) > _LARGEST_IN_ALL:
+        raise InvalidWheel("it is too large for files of families", where=where)
+    for member in archive.members:
+        about = member.name.removeprefix(f"{archive.dist_info}/")
+        is_about = about != member.name and _ABOUT.fullmatch(about)
+        if not (member.is_folder or is_about or _FILE.fullmatch(member.name)):
+            raise InvalidWheel(
+                f"it contains {member.name[:100]!r}, and may contain nothing but families",
+                where=where,
+            )
+        if member.size > LARGEST:
+            raise InvalidWheel(f"{member.name} has {member.size} bytes", where=where)
+    if read_metadata(archive.metadata(), where).requires_texts:
+        raise InvalidWheel(
+            "it requires packages, and may contain nothing but families", where=where
+        )
+
+
+def _contents(archive: WheelArchive) -> Iterator[tuple[bool, str, bytes]]:
+    """Yield whether it is one of indexes, the name and the file of each family."""
+    for name in archive.names():
+        found = _FILE.fullmatch(name)
+        if found is not None:
+            yield found[1] is not None, found[2], archive.read(name)

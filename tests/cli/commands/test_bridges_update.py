@@ -1,0 +1,501 @@
+"""``wheelfit bridges update``: newer families from an index, and what they cannot do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from cli.running import Runner
+
+from wheelfit.sources.bridges import catalogue
+from wheelfit.testing.attestations import SigningAuthority
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+
+DEFINITIONS = Path(catalogue.__file__).with_name("definitions")
+SHIPPED = {
+    path.relative_to(DEFINITIONS).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
+    for path in DEFINITIONS.rglob("*.toml")
+}
+NEWER, NEWEST = "2999.1.2", "2999.1.3"
+ACME = """
+name = "acme"
+source = "https://acme.example/install"
+checked = 2026-11-22
+says = "acme-gpu has the files of acme"
+
+[[member]]
+distribution = "acme-gpu"
+label = "cuda12"
+when.nvidia.cuda_version_lower_bound = ["12.0"]
+
+[[member]]
+distribution = "acme"
+"""
+"""A family that does not ship."""
+
+
+def publish(
+    folder: Path, version: str = NEWER, changes: Mapping[str, str | None] | None = None
+) -> Path:
+    """Write a wheel of the families as they ship.
+
+    :param changes: other contents of some files, without suffix; None: there is no such file.
+    """
+    contents = {**SHIPPED, **(changes or {})}
+    files = {
+        f"wheelfit_families/{name}.toml": text
+        for name, text in contents.items()
+        if text is not None
+    }
+    return build_wheel(folder, "wheelfit-families", version, files=files)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file that keeps an update."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "state"))
+    return catalogue.update_file(os.environ)
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Path:
+    """Return the folder of the index."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def index(wheels: Path) -> Iterator[RecordingIndex]:
+    """Return an index on the loopback interface."""
+    with RecordingIndex(wheels) as index:
+        yield index
+
+
+@pytest.fixture
+def update(run: Runner, index: RecordingIndex) -> Callable[..., dict[str, object]]:
+    """Return what runs the command with the index, and returns its object."""
+
+    def update(*words: str, code: int = 0) -> dict[str, object]:
+        where = ("--index-url", index.url)
+        return run("bridges", "update", *where, *words, "--json", code=code).object
+
+    return update
+
+
+Update = Callable[..., dict[str, object]]
+
+
+def code_of(said: dict[str, object]) -> str:
+    """Return the code of the error of a command."""
+    error = said["error"]
+    assert isinstance(error, dict)
+    return str(error["code"])
+
+
+def test_what_it_brings(run: Runner, update: Update, wheels: Path, state: Path) -> None:
+    """New and changed families count until the update is removed, and say from when they are."""
+    changed = SHIPPED["xgboost"].replace("checked = 2026", "checked = 2027")
+    wheel = publish(wheels, changes={"acme": ACME, "xgboost": changed})
+    said = update()
+    assert said["action"] == "updated"
+    assert said["data"] == {
+        "version": NEWER,
+        "origin": "update",
+        "shipped": catalogue.SHIPPED_VERSION,
+    }
+    assert said["sha256"] == hashlib.sha256(wheel.read_bytes()).hexdigest()
+    assert (said["added"], said["changed"], said["restricted"]) == (["acme"], ["xgboost"], {})
+    assert "acme-gpu" in run("bridges", "show", "acme").out
+    assert "compared 2027" in run("bridges", "show", "xgboost").out
+    assert run("bridges", "list").err == (
+        f"the families of {NEWER}, by `wheelfit bridges update`\n"
+    )
+    assert "compared 2026" in run("bridges", "show", "xgboost", "--shipped-bridges").out
+    assert update()["action"] == "current"
+    assert update("--remove")["action"] == "removed"
+    assert not state.exists()
+    assert "as shipped" in run("bridges", "list").err
+    run("bridges", "show", "acme", code=1)
+    assert update("--remove")["action"] == "current"
+
+
+def test_an_install_uses_it(run: Runner, update: Update, wheels: Path, tmp_path: Path) -> None:
+    """A family of an update presents variants once it is named, and not where that is forbidden."""
+    publish(wheels, changes={"acme": ACME})
+    for name in ("acme", "acme-gpu"):
+        build_wheel(wheels, name, "1", files={"acme.py": ""})
+    update()
+    words = ("install", "--dry-run", "--target", str(tmp_path / "target"), "--for", "cuda-12.8")
+    sources = ("--no-index", "--find-links", str(wheels), "acme", "--json")
+    said = run(*words, *sources, "--bridge", "acme").object
+    assert "acme-gpu" in json.dumps(said)
+    assert "acme-gpu" not in run(*words, *sources).out
+    refused = run(*words, *sources, "--bridge", "acme", "--shipped-bridges", code=1)
+    assert "there is no bridge 'acme'" in refused.error["message"]
+
+
+def test_nothing_newer(update: Update, index: RecordingIndex, wheels: Path, state: Path) -> None:
+    """What is not newer than what is there is not fetched, pre-releases neither."""
+    names = [publish(wheels, version).name for version in ("2026.1.2", catalogue.SHIPPED_VERSION)]
+    names += [publish(wheels, version).name for version in (f"{NEWER}rc1", "2999")]
+    said = update()
+    assert said["action"] == "current"
+    assert not state.exists()
+    assert not any(index.bytes_sent(name) for name in names)
+
+
+def test_an_older_update_does_not_count(run: Runner, state: Path) -> None:
+    """A wheelfit that is newer than an update goes by its own families."""
+    state.parent.mkdir(parents=True, mode=0o700)
+    kept = {"version": "2026.1.2", "sha256": "", "source": "", "signers": [], "left_out": {}}
+    state.write_text(json.dumps({**kept, "files": {"acme": ACME}}), encoding="utf-8")
+    run("bridges", "show", "acme", code=1)
+
+
+def test_no_way_back(update: Update, wheels: Path) -> None:
+    """An index that lists less than before changes nothing."""
+    newest = publish(wheels, NEWEST, {"acme": ACME})
+    update()
+    newest.unlink()
+    publish(wheels, NEWER)
+    said = update()
+    assert (said["action"], said["added"]) == ("current", ["acme"])
+
+
+def test_a_yanked_release(update: Update, index: RecordingIndex, wheels: Path) -> None:
+    """A release that was taken back is not taken."""
+    index.faults.yanked[publish(wheels, NEWEST).name] = "wrong"
+    publish(wheels, NEWER)
+    assert update()["data"]["version"] == NEWER  # type: ignore[index]
+
+
+def test_offline(run: Runner, update: Update, index: RecordingIndex, wheels: Path) -> None:
+    """A folder will do; an index that has no such project, or is not asked, is an error."""
+    assert code_of(update(code=3)) == "project-not-found"
+    publish(wheels)
+    said = run("bridges", "update", "--offline", "--no-index", "--find-links", wheels, "--json")
+    assert said.object["source"] == str(wheels)
+    run("bridges", "update", "--offline", "--index-url", index.url, "--json", code=5)
+
+
+class TestWrongWheels:
+    """What is not a wheel of families only is refused, and nothing of it is kept."""
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "wheelfit_families/__init__.py",
+            "wheelfit_families/acme.py",
+            "wheelfit_families/deep/er/acme.toml",
+            "wheelfit_families/indexes/Acme.toml",
+            "wheelfit_families/acme",
+            "acme.toml",
+            "acme.pth",
+            f"wheelfit_families-{NEWER}.data/scripts/acme",
+            f"wheelfit_families-{NEWER}.data/purelib/acme.toml",
+            f"wheelfit_families-{NEWER}.dist-info/entry_points.txt",
+            f"wheelfit_families-{NEWER}.dist-info/licenses/a/b.py",
+        ],
+    )
+    def test_something_else_in_it(
+        self, name: str, update: Update, wheels: Path, state: Path
+    ) -> None:
+        """Modules, scripts, entry points and files in other places are none of families."""
+        files = {"wheelfit_families/acme.toml": ACME, name: ""}
+        build_wheel(wheels, "wheelfit-families", NEWER, files=files)
+        assert code_of(update(code=4)) == "invalid-wheel"
+        assert not state.exists()
+
+    @pytest.mark.parametrize(
+        ("changes", "code", "words"),
+        [
+            ({"acme": "name = "}, 1, "acme.toml"),
+            ({"acme": ""}, 1, "member"),
+            ({"acme": ACME.replace("12.0", "twelve point nought")}, 1, "member[0]"),
+            ({"emca": ACME}, 4, "of another family"),
+            ({"indexes/acme": ACME}, 4, "of another family"),
+            ({"acme": ACME, "indexes/acme": ACME}, 4, "twice"),
+            ({"acme": ACME + "#" * (1 << 20)}, 4, "bytes"),
+            ({"indexes/pytorch": None, "pytorch": SHIPPED["indexes/pytorch"]}, 4, "another family"),
+            (dict.fromkeys(SHIPPED), 4, "no family"),
+        ],
+    )
+    def test_a_wrong_file(
+        self,
+        changes: dict[str, str | None],
+        code: int,
+        words: str,
+        update: Update,
+        wheels: Path,
+        state: Path,
+    ) -> None:
+        """One family that is not sound, and the whole is refused."""
+        publish(wheels, changes=changes)
+        said = update(code=code)
+        assert words in json.dumps(said["error"])
+        assert not state.exists()
+
+    def test_requirements(self, update: Update, wheels: Path) -> None:
+        """What requires packages could make an installer bring them."""
+        files = {"wheelfit_families/acme.toml": ACME}
+        build_wheel(wheels, "wheelfit-families", NEWER, files=files, requires=["evil"])
+        assert code_of(update(code=4)) == "invalid-wheel"
+
+    def test_a_wrong_hash(self, update: Update, index: RecordingIndex, wheels: Path) -> None:
+        """A file that is not what the index promises is refused."""
+        index.faults.wrong_hash.add(publish(wheels).name)
+        assert code_of(update(code=4)) == "hash-mismatch"
+
+    def test_other_bytes_than_recorded(self, update: Update, wheels: Path) -> None:
+        """RECORD is held against the files."""
+        wheel = publish(wheels, changes={"acme": ACME})
+        with zipfile.ZipFile(wheel) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        members["wheelfit_families/acme.toml"] += b"\n"
+        with zipfile.ZipFile(wheel, "w") as archive:
+            for name, data in members.items():
+                archive.writestr(name, data)
+        assert code_of(update(code=4)) == "invalid-wheel"
+
+    @pytest.mark.parametrize("sizes", [True, False])
+    def test_a_huge_one(
+        self, *, sizes: bool, update: Update, index: RecordingIndex, wheels: Path
+    ) -> None:
+        """What is far too large is not fetched to its end, whoever says how large it is."""
+        index.faults.sizes = sizes
+        files = {f"wheelfit_families/a{number}.toml": os.urandom(1 << 20) for number in range(16)}
+        wheel = build_wheel(wheels, "wheelfit-families", NEWER, files=files)
+        update(code=4 if sizes else 5)
+        assert index.bytes_sent(wheel.name) < 8 << 20
+
+    def test_a_bomb(self, update: Update, wheels: Path) -> None:
+        """What is small and would become large is refused before it does."""
+        wheel = wheels / f"wheelfit_families-{NEWER}-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+            for number in range(40):
+                archive.writestr(f"wheelfit_families/a{number}.toml", bytes(1 << 20))
+            for name in ("METADATA", "WHEEL", "RECORD"):
+                text = "Wheel-Version: 1.0\n" if name == "WHEEL" else ""
+                archive.writestr(f"wheelfit_families-{NEWER}.dist-info/{name}", text)
+        assert code_of(update(code=4)) == "invalid-wheel"
+
+
+def test_a_newer_format(run: Runner, update: Update, wheels: Path) -> None:
+    """What this version cannot read is left out with the reason, and counts as shipped."""
+    newer = f"format = 2\nsomething = 1\n{SHIPPED['cupy']}"
+    publish(wheels, changes={"cupy": newer, "acme": ACME})
+    said = update()
+    assert said["left_out"] == {"cupy": "its format is 2, for a newer wheelfit than this one"}
+    assert said["added"] == ["acme"]
+    assert "cupy-cuda13x" in run("bridges", "show", "cupy").out
+
+
+def test_in_words(run: Runner, index: RecordingIndex, wheels: Path) -> None:
+    """People are told what is new, what is left out, and what needs their agreement."""
+    pytorch = SHIPPED["indexes/pytorch"].replace("hosts = [", 'hosts = ["evil.example", ')
+    publish(
+        wheels,
+        changes={
+            "acme": ACME,
+            "cupy": f"format = 2\n{SHIPPED['cupy']}",
+            "indexes/pytorch": pytorch.replace('    "torch", ', '    "torch", "numpy", '),
+            "faiss": SHIPPED["faiss"].replace("\nsays =", "\nby-default = true\nsays ="),
+        },
+    )
+    out = run("bridges", "update", "--index-url", index.url).out
+    assert out.startswith(f"updated; in use: the families of {NEWER}, by `wheelfit bridges update`")
+    assert "not signed" in out
+    assert "new      acme" in out
+    assert "cupy is left out: its format is 2" in out
+    text = " ".join(out.split())
+    assert "give --bridge pytorch: the newer one names the host evil.example, " in text
+    assert " stands for numpy" in text
+    assert "give --bridge faiss: the newer one would count without --bridge" in text
+
+
+@pytest.mark.parametrize("by", ["variable", "file"])
+def test_a_setting_forbids_it(
+    by: str, run: Runner, update: Update, wheels: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """With ``shipped-bridges`` nothing is fetched, and what was fetched does not count."""
+    publish(wheels, changes={"acme": ACME})
+    update()
+    if by == "variable":
+        monkeypatch.setenv("WHEELFIT_SHIPPED_BRIDGES", "true")
+    else:
+        settings = tmp_path / "wheelfit.toml"
+        settings.write_text("shipped-bridges = true\n")
+        monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
+    run("bridges", "show", "acme", code=1)
+    assert code_of(update(code=7)) == "refused"
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 1}', "\xff"])
+def test_a_damaged_file(content: str, run: Runner, update: Update, state: Path) -> None:
+    """What was kept and is damaged is an error that says how to go back."""
+    state.parent.mkdir(parents=True, mode=0o700)
+    state.write_bytes(content.encode("latin-1"))
+    said = run("bridges", "list", "--json", code=1)
+    assert "--remove" in said.error["hint"]
+    update("--remove")
+    run("bridges", "list")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are of another kind there")
+def test_a_file_that_others_can_write(run: Runner, state: Path) -> None:
+    """Who could have written it could send names anywhere."""
+    state.parent.mkdir(parents=True)
+    state.parent.chmod(0o777)
+    state.write_text("{}")
+    assert "others can write" in run("bridges", "list", "--json", code=1).error["message"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are of another kind there")
+def test_no_place_to_keep_it(update: Update, wheels: Path, state: Path) -> None:
+    """Where nothing can be written, that is said."""
+    publish(wheels)
+    state.parent.parent.write_text("a file in place of a folder")
+    assert code_of(update(code=1)) == "file-problem"
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """A server of files that prints nothing."""
+
+    def log_message(self, *args: object) -> None:
+        """Print nothing."""
+
+
+class AttestedIndex:
+    """An index with one release of the families, attested or not.
+
+    :param folder: of its files.
+    :param authority: signs for ``acme/families``, and is trusted.
+    """
+
+    def __init__(self, folder: Path, authority: SigningAuthority) -> None:
+        self._folder = folder
+        self._authority = authority
+        self._environ = {**os.environ, **authority.trust(folder.parent / "trusted")}
+        handler = partial(QuietHandler, directory=str(folder))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        """Stop the server."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def offer(self, version: str, *, by: str = "acme/families", of: str = "") -> None:
+        """Publish a release in place of the one before.
+
+        :param by: whom the index names; empty: nobody attests it.
+        :param of: the SHA-256 that is attested; empty: the right one.
+        """
+        wheel = publish(self._folder, version, {"acme": ACME})
+        sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        mark = ""
+        if by:
+            signer = self._authority if by == "acme/families" else SigningAuthority(by)
+            publisher = {"kind": "GitHub", "repository": by, "workflow": "release.yml"}
+            attestation = json.loads(signer.attest(wheel.name, of or sha256))
+            bundle = {"publisher": publisher, "attestations": [attestation]}
+            document = json.dumps({"version": 1, "attestation_bundles": [bundle]})
+            (self._folder / f"{wheel.name}.provenance").write_text(document, "utf-8")
+            mark = f' data-provenance="/{wheel.name}.provenance"'
+        page = self._folder / "simple" / "wheelfit-families" / "index.html"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        link = f'<a href="/{wheel.name}#sha256={sha256}"{mark}>{wheel.name}</a>'
+        page.write_text(f"<!DOCTYPE html><html><body>{link}</body></html>", "utf-8")
+
+    def update(self, *words: str, code: int = 0, without: str = "") -> dict[str, object]:
+        """Run the command in a process of its own, which reads the root of trust once.
+
+        :param without: a library that cannot be imported.
+        """
+        url = f"http://127.0.0.1:{self._server.server_address[1]}/simple/"
+        start = "import sys; from importlib.machinery import PathFinder as Finder\n"
+        if without:
+            start += (
+                "find = Finder.find_spec\n"
+                "Finder.find_spec = classmethod(lambda kind, name, *rest: None "
+                f"if name == {without!r} else find(name, *rest))\n"
+            )
+        start += "from wheelfit.cli.main import main; sys.exit(main(sys.argv[1:]))"
+        command = [sys.executable, "-c", start, "bridges", "update", "--index-url", url]
+        done = subprocess.run(
+            [*command, "--no-cache-dir", "--json", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=self._environ,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        said = json.loads(done.stdout)
+        assert isinstance(said, dict)
+        return {**said, "stderr": done.stderr}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="caches are found as on Linux")
+class TestAttestations:
+    """Attestations of an update, where the index has them."""
+
+    @pytest.fixture
+    def attested(self, wheels: Path) -> Iterator[AttestedIndex]:
+        """Return an index whose releases are attested."""
+        pytest.importorskip("pypi_attestations", reason="needs the extra `attestations`")
+        index = AttestedIndex(wheels, SigningAuthority("acme/families"))
+        yield index
+        index.close()
+
+    def test_who_signed_first_signs_on(self, attested: AttestedIndex) -> None:
+        """What is attested is verified unasked, and later updates must be by the same."""
+        attested.offer(NEWER)
+        said = attested.update()
+        assert said["signers"] == ["github:acme/families"]
+        attested.offer(NEWEST, by="")
+        refused = attested.update(code=4)
+        assert code_of(refused) == "attestation"
+        assert "--remove" in json.dumps(refused["error"])
+        attested.offer(NEWEST)
+        assert attested.update()["action"] == "updated"
+
+    def test_what_does_not_hold(self, attested: AttestedIndex, state: Path) -> None:
+        """A signature of other bytes, or of somebody who is not trusted, is refused."""
+        attested.offer(NEWER, of="0" * 64)
+        assert code_of(attested.update(code=4)) == "attestation"
+        attested.offer(NEWER, by="evil/families")
+        assert code_of(attested.update(code=4)) == "attestation"
+        assert not state.exists()
+
+    def test_a_wanted_publisher(self, attested: AttestedIndex) -> None:
+        """The options of an install count: who must have signed, and that somebody must have."""
+        attested.offer(NEWER)
+        named = ("--trusted-publisher", "wheelfit-families=github:other/families")
+        assert code_of(attested.update(*named, code=4)) == "attestation"
+        attested.offer(NEWER, by="")
+        required = ("--require-attestations", "wheelfit-families")
+        assert code_of(attested.update(*required, code=4)) == "attestation"
+        assert attested.update()["signers"] == []
+
+    def test_without_the_library(self, attested: AttestedIndex) -> None:
+        """Where the library is missing, that is said, and it is an error where it was asked for."""
+        attested.offer(NEWER)
+        asked = attested.update("--verify-attestations", code=1, without="pypi_attestations")
+        assert "not installed" in json.dumps(asked["error"])
+        said = attested.update(without="pypi_attestations")
+        assert (said["action"], said["signers"]) == ("updated", [])
+        assert "not verified" in str(said["stderr"])
