@@ -156,6 +156,11 @@ class Registry:
         for one in found:
             self._projects.setdefault(canonicalize_name(one.name), []).append(one)
 
+    def has_source(self, name: str) -> bool:
+        """Tell whether a project has a source distribution."""
+        found = self._projects.get(canonicalize_name(name), ())
+        return any(isinstance(one, SourceArchive) for one in found)
+
     def pages(self, path: str) -> Document | None:
         """Return what the host of the pages has."""
         steps = path.strip("/").split("/")

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 from world.internet import Answer
-from world.table import Cell, packages
+from world.table import Cell, Package, packages
+from world.write_page import PAGE, row
 
 CELLS = [cell for package in packages() for cell in package.cells]
 NO_FIT = 3
@@ -25,3 +26,13 @@ def test_each_machine_gets_what_is_right(cell: Cell, choose: Callable[..., Answe
         return
     said = choose(cell.machine, *cell.ask, *cell.options)
     assert said.installed == sorted(cell.install)
+
+
+@pytest.mark.parametrize("package", packages(), ids=lambda one: one.name)
+def test_the_page_has_them(package: Package) -> None:
+    """The page lists each answer, as the files have them."""
+    text = PAGE.read_text(encoding="utf-8")
+    section = text.partition(f"\n## `{' '.join(package.ask)}`\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")][1:]
+    for line, cell in zip(rows, package.cells, strict=True):
+        assert line.startswith(row(cell))
