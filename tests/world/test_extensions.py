@@ -30,7 +30,9 @@ def world(new_world: Callable[[], World]) -> World:
     }.items():
         for build in ("cpu", *builds.split()):
             world.pytorch.add(f"whl/{build}", wheels("torch", f"{version}+{build}", LINUX))
-    world.registry.add([SourceArchive("flash-attn", FLASH), SourceArchive("flash-attn", "2.9.0")])
+    world.pytorch.add("whl/xpu", wheels("torch", "2.15.0+xpu", LINUX))
+    for version in ("2.7.4", FLASH, "2.9.0"):
+        world.registry.add([SourceArchive("flash-attn", version)])
     world.registry.add([SourceArchive("llama-cpp-python", "0.4.2")])
     world.registry.add([Wheel("flash-attn-3", "0.0.0")])
     world.index("github.com").add(
@@ -52,6 +54,15 @@ def test_torch_is_chosen_with_its_extension(world: World, words: list[str]) -> N
     assert "https://github.com/Dao-AILab/flash-attention/releases/download" in found.err
 
 
+def test_why_it_is_not_the_newest_torch(world: World) -> None:
+    """A lock that holds torch back tells of no build for other machines, and of no source."""
+    words = ("torch", "flash-attn", "--for", "cuda-13.0-sm90", "-o", "pylock.toml")
+    said = world.run("lock", *words).stderr
+    assert "torch 2.10.0+cu128 (latest 2.15.0 " in said
+    assert "flash-attn 2.8.3.post2 (latest" not in said
+    assert "xpu" not in said
+
+
 def test_another_torch_gets_another_build(world: World) -> None:
     """Where the version of torch is given, the build is the one for it."""
     found = world.choose("cuda-13.0-sm90", "torch<2.10", "flash-attn")
@@ -68,21 +79,28 @@ def test_a_wheel_that_is_not_there(world: World) -> None:
 def test_no_build_for_a_version_of_torch(world: World) -> None:
     """Where the version of torch has no build, the refusal says which ones have."""
     error = world.choose("cuda-12.2-sm90", "torch==2.15.0", "flash-attn", code=3).error
-    assert error["code"] == "source-off"
-    assert "torch 2.7 to 2.10" in error["note"]
+    assert "torch 2.7 to 2.10" in error["hint"]
+    assert "is built for torch 2.10" in error["note"]
 
 
 def test_why_there_is_no_wheel(world: World) -> None:
     """Source that compiles for hours is refused with what wheels need, and what is there."""
     error = world.choose("cuda-12.2-sm70", "flash-attn", code=3).error
-    assert error["code"] == "source-off"
-    assert "NVIDIA GPUs of compute capability 8.0 or newer" in error["note"]
+    assert error["code"] == "no-compatible-wheel"
+    assert "NVIDIA GPUs of compute capability 8.0 or newer" in error["hint"]
+    assert "--allow-source flash-attn" in error["hint"]
     assert "preset cuda-12.2-sm70 has 7.0" in error["note"]
 
 
-def test_a_newer_release_without_wheels(world: World) -> None:
-    """A newer source distribution is no reason to build where an older release has a wheel."""
-    assert world.choose("cuda-12.2-sm90", "flash-attn").chosen["flash-attn"].startswith(FLASH)
+def test_no_source_of_another_release(world: World) -> None:
+    """Source of a newer or older release is no way to keep the newest torch, but on request."""
+    found = world.choose("cuda-13.0-sm90", "torch", "flash-attn")
+    assert chosen(found) == ("2.10.0+cu128 (cu128)", f"{FLASH} (cu12torch2.10)")
+    error = world.choose(
+        "cuda-12.2-sm70", "flash-attn", "--allow-source", "flash-attn", code=3
+    ).error
+    assert error["code"] == "source-off"
+    assert "flash_attn-2.9.0.tar.gz" in error["note"]
 
 
 def test_without_families_only_source_is_left(world: World) -> None:

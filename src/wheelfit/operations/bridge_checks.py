@@ -257,7 +257,7 @@ def _check_indexes(family: BridgeFamily, opened: _Open) -> FamilyCheck:
             if place:
                 hosts |= {str(urlsplit(file.url).hostname) for _, file in _wheels(page)}
         for member in members:
-            if member not in used:
+            if member not in used and (place or member.when):  # others may be source only
                 rule = f"{member.label} {member.versions} {' '.join(member.platforms)}".strip()
                 check.faults.append(f"nothing in {place or 'the registry'} is {rule}")
     check.faults += [f"{listed(places)}: {why}" for why, places in unreadable.items()]

@@ -189,13 +189,14 @@ def source_policy(
     """
     from wheelfit.resolution.listing import ALL, SourcePolicy
 
+    consent = consent_of(request)
     return SourcePolicy(
         frozenset(
             name if name == ALL else _project(name, "--only-binary")
             for name in _only_binary(request, wanted, rules)
         ),
         # As in pip: what is to come from source is no part of all that must not.
-        consent_of(request).names | _named(rules.no_binary),
+        consent.names | _named(rules.no_binary) | ({ALL} if consent.mode == "always" else set()),
         request.prefer_binary
         or rules.prefer_binary
         or any(file.prefer_binary for file in wanted.files),
@@ -343,7 +344,7 @@ def with_consent(
 def _has_wheels(candidates: Candidates, name: NormalizedName) -> bool:
     """Return whether any release of a project has a wheel for this machine."""
     listing = candidates.listing(name)
-    if listing is None or listing.bridge is not None:  # if any of a family fitted, it would be it
+    if listing is None:
         return False
     return bool(set(listing.possible()) - listing.releases.without_wheels())
 
@@ -362,12 +363,11 @@ def _source_off(
     leave_out: str,
 ) -> SourceOff:
     """Return the error that names all that must be built, who needs it, and what goes on."""
-    from wheelfit.resolution.bridges import misfits, not_agreed
+    from wheelfit.resolution.bridges import not_agreed
 
     names = [f"{pin.name} {pin.shown_version}".rstrip() for pin in pins]
     unknown = [pin for pin in pins if not builds.knows_needs(pin.file)]
     lines = [_line(pin, resolution) for pin in pins]
-    lines += (line for pin in pins for line in misfits(candidates, pin.name))
     if unknown:
         lines.append(
             f"what {listed([pin.name for pin in unknown])} "

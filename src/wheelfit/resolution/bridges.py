@@ -188,29 +188,6 @@ def idle_accelerator(
     return None
 
 
-_REASONS = 4
-"""Lines that say why members do not fit."""
-
-
-def misfits(candidates: Candidates, name: NormalizedName) -> Iterator[str]:
-    """Yield what a family says of machines that get no member, and what this one lacks.
-
-    :param candidates: what the machine has.
-    :param name: of a project; of what is no family nothing is yielded.
-    """
-    family, listing = candidates.bridge(name), candidates.listing(name)
-    if family is None or listing is None:
-        return
-    if family.no_fit:
-        yield family.no_fit
-    reasons: dict[str, None] = {}
-    for version in listing.releases:  # newest first; the latest may have no wheel at all
-        reasons |= dict.fromkeys(candidates.choice(name, version).refusals())
-        if len(reasons) >= _REASONS:
-            break
-    yield from list(reasons)[:_REASONS]
-
-
 def not_agreed(candidates: Candidates, name: NormalizedName) -> str:
     """Return how to get builds of a project from a family that nobody has agreed to.
 

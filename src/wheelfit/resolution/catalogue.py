@@ -333,10 +333,14 @@ class Catalogue:
     def passed_over(self, name: NormalizedName, version: Version) -> Iterator[Version]:
         """Yield the newer releases that were wanted but have no wheel that fits (F-92)."""
         listing = self.candidates.listing(name)
-        for (tried, newer), usable in self._tried.items():
-            if usable or tried != name or newer <= version:
+        usable = [
+            version,
+            *(one for (tried, one), fits in self._tried.items() if tried == name and fits),
+        ]
+        for (tried, newer), fits in self._tried.items():
+            if fits or tried != name or newer <= version:
                 continue
-            if listing is None or not listing.is_same_release(newer, version):
+            if listing is None or not any(listing.is_same_release(newer, one) for one in usable):
                 yield newer
 
     def _is_source_only(self, name: NormalizedName, version: Version) -> bool:

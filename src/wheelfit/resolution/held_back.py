@@ -110,7 +110,10 @@ class HeldBackSearch:
         admitted += [one.versions for one in self._constraints if one.package.name == name]
         versions = reduce(and_, admitted, VersionSet.full())
         taken = self._solved.versions[Package(name)]
-        for version in versions.members(listing.releases):
+        members = versions.members(listing.releases)
+        if listing.bridge is not None:  # builds of a release have an order of their own
+            members = sorted(members, key=lambda one: listing.ranks.get(one, 0))
+        for version in members:
             if listing.is_same_release(version, taken):
                 return None
             release = listing.releases[version]
@@ -120,7 +123,8 @@ class HeldBackSearch:
                 or taken.is_prerelease
                 or versions.welcomes(version)
             )
-            if is_welcome and (release.wheels or release.others) and not _is_yanked(release):
+            has_files = release.wheels or (release.others and listing.bridge is None)
+            if is_welcome and has_files and not _is_yanked(release):
                 return version
         return None
 
@@ -139,7 +143,8 @@ class HeldBackSearch:
             here = self._catalogue.candidates.target.python_full_version
             return _wrong_python(release, here) or "has no wheel that fits; --only-binary"
         if version in self._catalogue.postponed(name):
-            return "has no wheel that fits; --prefer-binary"
+            is_by_option = listing.bridge is None
+            return f"has no wheel that fits{'; --prefer-binary' if is_by_option else ''}"
         if self._catalogue.favoured(name) == self._solved.versions[Package(name)]:
             is_for_one = self._catalogue.candidates.is_for_one_machine
             accelerator = "the accelerator of this machine" if is_for_one else "an accelerator"

@@ -43,6 +43,8 @@ LOCAL_FILE = "the local file of this version and label is taken"
 NO_SOURCES = "building from source is off here, where only wheels count"
 """Why source distributions do not count for commands that cannot build, as ``lock``."""
 ONLY_BINARY = "--only-binary leaves it out"
+OF_FAMILY = "its builds are wheels; only --allow-source for its name takes source"
+_HELD = (NO_SOURCES, ONLY_BINARY, OF_FAMILY)
 NO_TAG = "none of its tags fits"
 ALL = ":all:"
 """Stands for every project, as in pip."""
@@ -62,8 +64,14 @@ class SourcePolicy(Struct, frozen=True):
     prefer_binary: bool = False
     """Whether an older release with a wheel goes before a newer one without."""
 
-    def exclusion(self, name: NormalizedName) -> str:
-        """Return why source distributions of a project do not count; empty: they do."""
+    def exclusion(self, name: NormalizedName, *, is_of_family: bool = False) -> str:
+        """Return why source distributions of a project do not count; empty: they do.
+
+        :param is_of_family: whether there are builds for machines, of which one that does not fit
+            is no reason to compile for hours: only the user's word is.
+        """
+        if is_of_family and self.exceptions.isdisjoint({name, ALL}):
+            return OF_FAMILY
         is_excluded = name in self.only_binary or (
             ALL in self.only_binary and name not in self.exceptions
         )
@@ -126,7 +134,7 @@ class Release(Struct, frozen=True):
     @property
     def held_sources(self) -> tuple[str, ...]:
         """The source distributions that do not count, whichever setting says so (F-92)."""
-        return tuple(name for name, reason in self.others if reason in (NO_SOURCES, ONLY_BINARY))
+        return tuple(name for name, reason in self.others if reason in _HELD)
 
     @property
     def is_yanked(self) -> bool:
@@ -317,7 +325,11 @@ def sort_page(
     :param is_given: the files were named by the user.
     :param sources: which source distributions count; None: none does.
     """
-    sorting = _Sorting(page.name, NO_SOURCES if sources is None else sources.exclusion(page.name))
+    is_of_family = page.bridge is not None
+    sorting = _Sorting(
+        page.name,
+        NO_SOURCES if sources is None else sources.exclusion(page.name, is_of_family=is_of_family),
+    )
     absent = _absent_sources(page, target)
     for file in page.files:
         if file.source not in absent:

@@ -253,7 +253,8 @@ class NoMatch:
         return NoCompatibleWheel(
             f"{clause} {self._candidates.target.name}",
             note="\n".join(self.details()),
-            hint=self._bridged() or self._freeing(),
+            hint="; ".join(filter(None, (self._bridged() or self._freeing(), self._building())))
+            or None,
         )
 
     def _sources(self, name: NormalizedName) -> tuple[str, ...]:
