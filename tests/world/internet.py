@@ -25,6 +25,8 @@ class World:
 
     folder: Path
     registry: Registry = field(default_factory=Registry)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Those that a user has set."""
 
     def __post_init__(self) -> None:
         hosts: dict[str, Host] = {
@@ -57,6 +59,7 @@ class World:
             "HOME": str(self.folder),
             "PIP_CONFIG_FILE": os.devnull,
             "WHEELFIT_CACHE_DIR": str(self.folder / "cache"),
+            **self.variables,
         }
 
     def run(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:

@@ -117,6 +117,8 @@ class PolicyFile(Struct, frozen=True):
     """Namespaces in which no package's own list counts before the machine (P-20)."""
     no_env_override: bool = False
     """Whether variables that override detection are ignored."""
+    no_bridges: bool = False
+    """Whether no family of distributions counts, whoever names it."""
     forbid_trust_all: bool = False
     """Whether ``--trust-all-plugins`` is refused; it is by any other rule than ``user``."""
     grants: bool = False
@@ -144,6 +146,11 @@ class SitePolicy(Struct, frozen=True):
     def no_env_override(self) -> str | None:
         """Which file forbids that variables override detection."""
         return next((file.where for file in self.files if file.no_env_override), None)
+
+    @property
+    def no_bridges(self) -> str | None:
+        """Which file forbids that families of distributions stand for projects."""
+        return next((file.where for file in self.files if file.no_bridges), None)
 
     @property
     def forbids_plugins(self) -> str | None:

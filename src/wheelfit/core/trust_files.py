@@ -70,7 +70,7 @@ def read_policy(data: bytes, where: str, *, grants: bool) -> PolicyFile:
     table = _load(data, where, PolicyRefusal, code="unusable-policy")
     table.only(
         "version", "plugins", "trusted", "disable-provider", "ignore-static",
-        "no-env-override", "forbid-trust-all",
+        "no-env-override", "no-bridges", "forbid-trust-all",
     )  # fmt: skip
     _check_version(table)
     rule = table.content.get("plugins", "user")
@@ -83,6 +83,7 @@ def read_policy(data: bytes, where: str, *, grants: bool) -> PolicyFile:
         _namespaces(table, "disable-provider"),
         _namespaces(table, "ignore-static", wild=":all:"),
         no_env_override=table.flag("no-env-override"),
+        no_bridges=table.flag("no-bridges"),
         forbid_trust_all=table.flag("forbid-trust-all"),
         grants=grants,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,7 +17,13 @@ from wheelfit.operations.user_folders import home
 from wheelfit.sources.open import OpenedSources, is_protected, open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.sources.urls import origin, redact
-from wheelfit_runtime.errors import InvalidConfiguration, NetworkError, NoFit, WheelfitError
+from wheelfit_runtime.errors import (
+    InvalidConfiguration,
+    NetworkError,
+    NoFit,
+    PolicyRefusal,
+    WheelfitError,
+)
 from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
 from wheelfit_runtime.wording import listed
 
@@ -171,6 +178,54 @@ def configured_sources(settings: SourceSettings) -> tuple[ConfiguredSource, ...]
     )
 
 
+class OwnersIndex(Struct, frozen=True):
+    """An index of the owner of some projects, which may count without anybody having named it."""
+
+    family: str
+    url: str
+    """Without credentials."""
+    projects: tuple[str, ...]
+    """Those of the family to which this applies; ``name-*`` are all that begin so."""
+    reason: str = ""
+    """Why it does not count for them; empty: it counts."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the index as plain data."""
+        return {
+            "family": self.family,
+            "url": self.url,
+            "projects": list(self.projects),
+            "counts": not self.reason,
+            "reason": self.reason or None,
+        }
+
+
+def owners_indexes(
+    settings: SourceSettings, wanted: Iterable[str] = (), off: str = ""
+) -> tuple[OwnersIndex, ...]:
+    """Return the indexes of owners that count by default, and why some do not.
+
+    :param settings: the sources.
+    :param wanted: the families that the user named.
+    :param off: why none counts; empty: nobody has turned them off.
+    """
+    from wheelfit.sources.bridges.catalogue import projects_of_owners, shipped
+
+    named = {one.partition("@")[0]: one.partition("@")[2] for one in wanted}
+    found = []
+    for family, projects in projects_of_owners().items():
+        known = shipped(family)
+        url = redact(named.get(family) or (known.base if known is not None else ""))
+        by_reason: dict[str, list[str]] = {}
+        for one in projects:
+            reason = "" if family in named else settings.why_not_of_registry(one)
+            by_reason.setdefault(off or reason, []).append(one)
+        found += [
+            OwnersIndex(family, url, tuple(those), reason) for reason, those in by_reason.items()
+        ]
+    return tuple(found)
+
+
 def open_indexes(
     request: SourceOptions,
     settings: SourceSettings,
@@ -256,8 +311,9 @@ def families_that_count(
 
     :param request: with what the user named.
     :param settings: how indexes are reached, and which there are.
-    :param environ: the environment of the process.
+    :param environ: the environment of the process, in which a policy may forbid all of them.
     :param owners: whether indexes of the owners of projects count without anybody naming them.
+    :raises PolicyRefusal: a policy forbids what the user named, or cannot be read.
     :raises UserError: there is no such family.
     :raises FileProblem: a file cannot be read.
     :raises InvalidConfiguration: the indexes of a family are where anybody could change them.
@@ -265,9 +321,22 @@ def families_that_count(
     """
     from wheelfit.sources.bridges.catalogue import BridgeCatalogue, known_families
 
+    @cache
+    def policy() -> str | None:
+        from wheelfit.operations.trust_store import read_policies
+
+        return read_policies(environ).no_bridges
+
+    if request.bridge and (where := policy()) is not None:
+        raise PolicyRefusal(
+            f"a policy forbids bridges, as {listed(request.bridge)}",
+            where=where,
+            note="it says no-bridges = true",
+        )
     shelf = BridgeCatalogue(
         request.bridge,
         is_of_registry=lambda name: owners and settings.is_of_registry(name),
+        is_forbidden=lambda: policy() is not None,
         families=known_families(environ, shipped_bridges=request.shipped_bridges),
     )
     for base in shelf.bases.values():

@@ -109,15 +109,28 @@ class SourceSettings:
 
         :param project: normalised.
         """
-        if self.no_index or self.find_links or self.extra_index_urls:
-            return False
-        if any(not index.explicit for index in self.indexes):
-            return False
+        return not self.why_not_of_registry(project)
+
+    def why_not_of_registry(self, project: str) -> str:
+        """Return why a project comes from elsewhere than the registry too; empty: it does not.
+
+        :param project: normalised.
+        """
         from packaging.utils import canonicalize_name  # noqa: PLC0415 - start-up
 
-        return self.index_url.rstrip("/") == DEFAULT_INDEX and all(
-            canonicalize_name(pin.project) != project for pin in self.pins
-        )
+        from wheelfit.sources.urls import redact  # noqa: PLC0415 - start-up
+
+        if self.no_index:
+            return "no index is asked"
+        others = [index.url for index in self.indexes if not index.explicit]
+        if self.index_url.rstrip("/") != DEFAULT_INDEX:
+            others.append(self.index_url)
+        for one in (*self.find_links, *others, *self.extra_index_urls):
+            return f"{redact(one)} is configured"
+        for pin in self.pins:
+            if canonicalize_name(pin.project) == project:
+                return f"{project} comes from the index {redact(pin.index)}"
+        return ""
 
     def with_options(
         self,

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from wheelfit.cli.configuration import Configuration, Effective
     from wheelfit.cli.output import Output, Style
     from wheelfit.operations.context import Context
-    from wheelfit.operations.indexes import ConfiguredSource
+    from wheelfit.operations.indexes import ConfiguredSource, OwnersIndex
 
 
 def _show(arguments: Namespace, output: Output, context: Context) -> int:
     """Show settings, with whoever set them if it is asked for."""
     from wheelfit.cli.configuration import read_layers, strays
     from wheelfit.cli.options.settings import SETTINGS
-    from wheelfit.cli.render.diagnosis import source_lines
+    from wheelfit.cli.render.diagnosis import owner_lines, source_lines
 
     command = " ".join(arguments.command) or None
     defaults, works_on_project = _defaults(command)
@@ -29,7 +29,7 @@ def _show(arguments: Namespace, output: Output, context: Context) -> int:
         _worked_on(arguments, works_on_project=works_on_project), context.environ
     )
     effective = {key: configuration.of(key) for key in sorted(defaults)}
-    sources = _sources(effective, context) if "index" in effective else ()
+    sources, owners = _sources(effective, context) if "index" in effective else ((), ())
     output.result_json(
         {
             "version": 1,
@@ -50,6 +50,7 @@ def _show(arguments: Namespace, output: Output, context: Context) -> int:
                 for key, found in effective.items()
             },
             "sources": [source.to_json() for source in sources],
+            "owners": [owner.to_json() for owner in owners],
         }
     )
     if not effective:
@@ -60,20 +61,35 @@ def _show(arguments: Namespace, output: Output, context: Context) -> int:
         output.result("# files come from, in this order:")
         for line in source_lines(sources):
             output.result(f"# {line}")
+    for line in owner_lines(owners):
+        output.result(f"# {line}")
     for name in strays(context.environ):
         output.warn(f"{name} is not a setting{_meant(name)}")
     return 0
 
 
-def _sources(effective: Mapping[str, Effective], context: Context) -> tuple[ConfiguredSource, ...]:
-    """Return the sources in effect, as all settings and pip's configuration have it."""
-    from wheelfit.operations.indexes import configured_sources, read_settings
+def _sources(
+    effective: Mapping[str, Effective], context: Context
+) -> tuple[tuple[ConfiguredSource, ...], tuple[OwnersIndex, ...]]:
+    """Return the sources in effect, as all settings and pip's configuration have it.
+
+    And the indexes of owners of projects, with whether they count.
+    """
+    from wheelfit.operations.indexes import configured_sources, owners_indexes, read_settings
     from wheelfit.operations.requests import SourceOptions
+    from wheelfit.operations.trust_store import read_policies
 
     request = SourceOptions(
         index_table=effective["index"].value or (), pin_table=effective["sources"].value or ()
     )
-    return configured_sources(read_settings(request, context.environ))
+    settings = read_settings(request, context.environ)
+    off, policy = "", read_policies(context.environ).no_bridges
+    if policy is not None:
+        off = f"no-bridges is set by the policy {policy}"
+    elif effective["no-bridges"].value:
+        off = f"no-bridges is set by {effective['no-bridges'].parts[0][0]}"
+    owners = owners_indexes(settings, effective["bridge"].value or (), off)
+    return configured_sources(settings), owners
 
 
 def _worked_on(arguments: Namespace, *, works_on_project: bool) -> Namespace:
@@ -213,7 +229,8 @@ Show every setting, or those that concern one command, and who set them.
 
 Without COMMAND, and for commands that work on a project, its pyproject.toml counts too. What is
 shown can be written into a file. At the end stands where files come from: every place of find-links
-and every index, in the order in which they are asked, with the file or variable that sets it.
+and every index, in the order in which they are asked, with the file or variable that sets it; then
+for which projects the index of their owner counts instead of the public registry, or why not.
 """,
                 (SETTINGS_SHOWN, CONFIG),
                 _show,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.check_environment import FitnessReport
     from wheelfit.operations.diagnosis import Diagnosis
-    from wheelfit.operations.indexes import ConfiguredSource
+    from wheelfit.operations.indexes import ConfiguredSource, OwnersIndex
     from wheelfit_runtime.platforms.features import Detection
 
     Line = tuple[str, Style]
@@ -95,6 +95,19 @@ def source_lines(sources: Sequence[ConfiguredSource]) -> Iterator[str]:
         if one.is_explicit:
             words.append("explicit" if one.pins else "explicit, and no project is pinned to it")
         yield f"{', '.join(words)}: {one.origin}"
+
+
+def owner_lines(owners: Sequence[OwnersIndex]) -> Iterator[str]:
+    """Return lines that tell for which projects the index of their owner counts, or why not."""
+    reasons = {one.reason for one in owners}
+    if len(reasons) == 1 and (reason := reasons.pop()):
+        yield f"no index of an owner of projects counts: {reason}"
+        return
+    if owners:
+        yield "instead of the registry the index of an owner counts (no-bridges = true: none):"
+    for one in owners:
+        verb, why = (" does not count", f": {one.reason}") if one.reason else ("", "")
+        yield f"  {one.url}{verb} for {', '.join(one.projects)}{why}"
 
 
 def _head(found: Diagnosis) -> Iterator[Line]:

@@ -183,6 +183,11 @@ def _of_indexes(project: str) -> Iterator[tuple[str, bool]]:
             yield name, is_by_default
 
 
+def projects_of_owners() -> dict[str, tuple[str, ...]]:
+    """Return the projects of the shipped families of indexes that count by default, by family."""
+    return {name: tuple(projects) for name, projects, is_by_default in _indexes() if is_by_default}
+
+
 def _owner_name(project: str) -> str:
     return next((name for name, is_by_default in _of_indexes(project) if is_by_default), "")
 
@@ -219,6 +224,7 @@ class BridgeCatalogue:
     :param defaults: whether those count that their projects themselves name.
     :param is_of_registry: returns whether a project comes from the public registry and nowhere
         else, so that its owner's index may stand for it by default.
+    :param is_forbidden: returns whether none may stand for anything; asked when one would.
     :param families: those that there are.
     :raises UserError: there is no such family.
     :raises FileProblem: a file cannot be read.
@@ -231,11 +237,13 @@ class BridgeCatalogue:
         *,
         defaults: bool = True,
         is_of_registry: Callable[[NormalizedName], bool] = lambda _project: False,
+        is_forbidden: Callable[[], bool] = lambda: False,
         families: KnownFamilies = SHIPPED,
     ) -> None:
         self._families = families
         self._defaults = defaults
         self._is_of_registry = is_of_registry
+        self._is_forbidden = is_forbidden
         self._unasked: dict[str, BridgeFamily | None] = {}
         self._agreed: list[BridgeFamily] = []
         self.is_wanted: Callable[[BridgeFamily, FamilyMember], bool] = lambda _family, _member: True
@@ -251,6 +259,10 @@ class BridgeCatalogue:
 
         :param project: what is asked for.
         """
+        found = self._of(project)
+        return None if found is None or self._is_forbidden() else found
+
+    def _of(self, project: NormalizedName) -> BridgeFamily | None:
         agreed = next((one for one in self._agreed if one.stands_for(project)), None)
         if agreed is not None or not self._defaults:
             return agreed

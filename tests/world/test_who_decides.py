@@ -1,0 +1,127 @@
+"""Who can forbid that the index of a project's owner counts, and where that is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from world.internet import World
+from world.registries import LINUX, wheels
+
+MACHINE = "cpu-x86_64-v3"
+OWNER, REGISTRY = "2.14.1+cpu", "2.15.0"
+
+
+@pytest.fixture
+def world(new_world: Callable[[], World]) -> World:
+    """Return a world in which the registry and the owner have a release of torch each."""
+    world = new_world()
+    world.registry.add(wheels("torch", REGISTRY, LINUX))
+    world.pytorch.add("whl/cpu", wheels("torch", OWNER, LINUX))
+    (world.folder / ".config/wheelfit").mkdir(parents=True)
+    return world
+
+
+def write(world: World, path: str, text: str) -> None:
+    """Write a file of the user, or of the project in the current folder."""
+    (world.folder / path).write_text(text, "utf-8")
+
+
+def locked(world: World) -> str:
+    """Return the version of torch that the project gets."""
+    words = ["lock", "-o", "pylock.toml", "--for", MACHINE, "--upgrade"]
+    world.run(*words)
+    text = (world.folder / "pylock.toml").read_text("utf-8")
+    return OWNER if f'version = "{OWNER}"' in text else REGISTRY
+
+
+def owners(world: World) -> dict[str, dict[str, Any]]:
+    """Return what is shown of the index of a family, by name."""
+    done = world.run("config", "show", "lock", "--json")
+    return {one["family"]: one for one in json.loads(done.stdout)["owners"] if one["projects"]}
+
+
+PROJECT = '[project]\nname = "own"\nversion = "1"\ndependencies = ["torch"]\n[tool.wheelfit]\n'
+USER = ".config/wheelfit/wheelfit.toml"
+
+
+@pytest.mark.parametrize(
+    ("user", "project", "variable", "expected", "says"),
+    [
+        ("", "", "", OWNER, None),
+        ("", "no-bridges = true", "", REGISTRY, "pyproject.toml"),
+        ("no-bridges = true", "", "", REGISTRY, "wheelfit.toml:1"),
+        ("no-bridges = true", "no-bridges = false", "", REGISTRY, "wheelfit.toml:1"),
+        ("", "", "1", REGISTRY, "WHEELFIT_NO_BRIDGES"),
+        ("no-bridges = true", "", "no", OWNER, None),
+    ],
+)
+def test_each_layer(
+    world: World, user: str, project: str, variable: str, expected: str, says: str | None
+) -> None:
+    """A user, a project and a variable can forbid it; a project cannot allow it."""
+    write(world, USER, f"{user}\n")
+    write(world, "pyproject.toml", f"{PROJECT}{project}\n")
+    world.variables = {"WHEELFIT_NO_BRIDGES": variable} if variable else {}
+    assert locked(world) == expected
+    found = owners(world)["pytorch"]
+    assert "torch" in found["projects"]
+    assert found["url"] == "https://download.pytorch.org/whl"
+    assert found["counts"] is (says is None)
+    assert says is None or says in found["reason"]
+
+
+def test_the_policy_of_a_site(world: World) -> None:
+    """What a policy forbids no user allows, and what he names is refused."""
+    write(world, "policy.toml", "version = 1\nno-bridges = true\n")
+    policy = str(world.folder / "policy.toml")
+    world.variables = {"WHEELFIT_POLICY_FILE": policy, "WHEELFIT_NO_BRIDGES": "no"}
+    assert world.choose(MACHINE, "torch").chosen["torch"].startswith(f"{REGISTRY} ")
+    error = world.choose(MACHINE, "torch", "--bridge", "pytorch", code=7).error
+    assert (error["code"], error["where"]) == ("refused", policy)
+    assert "no-bridges = true" in error["note"]
+    assert policy in owners(world)["pytorch"]["reason"]
+    assert f"no index of an owner of projects counts: no-bridges is set by the policy {policy}" in (
+        world.run("config", "show").stdout
+    )
+
+
+@pytest.mark.parametrize(
+    ("configuration", "reason"),
+    [
+        ('[[index]]\nname = "own"\nurl = "https://own.example/simple/"\n', "https://own.example/"),
+        ('[[index]]\nname = "own"\nurl = "https://own.example/simple/"\nexplicit = true\n', None),
+    ],
+)
+def test_another_index(world: World, configuration: str, reason: str | None) -> None:
+    """Another index that is asked for everything is a reason, one for some projects is none."""
+    write(world, USER, configuration)
+    found = owners(world)["pytorch"]
+    assert (found["reason"] is None) is (reason is None)
+    assert reason is None or reason in found["reason"]
+
+
+def test_a_pinned_project(world: World) -> None:
+    """A project that comes from elsewhere is told apart from those of its family."""
+    index = '[[index]]\nname = "own"\nurl = "https://own.example/simple/"\nexplicit = true\n'
+    write(world, USER, f'{index}[sources]\ntorch = {{ index = "own" }}\n')
+    said = world.run("config", "show").stdout
+    where = "https://download.pytorch.org/whl"
+    assert f"{where} does not count for torch: torch comes from the index own\n" in said
+    assert f"{where} for torchvision, " in said
+
+
+def test_a_mirror(world: World) -> None:
+    """What the user names is what counts, wherever it is, without its password."""
+    write(world, USER, 'bridge = ["pytorch@https://me:secret@own.example/whl"]\n')
+    assert owners(world)["pytorch"]["url"].endswith("own.example/whl")
+    assert "secret" not in world.run("config", "show").stdout.partition("the registry")[2]
+
+
+def test_a_policy_that_cannot_be_read(world: World) -> None:
+    """A slip in a policy ends everything that chooses."""
+    write(world, "policy.toml", 'version = 1\nno-bridges = "yes"\n')
+    world.variables = {"WHEELFIT_POLICY_FILE": str(world.folder / "policy.toml")}
+    assert world.choose(MACHINE, "torch", code=7).error["code"] == "unusable-policy"
