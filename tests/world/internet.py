@@ -51,7 +51,7 @@ class World:
 
     def environ(self) -> Mapping[str, str]:
         """Return the variables of a user who has configured nothing."""
-        own = ("PIP_", "UV_", "WHEELFIT_", "CONDA_", "XDG_")
+        own = ("PIP_", "UV_", "WHEELFIT_", "CONDA_", "XDG_", "COLUMNS")  # lines as they are
         kept = {name: text for name, text in os.environ.items() if not name.startswith(own)}
         return {
             **kept,
