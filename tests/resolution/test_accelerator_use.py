@@ -108,7 +108,9 @@ def test_a_machine_that_uses_all() -> None:
 
 def test_sources_that_fail() -> None:
     """What is only looked at for advice fails nothing."""
-    world = World(machine=FixedDetector({"nvidia": {"cuda_version_lower_bound": ["12.4", "12.1"]}}))
+    world = World(
+        machine=FixedDetector({"nvidia": {"cuda_version_lower_bound": ["12.4", "12.1", "12.0"]}})
+    )
     world.add("faiss 1.14.1")
     world.repository.add_wheel("faiss_gpu_cu12-1.14.1-py3-none-any.whl")
     world.add("jax 0.12.0", requires=["jax-cuda12-plugin; extra == 'cuda12'"], extras=["cuda12"])

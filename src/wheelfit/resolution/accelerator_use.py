@@ -358,10 +358,10 @@ class _Findings:
                 continue
             if not any(accelerators_of(one.when) for one in family.members):
                 continue
-            member = self._best(family, pin)
-            remedy = None if member is None else self._remedy(family, pin.name, member)
-            if member is None or remedy is None:
+            found = self._best(family, pin)
+            if found is None:
                 continue
+            member, remedy = found
             for namespace in accelerators_of(member.when):
                 if namespace not in told:
                     told.add(namespace)
@@ -446,14 +446,10 @@ class _Findings:
         is_possible = self._around.preferences.variants and self._around.bridge(name) is None
         if pin is None or not is_possible:
             return None
-        found = []
-        for family in _families(name):
-            member = self._best(family, pin)
-            remedy = None if member is None else self._remedy(family, name, member)
-            if remedy is not None:
-                found.append(remedy)
+        found = filter(None, (self._best(family, pin) for family in _families(name)))
         # One that uses another accelerator is better than one for any machine.
-        return min(found, key=lambda one: one.has_no_libraries, default=None)
+        remedies = (remedy for _, remedy in found)
+        return min(remedies, key=lambda one: one.has_no_libraries, default=None)
 
     def _of_owner(self, name: NormalizedName) -> tuple[str, Remedy] | None:
         """Return the family of indexes that counts for a package, and its build for the machine.
@@ -463,11 +459,10 @@ class _Findings:
         family, pin = self._around.bridge(name), self._pins.get(name)
         if family is None or pin is None or not family.is_of_indexes:
             return None
-        member = self._best(family, pin)
-        remedy = None if member is None else self._remedy(family, name, member)
-        return None if remedy is None else (family.name, remedy)
+        found = self._best(family, pin)
+        return None if found is None else (family.name, found[1])
 
-    def _best(self, family: BridgeFamily, pin: Pin) -> FamilyMember | None:
+    def _best(self, family: BridgeFamily, pin: Pin) -> tuple[FamilyMember, Remedy] | None:
         """Return the member of a family that the machine would get in place of a plain wheel.
 
         One that uses an accelerator goes before newer releases without, as a bridge decides.
@@ -485,8 +480,13 @@ class _Findings:
             if all(map(self._is_wished, accelerators_of(one.when)))
             and support.refusal(one.when) is None
         ]
-        best = next((one for one in fitting if accelerators_of(one.when)), None)
-        return best or next((one for one in fitting if one.has(project, pin.version)), None)
+        using = [one for one in fitting if accelerators_of(one.when)]
+        others = [one for one in fitting if one not in using and one.has(project, pin.version)]
+        for member in (*using, *others[:1]):
+            remedy = self._remedy(family, pin.name, member)
+            if remedy is not None:
+                return member, remedy
+        return None
 
     def _remedy(
         self, family: BridgeFamily, name: NormalizedName, member: FamilyMember
