@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from packaging.specifiers import SpecifierSet
 
+from wheelfit.core.labels import NULL
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.variant_json_layouts.schema import KEY as SCHEMA
@@ -301,7 +302,7 @@ class BridgeFamily:
         used = dict.fromkeys(name for one in self.members for name in one.when.namespaces)
         providers = {name: _provider(name) for name in used}
         if self.is_of_indexes:
-            builds = dict.fromkeys(str(one.label) for one in self.members if one.when)
+            builds = dict.fromkeys(str(one.label) for one in self.members if one.when) or [NULL]
             providers = {
                 self._namespace: {"static-properties": {_BUILD: list(builds)}},
                 **providers,

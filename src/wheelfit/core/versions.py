@@ -51,3 +51,12 @@ def parse_specifiers(text: str) -> SpecifierSet:
     if len(text) > _LONGEST:
         raise InvalidSpecifier(f"it has more than {_LONGEST} characters")
     return SpecifierSet(text)
+
+
+def without_build(version: Version) -> Version:
+    """Return a version without its local part, in which builds of one release may differ.
+
+    >>> str(without_build(Version("2.15.0+cu132")))
+    '2.15.0'
+    """
+    return version if version.local is None else Version(version.public)

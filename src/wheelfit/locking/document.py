@@ -21,7 +21,7 @@ from wheelfit.core.metadata import read_document
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of, shown
 from wheelfit.core.strict_toml import TomlLimits
-from wheelfit.core.versions import parse_version
+from wheelfit.core.versions import parse_version, without_build
 from wheelfit.errors import InvalidFilename
 from wheelfit.locking.plain_entries import effective_entries
 from wheelfit.locking.validation import (
@@ -268,8 +268,12 @@ def _packages(entries: Iterable[Mapping[str, Any]], *, strict: bool) -> tuple[Lo
         wheels = tuple(_wheels(entry))
         variants = _Variants(entry, wheels, path_of("packages", index, VARIANTS), strict=strict)
         faults += variants.faults
-        named = (wheel.filename.version for wheel in wheels)
-        version = parse_version(entry["version"]) if "version" in entry else next(named, None)
+        named = {wheel.filename.version for wheel in wheels}
+        version = (
+            parse_version(entry["version"]) if "version" in entry else min(named, default=None)
+        )
+        if version is not None and len(named) > 1:
+            version = without_build(version)
         wanted = entry.get("requires-python")
         packages.append(
             LockedPackage(

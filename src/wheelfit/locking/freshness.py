@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from wheelfit.core.filename import parse_index_file_name
-from wheelfit.core.versions import parse_version
+from wheelfit.core.versions import parse_version, without_build
 from wheelfit.projects.names import release_of
 from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.file_readers import Around
@@ -167,7 +167,14 @@ def _validator(
         return Validator("")
     files = page.files
     if name in versions:
-        files = tuple(file for file in files if version_of(file.filename) in versions[name])
+        joins = page.bridge is not None and page.bridge.is_of_indexes
+        files = tuple(
+            file
+            for file in files
+            for found in [version_of(file.filename)]
+            if found in versions[name]
+            or (joins and found and without_build(found) in versions[name])
+        )
     listed = [_listed(file, repository) for file in files]
     listed.sort(key=json.dumps)
     digest = request_digest(page.source, page.bridge, page.status, listed)

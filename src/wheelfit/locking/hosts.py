@@ -120,7 +120,7 @@ def _settled(solution: Solution) -> ListedEnvironment:
         wanted = None if core is None else core.requires_python
         parts[pin.name] = ListedProject(
             pin.name,
-            pin.choice.release.version,
+            pin.release,
             pin.choice.release,
             frozenset([pin.filename.text]),
             needs={pin.label: () if core is None else tuple(_needs(pin, core, solution))},

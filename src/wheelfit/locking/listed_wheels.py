@@ -162,11 +162,11 @@ class _Settling:
     def _fetch_ahead(self, candidates: Candidates) -> None:
         """Let the metadata of labels travel at the same time; what fails will fail again."""
         wanted = [
-            (pin.name, pin.version, label)
+            (pin.name, pin.release, label)
             for pin in self._solution.resolution.pins
             if self._chooser(pin, candidates) is candidates
-            for label in candidates.choice(pin.name, pin.version).labels
-            if (pin.name, pin.version, label) not in self._needs
+            for label in candidates.choice(pin.name, pin.release).labels
+            if (pin.name, pin.release, label) not in self._needs
         ]
         threads = min(self._solver.threads, len(wanted))
         if threads < 2:
@@ -190,27 +190,39 @@ class _Settling:
         Also those that are known: with what was added since, the resolver may have turned to
         another label, and what only the former one needs is gone.
         """
-        choice = candidates.choice(pin.name, pin.version)
+        choice = candidates.choice(pin.name, pin.release)
         extras = self._solution.extras[pin.name]
         for label in choice.labels:
-            key = (pin.name, pin.version, label)
+            key = (pin.name, pin.release, label)
             known = self._needs.get(key)
             if key in self._refused:
                 continue
             if known is None or known[0] != extras:
-                wheel = candidates.wheel_of(pin.name, pin.version, label)
+                wheel = candidates.wheel_of(pin.name, pin.release, label)
                 if wheel is None:
                     continue
                 core = candidates.core_metadata(wheel)
                 context = VariantContext(label or "", choice.declared(label))
-                needs = tuple(possible_needs(core, context, self._target, extras))
+                needs = self._possible_needs(core, context, extras)
                 known = (extras, needs if self._request.dependencies else ())
                 self._needs[key] = known
                 if core.requires_python is not None:
                     self._pythons.setdefault(key[:2], set()).add(core.requires_python)
             if len(choice.labels) > 1 or label is not None:
-                called = f"{pin.name} {pin.version}" + (f" ({label})" if label else "")
-                yield _Looked(key, called, tuple(one for _, one in known[1]))
+                called = f"{pin.name} {pin.release}" + (f" ({label})" if label else "")
+                others = tuple(one for _, one in known[1] if one.name != pin.name)
+                yield _Looked(key, called, others)
+
+    def _possible_needs(
+        self, core: CoreMetadata, context: VariantContext, extras: frozenset[NormalizedName]
+    ) -> Needs:
+        """Return what a wheel may need, also by the extras of itself that it needs."""
+        while True:
+            needs = tuple(possible_needs(core, context, self._target, extras))
+            own = {extra for _, one in needs if one.name == core.name for extra in one.extras}
+            if own <= extras:
+                return needs
+            extras |= own
 
     def _add(self, looked_at: Sequence[_Looked]) -> None:
         """Hold what labels need against what is locked, and add what is new.
@@ -254,7 +266,7 @@ class _Settling:
         return fresh
 
     def _part(self, pin: Pin, candidates: Candidates) -> ListedProject:
-        choice = candidates.choice(pin.name, pin.version)
+        choice = candidates.choice(pin.name, pin.release)
         refused = {
             verdict.filename.text: verdict.reason
             for verdict in choice.selection.verdicts
@@ -265,7 +277,7 @@ class _Settling:
         }
         wheels = set()
         for filename in choice.fitting:
-            key = (pin.name, pin.version, filename.label)
+            key = (pin.name, pin.release, filename.label)
             if key in self._refused:
                 refused[filename.text] = self._refused[key]
             elif key in self._needs:
@@ -273,10 +285,10 @@ class _Settling:
         labels = {
             label: needs
             for (name, version, label), (_, needs) in self._needs.items()
-            if (name, version) == (pin.name, pin.version)
+            if (name, version) == (pin.name, pin.release)
             and (name, version, label) not in self._refused
         }
-        pythons = frozenset(self._pythons.get((pin.name, pin.version), ()))
+        pythons = frozenset(self._pythons.get((pin.name, pin.release), ()))
         return ListedProject(
-            pin.name, pin.version, choice.release, frozenset(wheels), refused, labels, pythons
+            pin.name, pin.release, choice.release, frozenset(wheels), refused, labels, pythons
         )

@@ -255,7 +255,8 @@ def _is_fallback(filename: str) -> bool:
 
 
 def _index(release: Release) -> str | None:
-    source = next((wheel.file.source for wheel in release.wheels), "")
+    sources = {wheel.file.source for wheel in release.wheels}
+    source = sources.pop() if len(sources) == 1 else ""  # the standard has place for one
     return source if source.startswith(("https://", "http://")) else None
 
 

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import NULL
+from wheelfit.core.versions import parse_version
 from wheelfit.locking.validation import PACKAGES, TOOL, VARIANTS, file_name_of, tool_table
 from wheelfit.sources.page import BRIDGE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from packaging.version import Version
 
     from wheelfit.core.labels import Label
 
@@ -65,6 +68,7 @@ def plain_entry(entry: Mapping[str, Any], filenames: Collection[str]) -> Entry |
     plain = {key: value for key, value in entry.items() if key != VARIANTS}
     if wheels:
         plain["wheels"] = list(wheels.values())
+        _set_version(plain, wheels)
     elif "sdist" in entry:
         plain.pop("wheels", None)
     elif "wheels" in entry:
@@ -86,7 +90,11 @@ def put_entries(
     packages: dict[tuple[str, str], list[Entry]] = {}
     for entry in plain:
         packages.setdefault(entry_key(entry), []).append(dict(entry))
-    own = [dict(entry) for entry in entries if entry not in packages.get(entry_key(entry), ())]
+    entries = list(entries)
+    different = {
+        entry_key(entry) for entry in entries if entry not in packages.get(entry_key(entry), ())
+    }
+    own = [dict(entry) for entry in entries if entry_key(entry) in different]
     table["packages"] = [entry for same in packages.values() for entry in same]
     tool = table.setdefault("tool", {})
     tool[TOOL] = {key: value for key, value in tool_table(table).items() if key != PACKAGES}
@@ -110,8 +118,11 @@ def effective_entries(table: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def entry_key(entry: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what entries of one release have in common."""
-    return str(entry.get("name")), str(entry.get("version"))
+    """Return what entries of one release have in common, whatever builds are in each."""
+    version = entry.get("version")
+    if version is None and (found := _versions(map(file_name_of, entry.get("wheels", ())))):
+        version = min(found)
+    return str(entry.get("name")), str(version).partition("+")[0]
 
 
 def is_bridged(wheel: Mapping[str, Any]) -> bool:
@@ -122,8 +133,28 @@ def is_bridged(wheel: Mapping[str, Any]) -> bool:
     return str(wheel.get("url", "")).startswith(BRIDGE)
 
 
+def _set_version(plain: Entry, filenames: Iterable[str]) -> None:
+    """Set the version that other tools hold wheels against, where builds have their own.
+
+    Wheels of several versions have none in common that these tools would take.
+    """
+    if "version" not in plain:
+        return
+    found = _versions(filenames)
+    if len(found) > 1:
+        del plain["version"]
+    elif parse_version(plain["version"]) not in found:
+        plain["version"] = str(*found)
+
+
+def _versions(filenames: Iterable[str | None]) -> set[Version]:
+    return {parse_wheel_filename(text).version for text in filenames if text}
+
+
 def _stand_in(entry: Mapping[str, Any]) -> Entry:
     """Return a wheel that no tool supports: the first one under another name."""
     first = entry["wheels"][0]
-    stem = parse_wheel_filename(file_name_of(first) or "").plain.split("-")[:2]
-    return {**first, "name": "-".join((*stem, _NO_PLAIN_WHEEL)) + ".whl"}
+    name, version = parse_wheel_filename(file_name_of(first) or "").plain.split("-")[:2]
+    if "+" not in str(entry.get("version", "+")):
+        version = version.partition("+")[0]  # of the entry, whose builds have their own
+    return {**first, "name": f"{name}-{version}-{_NO_PLAIN_WHEEL}.whl"}

@@ -86,7 +86,8 @@ class LockedRepository:
             index_file = index_file_name(name, package.version)
             self._documents[index_file] = package
             files.append(File(index_file, f"lock:{index_file}", source=self.name))
-        return ProjectPage(name, tuple(files), self.name)
+        is_joined = package.version is not None and package.version.local is None
+        return ProjectPage(name, tuple(files), self.name, joins_builds=is_joined)
 
     def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the variant metadata that the lock inlines, as JSON."""
@@ -168,7 +169,7 @@ class LockedRepository:
             size=wheel.size,
             upload_time=None if wheel.upload_time is None else wheel.upload_time.isoformat(),
             source=self.name,
-            declared=self._declared(package, wheel, url),
+            declared=self._declared(package, wheel, wheel.url or url),
         )
 
     @staticmethod

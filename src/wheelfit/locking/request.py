@@ -109,6 +109,15 @@ class LockNeeds:
         """Wheels that stand for their projects."""
         return tuple(dict.fromkeys(root.wheel for root in self.roots if root.wheel is not None))
 
+    @property
+    def builds(self) -> frozenset[NormalizedName]:
+        """Projects of which one build is asked for by its version, as ``==2.14.1+cu126``."""
+        limits = (*self.constraints, *self.overrides)
+        asked = (*(root.requirement for root in self.roots), *(one.requirement for one in limits))
+        return frozenset(
+            one.name for one in asked if any("+" in each.version for each in one.specifier)
+        )
+
     def instead(self, requirement: Requirement, target: Target) -> Iterator[Requirement]:
         """Yield what counts in place of a requirement: mostly itself.
 

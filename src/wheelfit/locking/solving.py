@@ -17,9 +17,12 @@ from msgspec import structs
 from wheelfit.core import abi_dependency
 from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces
 from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.filename import index_file_name, parse_index_file_name
 from wheelfit.core.property_support import Support
 from wheelfit.core.providers import BrokenProvider
-from wheelfit.errors import SourceOff
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.versions import without_build
+from wheelfit.errors import InvalidRequirement, SourceOff
 from wheelfit.locking.freshness import version_of
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.choice_context import ChoiceContext
@@ -31,7 +34,7 @@ from wheelfit_runtime.errors import HashMismatch, NoFit, UserError
 from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -68,7 +71,21 @@ class Solution:
     @property
     def versions(self) -> Versions:
         """Return the version of each project."""
-        return {pin.name: pin.version for pin in self.resolution.pins}
+        return {pin.name: pin.release for pin in self.resolution.pins}
+
+    @property
+    def common(self) -> list[NormalizedName]:
+        """Return the projects that are needed whichever labels are taken."""
+        others = {asked.requirement.name for asked in self.more}
+        pins = self.resolution.pins
+        found = {pin.name for pin in pins if pin.requested and pin.name not in others}
+        pending = list(found)
+        while pending:
+            name = pending.pop()
+            new = {edge.needed for edge in self.resolution.edges if edge.needing == name} - found
+            found |= new
+            pending += new
+        return [pin.name for pin in pins if pin.name in found]
 
     @property
     def extras(self) -> dict[NormalizedName, frozenset[NormalizedName]]:
@@ -252,10 +269,46 @@ class Pinned(Around):
         page = self._repository.project(name)
         if page is None:
             return None
-        files = tuple(file for file in page.files if version_of(file.filename) == version)
+        of = without_build if page.joins_builds else lambda found: found
+        listed = ((file, version_of(file.filename)) for file in page.files)
+        files = tuple(file for file, found in listed if found and of(found) == version)
         page = replace(page, files=files) if files else page
         self._pages[name, version] = page
         return page
+
+
+class JoinedBuilds(Around):
+    """A ``Repository`` in which the builds of owners' indexes are one release.
+
+    There each build has a version of its own, such as ``2.15.0+cu132``, and a lock for every
+    machine has one version of a project.
+
+    :param repository: where the files are.
+    :param apart: projects of which one build is asked for by its version.
+    """
+
+    def __init__(self, repository: Repository, apart: Collection[NormalizedName] = ()) -> None:
+        super().__init__(repository)
+        self._apart = apart
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project; of an owner's, a release has one index file in an index."""
+        page = self._repository.project(name)
+        if page is None or page.bridge is None or not page.bridge.is_of_indexes:
+            return page
+        has_builds = any(member.when for member in page.bridge.members)
+        return self._joined(page) if has_builds and name not in self._apart else page
+
+    @staticmethod
+    def _joined(page: ProjectPage) -> ProjectPage:
+        files: dict[tuple[str, str], File] = {}
+        for file in page.files:
+            one, release = file, parse_index_file_name(file.filename)
+            if release is not None:  # what a family says is the same of each build
+                text = index_file_name(release[0], without_build(release[1]))
+                one = structs.replace(file, filename=text)
+            files.setdefault((one.filename, one.source), one)
+        return replace(page, files=tuple(files.values()), joins_builds=True)
 
 
 class EveryLabel(Candidates):
@@ -296,8 +349,31 @@ class EveryLabel(Candidates):
         promised = (wheel.file.metadata_hashes if wheel.file.declared is None else None) or {}
         key = f"{wheel.filename.name} {promised['sha256']}" if "sha256" in promised else text
         return self._shared.get(
-            key, lambda: read_metadata(self.repository.metadata(wheel.file), text)
+            key,
+            lambda: self._of_any_build(read_metadata(self.repository.metadata(wheel.file), text)),
         )
+
+    def _of_any_build(self, core: CoreMetadata) -> CoreMetadata:
+        """Return metadata whose needs of joined builds are met by the release that has them all.
+
+        What needs ``torch==2.14.0+rocm7`` is a build of the same name, and gets that by its label.
+        """
+        texts = tuple(map(self._of_joined, core.requires_texts))
+        return core if texts == core.requires_texts else replace(core, requires_texts=texts)
+
+    def _of_joined(self, text: str) -> str:
+        if "+" not in text:
+            return text
+        try:
+            needed = parse_requirement(text, allow_variant_markers=True)
+        except InvalidRequirement:
+            return text  # whoever needs it says so
+        builds = [one.version.partition("+")[2] for one in needed.specifier if "+" in one.version]
+        page = self.repository.project(needed.name) if builds else None
+        if page is not None and page.joins_builds:
+            for build in builds:
+                text = text.replace(f"+{build}", "", 1)
+        return text
 
     def support_of(
         self,

@@ -63,7 +63,7 @@ def check_lock(table: Mapping[str, Any]) -> Pylock:
     own = tool_table(table).get(PACKAGES)
     if own is not None:
         place = path_of("tool", TOOL, PACKAGES)
-        _, inner = _checked({**_EMPTY, "packages": own})
+        _, inner = _checked({**_EMPTY, "packages": own}, joins_builds=True)
         faults += [
             Fault(place + fault.path.removeprefix(PACKAGES), fault.message, fault.rule)
             for fault in inner
@@ -73,10 +73,16 @@ def check_lock(table: Mapping[str, Any]) -> Pylock:
     return pylock
 
 
-def _checked(table: Mapping[str, Any]) -> tuple[Pylock | None, list[Fault]]:
-    """Return what packaging reads, or everything that is wrong."""
+def _checked(
+    table: Mapping[str, Any], *, joins_builds: bool = False
+) -> tuple[Pylock | None, list[Fault]]:
+    """Return what packaging reads, or everything that is wrong.
+
+    :param table: the lock.
+    :param joins_builds: whether wheels may add a local version to that of their entry.
+    """
     faults = list(islice(_ours(table), _MOST_FAULTS + 1))
-    plain = _without_labels(table)
+    plain = _without_labels(table, joins_builds=joins_builds)
     if not faults:
         try:
             return _read(plain), []
@@ -162,7 +168,7 @@ def _package(steps: tuple[str | int, ...], package: Mapping[str, Any]) -> Iterat
         if text is None:
             continue
         try:
-            versions.add(parse_wheel_filename(text).version)
+            versions.add(parse_wheel_filename(text).version.public)
         except InvalidFilename as error:
             yield Fault(path_of(*steps, "wheels", index), error.message, "F-12")
     if len(versions) > 1 and "version" not in package:
@@ -225,8 +231,12 @@ def _requirements(steps: tuple[str | int, ...], texts: object) -> Iterator[Fault
 # --- what packaging knows ----------------------------------------------------------------
 
 
-def _without_labels(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what packaging is to see: every wheel by the name it would have without label."""
+def _without_labels(table: Mapping[str, Any], *, joins_builds: bool) -> dict[str, Any]:
+    """Return what packaging is to see: every wheel by the name it would have without label.
+
+    :param table: the lock.
+    :param joins_builds: whether that name is without the local version too.
+    """
     plain = dict(table)
     version = table.get("lock-version")
     if isinstance(version, str) and _is_known(version):
@@ -234,7 +244,8 @@ def _without_labels(table: Mapping[str, Any]) -> dict[str, Any]:
     packages = table.get("packages")
     if isinstance(packages, list):
         plain["packages"] = [
-            _plain_package(one) if isinstance(one, Mapping) else one for one in packages
+            _plain_package(one, joins_builds=joins_builds) if isinstance(one, Mapping) else one
+            for one in packages
         ]
     return plain
 
@@ -246,15 +257,19 @@ def _is_known(version: str) -> bool:
         return False
 
 
-def _plain_package(package: Mapping[str, Any]) -> dict[str, Any]:
+def _plain_package(package: Mapping[str, Any], *, joins_builds: bool) -> dict[str, Any]:
     plain = {key: value for key, value in package.items() if key != VARIANTS}
     wheels = package.get("wheels")
+    is_joined = joins_builds and "+" not in str(package.get("version", "+"))
     if isinstance(wheels, list):
-        plain["wheels"] = [_plain_wheel(one) if isinstance(one, Mapping) else one for one in wheels]
+        plain["wheels"] = [
+            _plain_wheel(one, is_joined=is_joined) if isinstance(one, Mapping) else one
+            for one in wheels
+        ]
     return plain
 
 
-def _plain_wheel(wheel: Mapping[str, Any]) -> Mapping[str, Any]:
+def _plain_wheel(wheel: Mapping[str, Any], *, is_joined: bool) -> Mapping[str, Any]:
     text = file_name_of(wheel)
     if text is None:
         return wheel
@@ -262,6 +277,9 @@ def _plain_wheel(wheel: Mapping[str, Any]) -> Mapping[str, Any]:
         filename = parse_wheel_filename(text)
     except InvalidFilename:
         return wheel
+    if is_joined and filename.version.local:
+        name, _, rest = filename.plain.split("-", 2)
+        return {**wheel, "name": f"{name}-{filename.version.public}-{rest}"}
     return {**wheel, "name": filename.plain} if filename.is_variant else wheel
 
 

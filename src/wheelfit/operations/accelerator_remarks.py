@@ -68,6 +68,7 @@ def tell_accelerator_use(
 
 def use_on_platform(
     resolution: Resolution,
+    names: Collection[NormalizedName],
     candidates: Candidates,
     machine_of: Callable[[], ChosenMachine],
     *,
@@ -76,11 +77,11 @@ def use_on_platform(
     """Return the same of a result for every machine of a platform, as one of them would find it.
 
     :param resolution: the result; it may have several builds of a package.
+    :param names: what comes whichever of them is taken.
     :param candidates: by which they were chosen.
     :param machine_of: opens the machine, where packages may have to do with accelerators.
     :param no_bridges: whether all families are turned off.
     """
-    names = [pin.name for pin in resolution.pins]
     if not _is_concerned(resolution, names):
         return ()
     from wheelfit.resolution.accelerator_use import Surroundings, accelerator_use

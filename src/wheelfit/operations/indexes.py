@@ -236,7 +236,6 @@ def open_indexes(
     most: int | None = None,
     named: Iterable[str] = (),
     named_whole: bool = False,
-    owners: bool = True,
 ) -> OpenedSources:
     """Open the sources; nobody is asked yet.
 
@@ -248,7 +247,6 @@ def open_indexes(
     :param most: bytes that may be downloaded in all; None: any number.
     :param named: URLs of wheels that the user named, without credentials and hashes.
     :param named_whole: whether those will be installed in any case.
-    :param owners: whether indexes of the owners of projects count without anybody naming them.
     """
     # Looked at here, and not by each that is opened, so that its faults are told once.
     kept_in = usable_cache_folder(
@@ -274,7 +272,7 @@ def open_indexes(
     repository = opened(settings)
     if request.no_bridges:
         return repository
-    shelf = families_that_count(request, settings, context.environ, owners=owners)
+    shelf = families_that_count(request, settings, context.environ)
     return _bridged(shelf, settings, repository, opened, kept_in)
 
 
@@ -304,15 +302,12 @@ def families_that_count(
     request: SourceOptions,
     settings: SourceSettings,
     environ: Mapping[str, str],
-    *,
-    owners: bool = True,
 ) -> BridgeCatalogue:
     """Return the families of distributions that count under some settings.
 
     :param request: with what the user named.
     :param settings: how indexes are reached, and which there are.
     :param environ: the environment of the process, in which a policy may forbid all of them.
-    :param owners: whether indexes of the owners of projects count without anybody naming them.
     :raises PolicyRefusal: a policy forbids what the user named, or cannot be read.
     :raises UserError: there is no such family.
     :raises FileProblem: a file cannot be read.
@@ -335,7 +330,7 @@ def families_that_count(
         )
     shelf = BridgeCatalogue(
         request.bridge,
-        is_of_registry=lambda name: owners and settings.is_of_registry(name),
+        is_of_registry=settings.is_of_registry,
         is_forbidden=lambda: policy() is not None,
         families=known_families(environ, shipped_bridges=request.shipped_bridges),
     )

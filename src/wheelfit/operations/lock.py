@@ -47,7 +47,7 @@ from wheelfit.operations.source_builds import (
 )
 from wheelfit.sources.cache import Store, lock_key
 from wheelfit_runtime import __version__
-from wheelfit_runtime.errors import WheelfitError
+from wheelfit_runtime.errors import Unreachable, WheelfitError
 from wheelfit_runtime.wording import count_of, listed
 
 if TYPE_CHECKING:
@@ -210,10 +210,10 @@ def lock_project(
                 )
             )
         )
+        locking.refuse_substitutes(locks)
         for one in locks:
             if writes and not one.is_same:
                 write_atomically(str(one.path), write_lock(one.lock))
-        alone = dict.fromkeys(locking.builds_of_one_index(locks))
         if known is None:
             locking.remember(locks)
             locking.tell_later(locks)
@@ -230,7 +230,7 @@ def lock_project(
             details=[change.to_mapping() for change in changed],
         )
     notes = dict.fromkeys(note for one in locks for note in one.notes)
-    notes |= alone | dict.fromkeys((*locking.leftovers(locks), *locking.idle_upgrades(locks)))
+    notes |= dict.fromkeys((*locking.leftovers(locks), *locking.idle_upgrades(locks)))
     notes |= dict.fromkeys(locking.unbuilt(locks))
     return LockReport(locks, writes, tuple(notes), durations.to_json())
 
@@ -275,9 +275,7 @@ class _Locking:
         )
         named = frozenset(map(canonicalize_name, request.upgrade_package))
         self._free = None if request.upgrade else named
-        self.repository = open_indexes(
-            request, self._settings, context, wanted.given_urls, owners=bool(request.hosts)
-        )
+        self.repository = open_indexes(request, self._settings, context, wanted.given_urls)
         self._building = DeferredBuilding(self.repository, self._open_building)
         self._consulted = Consulted(self._building)
 
@@ -456,12 +454,13 @@ class _Locking:
         from wheelfit.errors import UsageError
         from wheelfit.locking.hosts import HostLock, lock_for_hosts
         from wheelfit.locking.locking import lock_everywhere, put_together
-        from wheelfit.locking.solving import Solver
+        from wheelfit.locking.solving import JoinedBuilds, Solver
 
         request = self._request
+        roots = self._roots
         solver = Solver(
-            self._roots,
-            self._consulted,
+            roots,
+            self._consulted if request.hosts else JoinedBuilds(self._consulted, roots.builds),
             self._policy,
             knows_needs=self._building.knows_needs,
             approve=self._approved,
@@ -561,6 +560,7 @@ class _Locking:
             if one.environment.platform == here:
                 yield from use_on_platform(
                     one.resolution,
+                    one.common,
                     one.candidates,
                     lambda: choose_machine(self._request, target, silent),
                     no_bridges=no_bridges,
@@ -584,36 +584,21 @@ class _Locking:
             self._context.reporter,
         )
 
-    def builds_of_one_index(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
-        """Yield warnings of families of indexes, of which a lock for all has one build only."""
-        if self._request.hosts:
-            return
-        from wheelfit.sources.bridges.catalogue import BridgeCatalogue, known_families
+    def refuse_substitutes(self, locks: Sequence[WrittenLock]) -> None:
+        """Raise where an owner's index is out of reach: a lock lasts longer than that.
 
-        families = known_families(
-            self._context.environ, shipped_bridges=self._request.shipped_bridges
-        )
-        owners = BridgeCatalogue(is_of_registry=self._settings.is_of_registry, families=families)
-        for package in locks[0].lock.packages:
-            if package.kind != "wheels" or package.version is None:
-                continue
-            owner = None if self._request.no_bridges else owners.of(package.name)
-            if owner is not None and owner.is_of_indexes and not package.version.local:
-                yield (
-                    f"{package.name} is locked in the one build that the registry has; `wheelfit "
-                    "lock --upgrade --for MACHINE` gives each machine that you name a lock with "
-                    f"its own build, from {owner.base}"
-                )
-            if not package.version.local:
-                continue
-            page = self.repository.project(package.name)
-            family = None if page is None else page.bridge
-            if family is not None and family.is_of_indexes:
-                yield (
-                    f"of the builds of {package.name} in the indexes of {family.name}, which have "
-                    f"versions of their own, only {package.version} is locked; `wheelfit lock "
-                    "--upgrade --for MACHINE` gives each machine that you name a lock of its own"
-                )
+        :raises Unreachable: something would be locked in the registry's builds instead.
+        """
+        bridged = self.repository.bridged
+        missed = {} if bridged is None else bridged.missed
+        names = {package.name for one in locks for package in one.lock.packages}
+        if lost := sorted(names & missed.keys()):
+            raise Unreachable(
+                f"{listed(lost)} cannot be locked without the index of the owner",
+                note="\n".join(dict.fromkeys(missed[name] for name in lost)),
+                hint="try again later; --bridge NAME@URL names a mirror of the index; --no-bridges "
+                "locks what the registry has",
+            )
 
     def leftovers(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
         """Yield warnings of older locks for these machines, from which somebody may still sync."""

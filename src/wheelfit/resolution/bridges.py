@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.properties import PropertySet
     from wheelfit.resolution.candidates import Candidates
-    from wheelfit.resolution.listing import Listing
+    from wheelfit.resolution.listing import Listing, Release
     from wheelfit.resolution.request import InstalledBuild
     from wheelfit.resolution.resolution import Pin, Resolution
 
@@ -87,7 +87,7 @@ def favoured(
         )
     ]
     if not candidates.is_for_one_machine:
-        return _of_everybody(listing, fitting, prereleases=prereleases)
+        return _of_everybody(listing, fitting, family, prereleases=prereleases)
     for member in family.distributions:
         present = installed.get(member)
         if present is not None and member != name and present.version in fitting:
@@ -96,9 +96,12 @@ def favoured(
 
 
 def _of_everybody(
-    listing: Listing, fitting: Sequence[Version], *, prereleases: bool
+    listing: Listing, fitting: Sequence[Version], family: BridgeFamily, *, prereleases: bool
 ) -> Version | None:
-    """Return one release for all machines: it must have something for any, if one has."""
+    """Return one release for all machines: it must have something for any, if one has.
+
+    Of these the newest of those with builds for the most kinds of accelerators.
+    """
     everybody = [
         version
         for version, release in listing.releases.items()
@@ -109,7 +112,25 @@ def _of_everybody(
         )
     ]
     best = [version for version in everybody if version in fitting] or everybody or fitting
-    return best[0] if best else None
+    return max(
+        best, key=lambda one: len(accelerator_kinds(listing.releases[one], family)), default=None
+    )
+
+
+def accelerator_kinds(release: Release, family: BridgeFamily) -> set[tuple[str, str]]:
+    """Return the kinds of accelerators that a release has builds for.
+
+    That is their namespaces, and the major version of what a build needs of a driver, since
+    nothing that is built for one major runs on a driver of an older one.
+    """
+    kinds = set()
+    for wheel in release.wheels:
+        member = None if wheel.rejection else family.member_of_wheel(wheel.filename)
+        for feature, values in () if member is None else member.when.features():
+            is_bound = feature.name.endswith("_version_lower_bound")
+            majors = {value.partition(".")[0] for value in values} if is_bound else {""}
+            kinds |= {(feature.namespace, major) for major in majors}
+    return {one for one in kinds if one[1] or not any(two[0] == one[0] and two[1] for two in kinds)}
 
 
 class _Fitting:

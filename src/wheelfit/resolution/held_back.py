@@ -146,11 +146,22 @@ class HeldBackSearch:
             is_by_option = listing.bridge is None
             return f"has no wheel that fits{'; --prefer-binary' if is_by_option else ''}"
         if self._catalogue.favoured(name) == self._solved.versions[Package(name)]:
-            is_for_one = self._catalogue.candidates.is_for_one_machine
-            accelerator = "the accelerator of this machine" if is_for_one else "an accelerator"
-            wanted = self._release(name, version)
-            return f"has no build for {accelerator}; {name}=={wanted} takes it"
+            lacking = self._lacking(name, release)
+            return f"has {lacking}; {name}=={self._release(name, version)} takes it"
         return ""
+
+    def _lacking(self, name: NormalizedName, release: Release) -> str:
+        """Return what a newer release of a family or of variants does not have."""
+        from wheelfit.resolution.bridges import accelerator_kinds  # noqa: PLC0415 - start-up
+
+        candidates = self._catalogue.candidates
+        if candidates.is_for_one_machine:
+            return "no build for the accelerator of this machine"
+        family = candidates.bridge(name)
+        has_some = family is not None and accelerator_kinds(release, family)
+        return (
+            "builds for fewer kinds of accelerators" if has_some else "no build for an accelerator"
+        )
 
     def _reason(self, name: NormalizedName, latest: Version) -> str:
         catalogue = self._catalogue

@@ -20,7 +20,7 @@ from packaging.version import Version
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.core.markers import parse_marker
-from wheelfit.core.versions import parse_specifiers
+from wheelfit.core.versions import parse_specifiers, without_build
 from wheelfit.errors import InvalidFilename
 from wheelfit.projects.names import release_of
 from wheelfit.sources.page import File, WheelOrigin
@@ -329,6 +329,7 @@ def sort_page(
     sorting = _Sorting(
         page.name,
         NO_SOURCES if sources is None else sources.exclusion(page.name, is_of_family=is_of_family),
+        joins_builds=page.joins_builds,
     )
     absent = _absent_sources(page, target)
     for file in page.files:
@@ -401,6 +402,8 @@ class _Sorting(Struct):
     name: NormalizedName
     exclusion: str
     """Why source distributions do not count; empty: they do."""
+    joins_builds: bool
+    """Whether versions that differ in their local part alone are one release."""
     ignored: list[str] = field(default_factory=list)
     found: dict[Version, _Files] = field(default_factory=dict)
 
@@ -435,6 +438,8 @@ class _Sorting(Struct):
         self._files(filename.version).wheels.append((file, filename))
 
     def _files(self, version: Version) -> _Files:
+        if self.joins_builds:
+            version = without_build(version)
         files = self.found.get(version)
         if files is None:
             files = self.found[version] = _Files(version)

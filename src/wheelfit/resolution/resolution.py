@@ -75,6 +75,11 @@ class Pin(Struct, frozen=True):
         )
 
     @property
+    def release(self) -> Version:
+        """The version of its release; where that has several builds, without that of its own."""
+        return self.choice.release.version
+
+    @property
     def label(self) -> Label | None:
         """The label in its file name; None for a plain wheel."""
         return self.filename.label

@@ -525,7 +525,7 @@ class _Resolving:
         """Yield what was asked for in a release without the accelerator that another one uses."""
         for pin in pins:
             other = catalogue.favoured(pin.name) if pin.requested else None
-            if other is None or other == pin.version or accelerators_of(pin.properties):
+            if other is None or other == pin.release or accelerators_of(pin.properties):
                 continue
             whose = "that of this machine" if catalogue.candidates.is_for_one_machine else "one"
             yield (
@@ -539,9 +539,7 @@ class _Resolving:
             return ()
         preferred = self._request.preferred
         names = [
-            pin.name
-            for pin in pins
-            if not pin.is_given and preferred.get(pin.name) != pin.choice.release.version
+            pin.name for pin in pins if not pin.is_given and preferred.get(pin.name) != pin.release
         ]
         if not names:
             return ()

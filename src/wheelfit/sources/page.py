@@ -194,6 +194,9 @@ class ProjectPage:
     markers: tuple[tuple[str, str | None], ...] = ()
     """Sources whose files count only where one of their markers holds: source and marker, empty
     for everywhere, None where no other one holds. Files of other sources count everywhere."""
+    joins_builds: bool = False
+    """Whether files whose versions differ in the local part alone (``+cu126``) are of one release.
+    """
     stamp: str = field(default="", compare=False)
     """What `wheelfit.sources.repository.stamp_of` says as long as an index sends the same; empty:
     it says nothing."""

@@ -26,6 +26,7 @@ from wheelfit.locking.plain_entries import (
 )
 from wheelfit.locking.pruning import prune
 from wheelfit.locking.validation import TOOL, VARIANT_DEPENDENCIES, VARIANTS, file_name_of
+from wheelfit.sources.urls import last_segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -113,11 +114,16 @@ def index_files(kept: Iterable[Kept]) -> dict[NormalizedName, dict[str, bytes]]:
     """
     parts: dict[tuple[NormalizedName, str], list[VariantDocument]] = {}
     for one in kept:
-        version = one.package.version
-        if one.document is None or version is None or not one.labels:
+        if one.document is None:
             continue
-        key = one.package.name, index_file_name(one.package.name, version)
-        parts.setdefault(key, []).append(prune(one.document, one.labels))
+        labels: dict[str, set[Label]] = {}
+        for wheel in one.wheels:
+            if wheel.filename.label is not None:  # builds may have versions of their own
+                text = index_file_name(one.package.name, wheel.filename.version)
+                labels.setdefault(text, set()).add(wheel.filename.label)
+        for text, those in labels.items():
+            key = one.package.name, text
+            parts.setdefault(key, []).append(prune(one.document, frozenset(those)))
     found: dict[NormalizedName, dict[str, bytes]] = {}
     for (name, filename), documents in sorted(parts.items()):
         whole = _merged(filename, documents)
@@ -239,9 +245,13 @@ def _file(file: Mapping[str, Any], files: Mapping[str, BundledFile]) -> dict[str
     others = {key: value for key, value in file.items() if key not in places}
     hashes = {name.lower(): digest for name, digest in file["hashes"].items()}
     hashes["sha256"] = files[filename].sha256
+    url = str(file.get("url", ""))
+    # Where it is called otherwise, a bridge gave it the label: it says nothing of that itself.
+    is_bridged = bool(url) and last_segment(url) != filename
     return {
         **({"name": file["name"]} if "name" in file else {}),
         **others,
+        **({"url": url} if is_bridged else {}),
         "path": f"{folder}/{filename}",
         "size": files[filename].size,
         "hashes": {name: hashes[name] for name in sorted(hashes)},

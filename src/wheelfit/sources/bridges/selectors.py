@@ -94,7 +94,8 @@ def with_needs(metadata: bytes, member: FamilyMember, filename: WheelFilename) -
     """
     needs = list(member.requires)
     if member.extras:
-        needs.append(f"{filename.name}[{','.join(member.extras)}]=={filename.version}")
+        # Of itself, whichever build: in a lock for every machine a release has all of them.
+        needs.append(f"{filename.name}[{','.join(member.extras)}]=={filename.version.public}")
     # A wheel for any platform is also one of machines that its member is not for.
     where = f" ; {member.marker}" if any(tag.platform == "any" for tag in filename.tags) else ""
     lines = [f"Requires-Dist: {text}{where if member.platforms else ''}" for text in needs]
