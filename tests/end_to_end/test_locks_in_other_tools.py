@@ -113,10 +113,15 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     root = tmp_path_factory.mktemp("whl")
     for build in ("cu128", "cu130", "cpu"):
         files = {"torch/__init__.py": f"__variant__ = {build!r}\n"}
-        wheel = build_wheel(root / build / "torch", "torch", f"2.9.0+{build}", files=files)
-        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-        link = f'<a href="{quote(wheel.name)}#sha256={digest}">{wheel.name}</a>'
-        (wheel.parent / "index.html").write_text(f"<!DOCTYPE html><html><body>{link}</body></html>")
+        folder = root / build / "torch"
+        wheels = [build_wheel(folder, "torch", f"2.9.0+{build}", files=files)]
+        if build == "cpu":  # that for Macs has no local version
+            wheels.append(build_wheel(folder, "torch", "2.9.0", tag="py3-none-macosx_14_0_arm64"))
+        links = ""
+        for wheel in wheels:
+            digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+            links += f'<a href="{quote(wheel.name)}#sha256={digest}">{wheel.name}</a>'
+        (folder / "index.html").write_text(f"<!DOCTYPE html><html><body>{links}</body></html>")
     handler = partial(_Quiet, directory=str(root))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever)
