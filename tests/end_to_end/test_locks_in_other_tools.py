@@ -291,7 +291,7 @@ class TestNamedMachines:
         self, locking: Locking, uv: Path, tmp_path: Path
     ) -> None:
         """Uv gets the member that the machine gets, under its own name, and no other."""
-        lock, target = locking.lock("magika", "--for", "cuda-12.8"), tmp_path / "target"
+        lock, target = locking.lock("magika", "--for", "cuda-12.8-sm90"), tmp_path / "target"
         words: list[str | Path] = ["--python", sys.executable, lock, "--target", target]
         done = run(tmp_path, [uv, "pip", "sync", "--no-config", "--no-cache", *words], target)
         assert done.code == 0, done.text
@@ -301,7 +301,7 @@ class TestNamedMachines:
         self, locking: Locking, install: Install, tmp_path: Path, builds: str
     ) -> None:
         """They get the build of the machine, which has an ordinary name where it is."""
-        words = ["--bridge", f"pytorch@{builds}", "--for", "cuda-12.8"]
+        words = ["--bridge", f"pytorch@{builds}", "--for", "cuda-12.8-sm90"]
         done = install(locking.lock("torch", *words), tmp_path)
         assert done.code == 0, done.text
         assert (done.distributions, done.builds) == ({"torch": "2.9.0+cu128"}, {"torch": "cu128"})
@@ -312,7 +312,7 @@ class TestNamedMachines:
     [
         (
             "plain-and-variants",
-            "cuda-12.8",
+            "cuda-12.8-sm90",
             {"plain-and-variants": "cu12", "gpu-lib": "plain", "small": "plain"},
         ),
         (
@@ -323,7 +323,7 @@ class TestNamedMachines:
         ("only-variants", "cpu-x86_64-v3", {"only-variants": "v3"}),
         (
             "magika",
-            "cuda-12.8",
+            "cuda-12.8-sm90",
             {
                 "magika": "plain",
                 "onnxruntime": "cuda12",
