@@ -8,6 +8,8 @@ import pytest
 from world.internet import Answer, World
 from world.registries import LINUX, SourceArchive, Wheel, wheels
 
+pytestmark = pytest.mark.integration
+
 FLASH = "2.8.3.post2"
 PLACE = f"Dao-AILab/flash-attention/releases/download/v{FLASH}"
 

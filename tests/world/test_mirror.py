@@ -11,6 +11,8 @@ from server.running import RunningIndex
 from world.internet import World
 from world.registries import LINUX, StaticIndex, Wheel, wheels
 
+pytestmark = pytest.mark.integration
+
 pytest.importorskip("uvicorn", reason="needs the extra `server`")
 
 JSON = "application/vnd.pypi.simple.v1+json"

@@ -9,6 +9,8 @@ from world.internet import Answer
 from world.table import Cell, Package, packages
 from world.write_page import PAGE, row
 
+pytestmark = pytest.mark.integration
+
 CELLS = [cell for package in packages() for cell in package.cells]
 NO_FIT = 3
 

@@ -15,6 +15,8 @@ from world.internet import World
 from world.registries import LINUX, Wheel, wheels
 from world.test_torch import laid_out
 
+pytestmark = pytest.mark.integration
+
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 

@@ -9,6 +9,8 @@ import pytest
 from cli.running import Runner
 from world.internet import Answer
 
+pytestmark = pytest.mark.integration
+
 OLD, CU118 = "torch 2.14.1+cu126 cu126", "torch 2.7.1+cu118 cu118"
 NEW, CU128 = "torch 2.15.0+cu132 cu132", "torch 2.11.0+cu128 cu128"
 NEWEST = {
