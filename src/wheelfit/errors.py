@@ -39,7 +39,6 @@ WheelfitError
 │   ├── InvalidWheel                      invalid-wheel
 │   ├── InvalidSource                     invalid-source
 │   ├── AttestationProblem                attestation
-│   ├── FileChanged                       file-changed
 │   └── DamagedBundle                     damaged-bundle
 ├── NetworkError                 exit 5   a source could not be read
 │   ├── Unreachable                       unreachable
@@ -251,10 +250,6 @@ class SourceOff(NoFit, code="source-off"):
 
 class InvalidSource(IntegrityError, code="invalid-source"):
     """An archive of a project is not sound, or is another project than it says."""
-
-
-class FileChanged(IntegrityError, code="file-changed"):
-    """A file without a promised hash is another one than when it was used first."""
 
 
 class AttestationProblem(IntegrityError, code="attestation"):

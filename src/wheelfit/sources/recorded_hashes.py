@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import FileChanged
 from wheelfit.sources.cache import recorded_hash_key
 from wheelfit.sources.urls import redact
+from wheelfit_runtime.errors import IntegrityError
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
@@ -41,7 +41,7 @@ class RecordedHashes:
         :param name: the project that it is of.
         :param file: one for which the index gives no hash.
         :param sha256: hexadecimal.
-        :raises FileChanged: it had another one.
+        :raises IntegrityError: ``file-changed``; it had another one.
         """
         before = self.of(file)
         if before is None:
@@ -51,15 +51,16 @@ class RecordedHashes:
             raise changed(name, file, f"expected {before}\n  actual {sha256}")
 
 
-def changed(name: NormalizedName, file: File, note: str | None) -> FileChanged:
+def changed(name: NormalizedName, file: File, note: str | None) -> IntegrityError:
     """Return the error that a file is another one than on first use.
 
     :param name: the project that it is of.
     :param file: what was fetched.
     :param note: both hashes.
     """
-    return FileChanged(
+    return IntegrityError(
         f"{file.shown} is another file than when it was used first, and its index gives no hash",
+        code="file-changed",
         where=redact(file.url),
         note=note,
         hint="nothing was installed from it; ask its publisher whether it was replaced: "

@@ -360,7 +360,7 @@ class BridgedRepository:
     def _as_before(self, file: File) -> Iterator[None]:
         """Say of a file with another hash than recorded that it was changed.
 
-        :raises FileChanged: it was.
+        :raises IntegrityError: ``file-changed``; it was.
         """
         try:
             yield
