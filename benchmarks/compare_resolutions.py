@@ -50,7 +50,7 @@ class Answer:
 
 def resolve_with_wheelfit(words: list[str], python: str, folder: Path) -> Answer:
     """Return the answer of wheelfit, which may build if it asks for consent."""
-    command = [sys.executable, "-m", "wheelfit", "install", "--dry-run", "--json"]
+    command = [sys.executable, "-m", "wheelfit", "install", "--dry-run", "--json", "--no-bridges"]
     command += ["--python", python, "--target", str(folder / "target"), *words]
     report = _read_json(_run(command))
     needs_consent = _error_code(report) == "source-off"
