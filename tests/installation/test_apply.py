@@ -554,7 +554,7 @@ class TestOtherPythons:
     """Environments of other interpreters."""
 
     @pytest.mark.integration
-    @pytest.mark.parametrize("version", ["3.9", "3.10", "3.12", "3.13"])
+    @pytest.mark.parametrize("version", ["3.10", "3.12", "3.13"])
     def test_foreign(self, version: str, home: Path, tmp_path: Path, install: Install) -> None:
         """A wheel installed for another Python works there, its scripts and bytecode too."""
         from wheelfit.installation.environment import open_environment

@@ -241,7 +241,8 @@ class _Findings:
         builds = listed(list(dict.fromkeys(one.build for one in remedies)))
         kind = "without them" if all(one.has_no_libraries for one in remedies) else "for it"
         several = len({one.words for one in remedies}) > 1
-        takes = "take builds" if several else "takes a build"
+        are_typed = len({one.words for one in remedies} - {_DEFAULT}) > 1
+        takes = f"take{'' if are_typed else 's'} {'builds' if several else 'a build'}"
         return f"{options} {takes} {kind} ({builds}){_too(others)}"
 
     def _without_bridge(
