@@ -39,7 +39,7 @@ _DISTINCT_VALUES = st.lists(_VALUES, min_size=1, max_size=4, unique=True).map(tu
 _STATIC = st.builds(
     lambda features, optional: StaticProvider(features, optional=optional),
     st.lists(
-        st.builds(FeatureConfig, _NAMES, _DISTINCT_VALUES),
+        st.builds(FeatureConfig, _NAMES, _DISTINCT_VALUES, st.just(value=False)),
         min_size=1,
         max_size=3,
         unique_by=lambda config: config.name,
