@@ -371,7 +371,7 @@ class TestFinalBoss:
         assert mixed in boss.said
         assert (answer["agreements"][0]["values"], answer["agreements"][0]["because"]) == ([], [])
         error = boss.run("install", "vllm", "--allow-mixed", "cuda_version", code=1)
-        assert error["hint"] == "they agree on cuda, rocm, blas, openmp, mpi"
+        assert error["hint"] == "they agree on cuda, rocm, blas, openmp, mpi, pytorch"
 
     def test_a47_an_exchange_needs_consent(self, boss: Boss, tmp_path: Path) -> None:
         """A-47: where only another build of an installed package will do, that is asked about."""
