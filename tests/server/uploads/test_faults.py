@@ -103,6 +103,7 @@ STATEMENTS = """
     sys.path.insert(0, sys.argv[1])
     from server.uploading import upload
     from wheelfit.server.store.opening import Store, open_blobs, open_database, open_store
+    from wheelfit.server.store.sessions import Sessions
     from wheelfit.server.store.sql_records import Records
 
     class Dying:
@@ -131,8 +132,9 @@ STATEMENTS = """
     while True:
         child = os.fork()
         if not child:
-            known = Records(Dying(open_database(records), len(seen)))
-            upload(Store(known, open_blobs(blobs)), Path(wheel))
+            dying = Dying(open_database(records), len(seen))
+            store = Store(Records(dying), Sessions(dying), open_blobs(blobs))
+            upload(store, Path(wheel))
             os._exit(0)
         was_killed = os.waitpid(child, 0)[1] == signal.SIGKILL
         with open_store(Path(folder), records=records, blobs=blobs) as store:
