@@ -101,21 +101,21 @@ class FamilyMember:
         return "://" in self.place
 
     def has(self, project: NormalizedName, version: Version) -> bool:
-        """Tell whether its rule holds for a release.
+        """Return whether the member covers a release.
 
         :param project: one of those that the family stands for.
         """
         return self.is_for(project) and self.versions.contains(version, prereleases=True)
 
     def is_for(self, project: NormalizedName) -> bool:
-        """Tell whether its rule holds for releases of a project.
+        """Return whether the member covers a project.
 
         :param project: one of those that the family stands for.
         """
         return not self.projects or _is_among(project, self.projects)
 
     def covers(self, tags: Iterable[Tag], here: Iterable[str] = ()) -> bool:
-        """Tell whether its rule holds for a wheel.
+        """Return whether the member covers a wheel, by its platform tags.
 
         :param tags: those of the wheel.
         :param here: platform tags of a machine, on which a wheel for any platform depends; none:
@@ -194,7 +194,7 @@ class BridgeFamily:
         return tuple(dict.fromkeys((*hosts, *self.hosts)))
 
     def stands_for(self, project: NormalizedName) -> bool:
-        """Tell whether its members are the builds of a project."""
+        """Return whether the family supplies the builds of a project."""
         return _is_among(project, self.projects)
 
     def members_of(
@@ -271,15 +271,17 @@ class BridgeFamily:
         project = filename.name if self.is_of_indexes else self.name
         return next(
             (
-                one
-                for one in self.members_of(filename.version, project)
-                if one.label == filename.label and one.covers(filename.tags)
+                member
+                for member in self.members
+                if member.label == filename.label  # the cheapest test of many thousands
+                and member.has(project, filename.version)
+                and member.covers(filename.tags)
             ),
             None,
         )
 
     def properties(self, member: FamilyMember) -> PropertySet:
-        """Return what the label of a member stands for.
+        """Return the properties of a member's label.
 
         Indexes differ in builds of one release that a machine may support alike; so the place of
         a build in the family is a property too, and the first one decides.
@@ -357,7 +359,7 @@ def _marker(platform: str) -> str:
 
 
 def _is_of(tag: str, platform: str) -> bool:
-    """Tell whether a platform tag is of a platform without version, as ``linux_x86_64``."""
+    """Return whether a tag belongs to a platform without version, as ``linux_x86_64``."""
     system, _, machine = platform.partition("_")
     if system == "linux":
         return tag.endswith(f"_{machine}") and tag.startswith(("linux", "manylinux", "musllinux"))

@@ -77,12 +77,7 @@ class KnownFamilies:
         """
         if name in self._newer:
             return _parsed(self._newer[name].encode(), f"{name}{_SUFFIX} of the update")
-        if not (name.isascii() and name.replace("-", "").isalnum()):  # and no path
-            return None
-        for path in (_FOLDER / f"{name}{_SUFFIX}", _INDEXES / f"{name}{_SUFFIX}"):
-            if path.is_file():
-                return _parsed(path.read_bytes(), path.name)
-        return None
+        return shipped(name)
 
     def unasked(self, name: str) -> BridgeFamily | None:
         """Return a shipped family as it may count where the user does not name it.
@@ -126,7 +121,7 @@ SHIPPED = KnownFamilies()
 
 
 def update_file(environ: Mapping[str, str]) -> Path:
-    """Return which file has the update that was fetched, whether it exists or not."""
+    """Return the path of the fetched update, whether it exists or not."""
     return Path(state_folder_of(environ), "families.json")
 
 
@@ -153,12 +148,18 @@ def shipped_names() -> tuple[str, ...]:
     return SHIPPED.names()
 
 
+@cache
 def shipped(name: str) -> BridgeFamily | None:
     """Return a shipped family; None if there is none of that name.
 
     :param name: normalised.
     """
-    return SHIPPED.named(name)
+    if not (name.isascii() and name.replace("-", "").isalnum()):  # and no path
+        return None
+    for path in (_FOLDER / f"{name}{_SUFFIX}", _INDEXES / f"{name}{_SUFFIX}"):
+        if path.is_file():
+            return _parsed(path.read_bytes(), path.name)
+    return None
 
 
 @cache
@@ -276,7 +277,7 @@ class BridgeCatalogue:
         return owner if is_owner else None
 
     def is_agreed(self, family: BridgeFamily) -> bool:
-        """Tell whether the user named a family."""
+        """Return whether the user named a family."""
         return family in self._agreed
 
     def named(self, name: str) -> BridgeFamily | None:
