@@ -243,12 +243,12 @@ def applied(fix: dict[str, Any], text: str) -> str:
 
 
 def renamed(content: dict[str, Any], old: str, new: str) -> None:
-    """Give a key another name."""
+    """Rename a key."""
     content[new] = content.pop(old)
 
 
 def misspelt_value(content: dict[str, Any]) -> None:
-    """Give a variant a value that its static list has with another spelling."""
+    """Spell a value of a variant otherwise than its static list does."""
     content["providers"]["blas"]["static-properties"]["library"] = ["openblas"]
     content["variants"]["mkl"]["blas"]["library"] = ["openbals"]
 

@@ -157,7 +157,7 @@ class Registry:
             self._projects.setdefault(canonicalize_name(one.name), []).append(one)
 
     def has_source(self, name: str) -> bool:
-        """Tell whether a project has a source distribution."""
+        """Return whether a project has a source distribution."""
         found = self._projects.get(canonicalize_name(name), ())
         return any(isinstance(one, SourceArchive) for one in found)
 

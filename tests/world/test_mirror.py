@@ -67,7 +67,7 @@ def files(server: RunningIndex, path: str) -> list[dict[str, object]]:
 
 
 def cut_off(world: World) -> None:
-    """Let nobody reach the vendors any more."""
+    """Make the vendors unreachable."""
     for host in HOSTS:
         del world.net.hosts[host]
 

@@ -88,7 +88,7 @@ def missing_on_device(feature: Feature, wanted: tuple[str, ...], device: str) ->
 def lacking(
     feature: Feature, wanted: tuple[str, ...], detection: Detection, holder: str = THIS_MACHINE
 ) -> str:
-    """Say what a machine has of a feature in place of what is needed, without the properties.
+    """Return the values of a feature that a machine has in place of those needed, in words.
 
     :param wanted: the values of which one would do.
     :param detection: what is supported; something of the namespace is.

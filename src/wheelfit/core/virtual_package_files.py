@@ -214,7 +214,7 @@ def _required(requirements: Mapping[str, Any], subdir: str, where: str) -> Itera
 def _derived_name(
     subdir: str, stated: Mapping[str, VirtualPackage], packages: Mapping[str, VirtualPackage]
 ) -> str:
-    """Return what pixi calls a platform without a name: after what its entry adds."""
+    """Return pixi's name of an unnamed platform, made of what its entry adds."""
     default = dict(_DEFAULTS.get(subdir.partition("-")[0], ()))
     keys = {virtual_packages.CUDA: "cuda"} | virtual_packages.PIXI_KEYS
     order = [*keys, *sorted(stated.keys() - keys.keys())]

@@ -216,7 +216,7 @@ class _Settling:
     def _possible_needs(
         self, core: CoreMetadata, context: VariantContext, extras: frozenset[NormalizedName]
     ) -> Needs:
-        """Return what a wheel may need, also by the extras of itself that it needs."""
+        """Return the requirements of a wheel, with those of its own extras that it needs."""
         while True:
             needs = tuple(possible_needs(core, context, self._target, extras))
             own = {extra for _, one in needs if one.name == core.name for extra in one.extras}

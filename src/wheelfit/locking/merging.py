@@ -175,7 +175,7 @@ class _Merging:
         return replace(first, wheels=tuple(kept))
 
     def _hashed(self, wheel: Wheel) -> Wheel:
-        """Give a wheel without a hash, of this machine or of a family, the one that it has."""
+        """Add the computed hash to a wheel for which no index promises one."""
         if wheel.file.hashes or wheel.is_named_source:
             return wheel
         if wheel.file.is_local:

@@ -118,7 +118,7 @@ def effective_entries(table: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def entry_key(entry: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what entries of one release have in common, whatever builds are in each."""
+    """Return the key of a release, equal for all entries with its builds."""
     version = entry.get("version")
     if version is None and (found := _versions(map(file_name_of, entry.get("wheels", ())))):
         version = min(found)

@@ -76,7 +76,7 @@ def check_lock(table: Mapping[str, Any]) -> Pylock:
 def _checked(
     table: Mapping[str, Any], *, joins_builds: bool = False
 ) -> tuple[Pylock | None, list[Fault]]:
-    """Return what packaging reads, or everything that is wrong.
+    """Return a lock as packaging reads it, or its faults.
 
     :param table: the lock.
     :param joins_builds: whether wheels may add a local version to that of their entry.
@@ -232,7 +232,7 @@ def _requirements(steps: tuple[str | int, ...], texts: object) -> Iterator[Fault
 
 
 def _without_labels(table: Mapping[str, Any], *, joins_builds: bool) -> dict[str, Any]:
-    """Return what packaging is to see: every wheel by the name it would have without label.
+    """Return a lock for packaging: every wheel under its name without label.
 
     :param table: the lock.
     :param joins_builds: whether that name is without the local version too.

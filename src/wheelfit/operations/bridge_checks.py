@@ -92,7 +92,7 @@ class BridgeChecksReport:
 
 
 def check_bridges(request: CheckBridgesRequest, context: Context) -> BridgeChecksReport:
-    """Hold families against the registry and the indexes of their members.
+    """Compare families with the registry and the indexes of their members.
 
     :param request: the families, and where the registry is.
     :raises InvalidDocument: ``invalid-bridge``; a file does not describe a family.
@@ -123,7 +123,7 @@ def check_bridges(request: CheckBridgesRequest, context: Context) -> BridgeCheck
 
 
 def check_names(family: BridgeFamily, registry: Repository) -> FamilyCheck:
-    """Hold a family of names against the registry.
+    """Compare a family of names with the registry.
 
     :param registry: what has its members.
     :raises NetworkError: the registry cannot be read.
@@ -183,7 +183,7 @@ def _wheels(page: ProjectPage | None) -> Iterator[tuple[WheelFilename, File]]:
 
 
 def _usual(wheel: tuple[WheelFilename, File]) -> tuple[bool, str]:
-    """Return what sorts the wheel last that is of the same kind for every member."""
+    """Return the sort key that puts the wheel for x86-64 Linux last."""
     platforms = {tag.platform for tag in wheel[0].tags}
     is_usual = any("linux" in one and "x86_64" in one for one in platforms)
     return is_usual, wheel[0].text.split("-", 2)[2]
@@ -232,7 +232,7 @@ class _Open(Protocol):
 
 
 def _check_indexes(family: BridgeFamily, opened: _Open) -> FamilyCheck:
-    """Hold a family of indexes against the places of its members.
+    """Compare a family of indexes with the places of its members.
 
     :param opened: opens the places.
     """

@@ -163,7 +163,7 @@ def _fetched(
     request: UpdateBridgesRequest,
     context: Context,
 ) -> FamilyUpdate:
-    """Return what a wheel has, verified."""
+    """Return the verified content of a wheel of families."""
     from wheelfit.core.digests import sha256_of
     from wheelfit.sources.bridges.updates import LARGEST_WHEEL, FamilyUpdate, read_families
     from wheelfit_runtime.errors import InvalidWheel
@@ -236,7 +236,7 @@ def _signers(
 def _report(
     action: Literal["updated", "current"], update: FamilyUpdate | None, context: Context
 ) -> BridgeUpdateReport:
-    """Return what the files that are kept now bring."""
+    """Return the report on the families that the stored update adds or changes."""
     families = known_families(context.environ, shipped_bridges=False)
     if update is None or not families.is_update:
         return BridgeUpdateReport(action, families)
@@ -253,7 +253,7 @@ def _report(
 
 
 def _needs_consent(newest: BridgeFamily, known: BridgeFamily) -> tuple[str, ...]:
-    """Return why a family does not count as it says while the user does not name it."""
+    """Return the reasons to restrict an updated family until the user names it."""
     if not newest.by_default:
         return ()
     if not known.by_default:

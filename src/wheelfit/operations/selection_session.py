@@ -117,7 +117,7 @@ class SelectionSession(Struct, frozen=True):
         )
 
     def asked(self, *, dependencies: bool) -> ResolutionRequest:
-        """Return what is wanted as a request, in which nothing is installed.
+        """Return the resolution request for what is asked, with nothing installed.
 
         :param dependencies: whether what it needs is chosen, too.
         :raises WheelfitError: a project cannot be had, or its metadata not be found out.

@@ -169,7 +169,7 @@ class _Findings:
     def _useless(
         self, namespace: str, libraries: Sequence[NormalizedName]
     ) -> tuple[Sequence[NormalizedName], str]:
-        """Return which libraries the machine cannot use, and why."""
+        """Return the libraries that the machine cannot use, and the reason."""
         support = self._support(namespace)
         if support is None:
             return (), ""
@@ -198,7 +198,7 @@ class _Findings:
     def _unusable(
         self, namespace: str, names: Sequence[NormalizedName], why: str
     ) -> AcceleratorUse:
-        """Return what is told of libraries; the reason is a clause about them."""
+        """Return the finding about libraries; the reason is a clause about them."""
         in_vain = set(names)
         bringing = dict.fromkeys(
             edge.needing
@@ -230,7 +230,7 @@ class _Findings:
         others: Sequence[NormalizedName],
         names: Sequence[NormalizedName],
     ) -> str:
-        """Return what helps against libraries that come along in vain.
+        """Return the remedy against libraries that cannot be used, in words.
 
         :param others: what needs them and has no remedy.
         :param names: of the libraries.
@@ -248,7 +248,7 @@ class _Findings:
     def _without_bridge(
         self, others: Sequence[NormalizedName], names: Sequence[NormalizedName]
     ) -> str:
-        """Return what helps where no bridge would."""
+        """Return the remedy where no bridge helps, in words."""
         owned = {name: found for name in others if (found := self._of_owner(name)) is not None}
         for family, one in owned.values():
             kind = "without them" if one.has_no_libraries else "for it"
@@ -275,7 +275,7 @@ class _Findings:
                 yield f"{pin.name}[{extra}]"
 
     def _typed(self, remedies: Sequence[Remedy]) -> str:
-        """Return what is to be typed for bridges."""
+        """Return the options to type for bridges."""
         words = dict.fromkeys(one.words for one in remedies if one.words != _DEFAULT)
         if self._around.lock:
             return f"`{self._around.lock} {' '.join(words)}`"
@@ -389,7 +389,7 @@ class _Findings:
         yield from sorted(rows, key=lambda row: [*map(int, row[2])], reverse=True)
 
     def _size_with(self, pin: Pin, extra: str) -> int | None:
-        """Return how many bytes an extra brings; None if it cannot be had here."""
+        """Return the bytes that an extra adds to the download; None: it is not available."""
         candidates = self._around.candidates
         if candidates is None:
             return None
@@ -442,7 +442,7 @@ class _Findings:
     # --- what there is ------------------------------------------------------------------------
 
     def _bridge(self, name: NormalizedName) -> Remedy | None:
-        """Return how a family that does not count gets a package a build that suits the machine."""
+        """Return the remedy by a family not yet in use that has a build for the machine."""
         pin = self._pins.get(name)
         is_possible = self._around.preferences.variants and self._around.bridge(name) is None
         if pin is None or not is_possible:
@@ -492,7 +492,7 @@ class _Findings:
     def _remedy(
         self, family: BridgeFamily, name: NormalizedName, member: FamilyMember
     ) -> Remedy | None:
-        """Return how a member is got; None if it is the plain wheel, or has none that fits."""
+        """Return the remedy that installs a member; None: no wheel of it fits, or the plain one."""
         if family.is_of_indexes:
             if member.is_of_registry:
                 return None
@@ -522,7 +522,7 @@ class _Findings:
         return ACCELERATORS[namespace] not in self._around.preferences.forbid
 
     def _support(self, namespace: str) -> Support | None:
-        """Return what the machine supports of a namespace; None if nobody knows."""
+        """Return the support of the machine for a namespace; None if unknown."""
         if namespace not in self._supports:
             document = _document(document_of((namespace,)))
             self._supports[namespace] = self._around.support_of(document, [namespace])
@@ -546,7 +546,7 @@ def _too(names: Sequence[str]) -> str:
 
 
 def _device(namespace: str) -> str:
-    """Return what a device is called, as ``NVIDIA GPU``."""
+    """Return the name of a device, as ``NVIDIA GPU``."""
     family = providers.by_namespace(namespace)
     return namespace if family is None else family.device.partition(" ")[2]
 
@@ -558,7 +558,7 @@ def _is_there(support: Support, namespace: str) -> bool:
 
 
 def _lacking(support: Support, namespace: str, major: str) -> str:
-    """Return what the machine lacks for libraries of a major; empty: nothing that is known."""
+    """Return the unmet need of libraries of a major version; empty: none is known."""
     for one in library_needs(namespace, major):
         feature = Feature(namespace, one.feature)
         if support.values(namespace, one.feature) and not support.supports(one):

@@ -150,7 +150,7 @@ class _Fitting:
         self._known: dict[PropertySet, bool] = {}
 
     def supports(self, member: FamilyMember) -> bool:
-        """Tell whether the machine meets the conditions of a member."""
+        """Return whether the machine meets the conditions of a member."""
         if member.when not in self._known:
             properties = self.family.properties(member)
             self._known[member.when] = self.support.refusal(properties) is None
@@ -210,7 +210,7 @@ def idle_accelerator(
 
 
 def not_agreed(candidates: Candidates, name: NormalizedName) -> str:
-    """Return how to get builds of a project from a family that nobody has agreed to.
+    """Return the option that takes builds of a project from a family not yet in use.
 
     :param candidates: what counts.
     :param name: of the project.
@@ -225,7 +225,7 @@ def not_agreed(candidates: Candidates, name: NormalizedName) -> str:
 
 
 def _what(family: BridgeFamily, name: NormalizedName) -> str:
-    """Return what stands for a project by a family."""
+    """Return the source of a project's builds by a family, in words."""
     if family.is_of_indexes:
         return f"{name} from {family.base}"
     return f"one of {listed([one for one in family.distributions if one != name])}"

@@ -344,7 +344,7 @@ class Catalogue:
                 yield newer
 
     def _is_source_only(self, name: NormalizedName, version: Version) -> bool:
-        """Tell whether of a release nothing fits but its source distribution."""
+        """Return whether only the source distribution of a release fits."""
         chosen = self.candidates.choice(name, version).chosen
         return chosen is not None and chosen.is_unbuilt
 

@@ -151,7 +151,7 @@ class HeldBackSearch:
         return ""
 
     def _lacking(self, name: NormalizedName, release: Release) -> str:
-        """Return what a newer release of a family or of variants does not have."""
+        """Return the lack of a newer release of a family or with variants, in words."""
         from wheelfit.resolution.bridges import accelerator_kinds  # noqa: PLC0415 - start-up
 
         candidates = self._catalogue.candidates

@@ -65,7 +65,7 @@ class SourcePolicy(Struct, frozen=True):
     """Whether an older release with a wheel goes before a newer one without."""
 
     def exclusion(self, name: NormalizedName, *, is_of_family: bool = False) -> str:
-        """Return why source distributions of a project do not count; empty: they do.
+        """Return the reason to exclude source distributions of a project; empty: none.
 
         :param is_of_family: whether there are builds for machines, of which one that does not fit
             is no reason to compile for hours: only the user's word is.
@@ -298,7 +298,7 @@ class Listing(Struct, frozen=True):
         return self.ignored[0] if self.ignored else f"{self.name} has no files"
 
     def is_same_release(self, one: Version, other: Version) -> bool:
-        """Tell whether two versions differ in nothing but the build, as ``+cpu`` and ``+cu128``."""
+        """Return whether two versions differ only in the build, as ``+cpu`` and ``+cu128``."""
         if one == other:
             return True
         is_of_builds = self.bridge is not None and self.bridge.is_of_indexes

@@ -83,7 +83,7 @@ class FailedSearch(Struct, frozen=True):
         return error
 
     def _told(self, lack: NoMatch) -> str:
-        """Tell a proof; a long one begins with the newest release of what was asked for."""
+        """Return a proof in words; a long one begins with the newest release of a root."""
         if not is_long(self.step):
             return tell(self.step, lack)
         proofs: list[tuple[Step, NormalizedName, Version]] = []

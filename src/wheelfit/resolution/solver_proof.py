@@ -114,7 +114,7 @@ class Translation:
         return left if right.kind is StepKind.DIVIDED else None
 
     def _made_for(self, term: Term) -> str:
-        """Return what builds were made for, as ``torch``."""
+        """Return the projects that builds were made for, as ``torch``."""
         builds = self._packages.builds(term.package)
         places = [place_of(number) for number in term.versions.members(term.known)]
         limits = (limit for place in places for limit in builds[place].limits)

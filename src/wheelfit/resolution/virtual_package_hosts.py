@@ -91,7 +91,7 @@ def host_of_virtual_packages(platform: CondaPlatform, where: str) -> HostFile:
 def _detect(
     platform: CondaPlatform, namespace: str, row: PlatformRow, where: str, notes: list[str]
 ) -> Detection:
-    """Return what a provider says of some virtual packages: nothing else is seen."""
+    """Return the answer of a provider that sees only some virtual packages."""
     variables = _VARIABLES[namespace]
     found = {name: platform.get(name) for name in variables}
     environ = {variables[name]: _value(package) for name, package in found.items()}
@@ -124,7 +124,7 @@ def _detect(
 
 
 def _ask(namespace: str, environ: dict[str, str], row: PlatformRow) -> Detection:
-    """Return what a provider says where the variables are all that is seen."""
+    """Return the answer of a provider that sees only the variables."""
     surroundings = SystemView(
         os.devnull,  # nothing lies below it
         environ,
@@ -138,7 +138,7 @@ def _ask(namespace: str, environ: dict[str, str], row: PlatformRow) -> Detection
 
 
 def _value(package: VirtualPackage | None) -> str:
-    """Return what a variable holds that stands for a virtual package; empty: there is none."""
+    """Return the value of a variable that replaces a virtual package; empty: unset."""
     if package is None:
         return ""
     return package.build if package.name == virtual_packages.ARCHSPEC else package.version

@@ -105,14 +105,14 @@ class SourceSettings:
     """The files and variables of pip's configuration, by the fields that they set."""
 
     def is_of_registry(self, project: str) -> bool:
-        """Tell whether a project comes from the public registry and nowhere else.
+        """Return whether the public registry is the only source of a project.
 
         :param project: normalised.
         """
         return not self.why_not_of_registry(project)
 
     def why_not_of_registry(self, project: str) -> str:
-        """Return why a project comes from elsewhere than the registry too; empty: it does not.
+        """Return the setting that adds a source of a project to the registry; empty: none.
 
         :param project: normalised.
         """

@@ -38,7 +38,7 @@ class Host(Protocol):
     """The content of a host."""
 
     def __call__(self, path: str) -> Document | None:
-        """Return what is at a path, such as ``/simple/torch/``; None if there is nothing."""
+        """Return the document at a path, such as ``/simple/torch/``; None: there is none."""
 
 
 class Internet:
@@ -90,7 +90,7 @@ class Internet:
         self.close()
 
     def context(self, host: str) -> ssl.SSLContext:
-        """Return what makes a connection that of a host."""
+        """Return the TLS context of a host."""
         with self._lock:
             if host not in self._contexts:
                 path = self._folder / f"{host}.pem"

@@ -35,7 +35,7 @@ torch_exception_get_what(void* exception);
 
 
 def found(*symbols: str, versions: str = "2.9.1 2.10.0 2.11.0") -> FoundBounds | None:
-    """Hold symbols against releases of torch."""
+    """Compare symbols with releases of torch."""
     module = elf_file(needed=["libtorch_cpu.so", "libtorch_cuda.so"], imports=symbols)
     releases = [(Version(one), f"torch-{one}.whl") for one in versions.split()]
     return torch_bounds([symbols_in(BytesIO(module))], releases, AbiExports())

@@ -57,7 +57,7 @@ def value_of(environ: Mapping[str, str], variable: str) -> str | None:
 
 
 def stated_for_conda(environ: Mapping[str, str], variable: str) -> str | None:
-    """Return what a variable of conda's holds without blanks around it; None when unset."""
+    """Return the value of a conda variable, stripped; None when unset."""
     text = environ.get(variable)
     return None if text is None else text.strip()
 
@@ -74,7 +74,7 @@ def unreadable(variable: str, value: str, why: str) -> InvalidConfiguration:
 def processor_for_conda(
     environ: Mapping[str, str], known: Mapping[str, str], lowest: str
 ) -> tuple[str, Evidence] | None:
-    """Return what conda's variable says of the processor, and the variable; None when unset.
+    """Return the processor that conda's variable names, and the variable; None when unset.
 
     :param known: levels or versions by the names of archspec.
     :param lowest: the level or version of a processor of which nothing is known.

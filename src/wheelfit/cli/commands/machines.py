@@ -391,7 +391,7 @@ packages than the one that ships with wheelfit counts as shipped, until you give
             ),
             "check": Command(
                 """\
-Hold families against the registry and the indexes of their members.
+Compare families with the registry and the indexes of their members.
 
 Every member exists, has releases to which its rule applies and the extras that the family names,
 and needs no other CUDA than its rule says; those that own the same files are declared so. Of a
@@ -403,7 +403,7 @@ Exits with 1 if something is not as a file says.
 """,
                 (CHECKED_BRIDGES, SOURCES),
                 _check_bridges,
-                summary="hold families against the registry and the vendors' indexes",
+                summary="compare families with the registry and the indexes of vendors",
             ),
         },
     ),

@@ -216,7 +216,7 @@ def show_bridge_table(report: BridgesReport, output: Output) -> None:
 
 
 def _edition(families: KnownFamilies) -> str:
-    """Return which edition of the files of families counts."""
+    """Return the edition of the families in use, in words."""
     by = "by `wheelfit bridges update`" if families.is_update else "as shipped"
     return f"the families of {families.version}, {by}"
 

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.errors import StorageUnavailable, UploadRefused
 from wheelfit.server.hosting.access import Denied, denial, secret_of, visitor
 from wheelfit.server.hosting.api import HostingApi, JsonBody, Rules, read_body
-from wheelfit.server.hosting.error_answers import json_answer, refused, told
+from wheelfit.server.hosting.error_answers import error_answer, json_answer, refusal_answer
 from wheelfit.server.hosting.page_cache import HotPages
 from wheelfit.server.hosting.public_errors import discreet
 from wheelfit.server.hosting.sessions import ROOT, SessionApi
@@ -130,13 +130,13 @@ class HostedIndex:
             return denial(error, takes_basic=_is_read(request.path))
         except UploadRefused as error:
             # The form itself, or what a stage says of others.
-            return refused(request, violations_of(error))
+            return refusal_answer(request, violations_of(error))
         except (FileProblem, InvalidConfiguration) as error:
             status = 404 if isinstance(error, FileProblem) else 400
-            return told(request, status, error)
+            return error_answer(request, status, error)
         except (StorageUnavailable, NetworkError) as error:
             status = 503 if isinstance(error, StorageUnavailable) else 502
-            answer = told(request, status, discreet(error, self._log))
+            answer = error_answer(request, status, discreet(error, self._log))
             return replace(answer, headers={**answer.headers, **_SOON})
 
     def _answer(self, request: Request) -> Answer:
@@ -205,7 +205,7 @@ class HostedIndex:
             name = upload.first("name")
             if not name:
                 wrong = Violation("bad-form", "it names no project", "the form: name")
-                return self._count("refused", refused(request, (wrong,)))
+                return self._count("refused", refusal_answer(request, (wrong,)))
             who.need("upload", canonicalize_name(name))
             size = upload.draft.size
             outcome = accept(upload, self._store, now=self._now(), stage=stage, by=who.token.owner)
@@ -220,7 +220,7 @@ class HostedIndex:
             facts["stage"] = stage
         if not isinstance(outcome, Accepted):
             self._log("refused", **facts, reason="; ".join(one.reference for one in outcome))
-            return self._count("refused", refused(request, outcome))
+            return self._count("refused", refusal_answer(request, outcome))
         self._pages.changed(canonicalize_name(name))
         self._log("upload" if outcome.is_new else "repeated", **facts)
         said = [f"{outcome.filename} is {'waiting' if stage else 'published'}"]

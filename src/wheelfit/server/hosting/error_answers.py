@@ -1,4 +1,4 @@
-"""Tell errors to clients: as text, as JSON, or as problem details (RFC 9457)."""
+"""Error answers for clients: text, JSON, or problem details (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ META = {"meta": {"api-version": "2.0"}}
 """What every answer of publishing sessions says (PEP 694)."""
 
 
-def refused(request: Request, violations: Sequence[Violation]) -> Answer:
-    """Tell everything that keeps a file out, so that every publishing tool shows it."""
+def refusal_answer(request: Request, violations: Sequence[Violation]) -> Answer:
+    """Return an answer with every reason to refuse a file, as publishing tools show it."""
     first, *others = violations
     more = f" (and {len(others)} more)" if others else ""
     status = status_of(violations)
@@ -41,8 +41,8 @@ def status_of(violations: Sequence[Violation]) -> int:
     return 403 if references <= {"not-an-owner"} else 400
 
 
-def told(request: Request, status: int, error: WheelfitError) -> Answer:
-    """Tell an error."""
+def error_answer(request: Request, status: int, error: WheelfitError) -> Answer:
+    """Return the answer to an error."""
     where = f"{error.where}: " if error.where else ""
     sentence = f"{where}{error.message}"
     if wants_json(request):

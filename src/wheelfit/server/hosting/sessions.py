@@ -174,7 +174,7 @@ class SessionApi:
         return self._told(request, session, 201)
 
     def _told(self, request: Request, session: Session, status: int = 200) -> Answer:
-        """Return what a session is like."""
+        """Return the state of a session as an answer."""
         here = f"{_root(request)}/{session.id}"
         uploads = self.store.sessions.uploads(session.id)
         expires = session.expires

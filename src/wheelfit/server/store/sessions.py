@@ -148,7 +148,7 @@ class Sessions:
             insert(execute, "upload", **values)
 
     def move(self, upload: SessionUpload, status: UploadStatus) -> bool:
-        """Give an upload another status; False if it has not the one any more that it had."""
+        """Change the status of an upload; return False if it was changed meanwhile."""
         with self._database.writing() as execute:
             where = "WHERE id = ? AND status = ?"
             rows = execute(f"SELECT 1 FROM upload {where}", (upload.id, upload.status))  # noqa: S608
@@ -169,7 +169,7 @@ class Sessions:
                 _cancel(execute, upload.session, upload.filename)
 
     def extend(self, id_: str, expires: str) -> None:
-        """Let a session expire later; never earlier than it would."""
+        """Extend the life of a session; an earlier time changes nothing."""
         with self._database.writing() as execute:
             for table in ("stage", "session"):
                 execute(f"UPDATE {table} SET expires = ? WHERE id = ? AND expires < ?",  # noqa: S608

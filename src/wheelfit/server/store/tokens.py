@@ -143,6 +143,6 @@ def without_secrets(path: str) -> str:
 
 
 def digest(secret: str) -> bytes:
-    """Return what a secret is known by."""
+    """Return the digest that identifies a secret."""
     # 256 bits of chance need no slow hash, and nothing is compared byte by byte but digests.
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -85,7 +85,7 @@ class _OfFamily(ReadsContent):
         return page and replace(page, files=tuple(map(_beside, page.files)))
 
     def stamp(self, name: NormalizedName) -> Hashable | None:
-        """Return what stays equal as long as the page does."""
+        """Return a stamp that changes with the page."""
         return self._index.stamp(name) if self._family.stands_for(name) else None
 
     def content(self, filename: str) -> Content | Elsewhere | None:

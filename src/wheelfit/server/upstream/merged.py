@@ -98,7 +98,7 @@ class Merged(ReadsContent):
         return None
 
     def stamp(self, name: NormalizedName) -> Hashable | None:
-        """Return what stays equal as long as the page does."""
+        """Return a stamp that changes with the page."""
         stamps: list[Hashable] = []
         for source in self._candidates(name):
             stamp = source.index.stamp(name)

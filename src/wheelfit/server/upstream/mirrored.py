@@ -163,7 +163,7 @@ class Mirrored(ReadsContent):
         return None if shown is None else shown.page
 
     def stamp(self, name: NormalizedName) -> Hashable | None:
-        """Return what stays equal as long as the page does."""
+        """Return a stamp that changes with the page."""
         shown = self._show(name)
         return None if shown is None else shown.stamp
 

@@ -79,7 +79,7 @@ class MirrorSettings:
         return self.name or origin(self.url).host
 
     def has_folder(self, folder: str) -> bool:
-        """Tell whether an index of the family is mirrored.
+        """Return whether an index of the family is mirrored.
 
         :param folder: where it is below the base of a mirror.
         """

@@ -197,7 +197,7 @@ class BridgedRepository:
         member: FamilyMember,
         note: Callable[[str], None],
     ) -> ProjectPage | None:
-        """Return what the place of a member has of a project.
+        """Return the page of a project at the place of a member.
 
         :param note: told of a place of somebody else that cannot be reached: its builds are missed.
         """
@@ -224,7 +224,7 @@ class BridgedRepository:
     def _instead(
         self, name: NormalizedName, family: BridgeFamily, error: NetworkError
     ) -> ProjectPage | None:
-        """Return what the registry has of a project whose own index cannot be reached."""
+        """Return the registry's page of a project whose own index is unreachable."""
         from wheelfit.sources.bridges.pages import page_of_indexes  # noqa: PLC0415 - start-up
 
         page = page_of_indexes(family, name, {(): self._repository.project(name)})
@@ -353,12 +353,12 @@ class BridgedRepository:
         return replace(page, files=tuple(files))
 
     def _is_unpromised(self, file: File) -> bool:
-        """Tell whether a file is of a family of indexes, and nobody promises a hash of it."""
+        """Return whether a file is from an index of a family and has no promised hash."""
         return file.declared is not None and not file.hashes and file.source in self._sources
 
     @contextmanager
     def _as_before(self, file: File) -> Iterator[None]:
-        """Say of a file with another hash than recorded that it was changed.
+        """Raise ``file-changed`` for a hash mismatch with a recorded hash.
 
         :raises IntegrityError: ``file-changed``; it was.
         """

@@ -56,7 +56,7 @@ class FamilyUpdate(msgspec.Struct, frozen=True):
 
 
 def release_of(version: str) -> tuple[int, ...]:
-    """Return what orders versions of the distribution; empty if it is none of them."""
+    """Return the sort key of a version of the distribution; empty: it is not valid."""
     return tuple(map(int, version.split("."))) if _VERSION.fullmatch(version) else ()
 
 
@@ -96,7 +96,7 @@ def write_update(path: Path, update: FamilyUpdate) -> None:
 
 
 def _reason_against(path: Path) -> str:
-    """Return why what is kept does not count; empty if it does."""
+    """Return the reason to ignore a stored update; empty: there is none."""
     unsafe = unsafe_folder(str(path.parent), link_allowed=True)
     if unsafe is not None:
         return f"of its folder, {unsafe.reason}"
