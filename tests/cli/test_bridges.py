@@ -473,12 +473,14 @@ class TestIndexes:
         assert (bridges.folder / "torch-2.9.0+cu128.dist-info/variant.json").is_file()
 
     def test_locked(self, bridges: Bridges, mirror: str, tmp_path: Path) -> None:
-        """A lock for all has one of the builds, and says how each machine gets its own."""
+        """A lock for all has every build, of which each machine gets its own; or one for each."""
         words = ["lock", "torch", "--bridge", f"pytorch@{mirror}", *bridges.sources()]
         words += ["-o", str(tmp_path / "pylock.toml")]
-        said = bridges.run(*words, "--platform", "linux-x86_64", "--python-version", PYTHON)
-        assert "only 2.9.0+cpu is locked" in said.err
-        assert "`wheelfit lock --upgrade --for MACHINE`" in said.err
+        bridges.run(*words, "--platform", "linux-x86_64", "--python-version", PYTHON)
+        for machine, build in ((SM_90, "cu128"), ("cuda-11.8-sm70", "cu118"), (CPU, "cpu")):
+            folder = tmp_path / machine
+            bridges.run("sync", tmp_path / "pylock.toml", "--target", folder, "--for", machine)
+            assert f"build = {build!r}" in (folder / "torch/__init__.py").read_text("utf-8")
         said = bridges.run(*words, "--upgrade", "--for", SM_90, "--for", CPU)
         assert "is locked;" not in said.err
         builds = {
