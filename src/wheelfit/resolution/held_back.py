@@ -10,8 +10,7 @@ from functools import cached_property, reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
-from packaging.version import Version
-
+from wheelfit.core.versions import without_build
 from wheelfit.resolution.listing import NO_TAG, ONLY_BINARY, wrong_python
 from wheelfit.resolution.problem import Package
 from wheelfit.resolution.resolution import HeldBack
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
+    from packaging.version import Version
 
     from wheelfit.resolution.catalogue import Catalogue
     from wheelfit.resolution.listing import Release
@@ -131,7 +131,7 @@ class HeldBackSearch:
     def _release(self, name: NormalizedName, version: Version) -> Version:
         """Return a version without its build, where a bridge makes versions of builds."""
         family = self._catalogue.candidates.bridge(name)
-        return Version(version.public) if family is not None and family.is_of_indexes else version
+        return without_build(version) if family is not None and family.is_of_indexes else version
 
     def _by_option(self, name: NormalizedName, version: Version) -> str:
         """Return which option about binaries excludes a release; empty: none does."""

@@ -370,7 +370,7 @@ def _ranks_of_builds(
         for version, files in found.items()
     }
     newest = sorted(found, key=places.__getitem__)
-    newest.sort(key=lambda version: Version(version.public), reverse=True)
+    newest.sort(key=without_build, reverse=True)
     return {version: place for place, version in enumerate(newest)}
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
-from packaging.version import Version
 
 from wheelfit.core.abi_dependency import INSTALLED, KnownVersion, KnownVersions
 from wheelfit.core.accelerators import accelerators_of
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.requirements import Requirement
+from wheelfit.core.versions import without_build
 from wheelfit.errors import InvalidMarker, InvalidRequirement, NoConsistentSet, NoSolution
 from wheelfit.resolution.catalogue import Catalogue, needs_of
 from wheelfit.resolution.choice_warnings import about_mixture
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
+    from packaging.version import Version
 
     from wheelfit.core.properties import PropertySet
     from wheelfit.core.shared_requirements import Agreed
@@ -149,7 +150,7 @@ def _upgraded(request: ResolutionRequest) -> frozenset[NormalizedName]:
 def _is_older(pin: Pin, present: InstalledBuild, candidates: Candidates) -> bool:
     if candidates.bridge(pin.name) is not None:
         # The local version of a bridged family names the build; which one is another question.
-        return Version(pin.version.public) < Version(present.version.public)
+        return without_build(pin.version) < without_build(present.version)
     return pin.version < present.version
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
-from packaging.version import Version
 
 from wheelfit.building.variant_wheel import NOT_NEEDED
 from wheelfit.core import core_metadata
 from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.versions import without_build
 from wheelfit.wheels.dist_info import header_value
 from wheelfit_runtime.errors import InvalidWheel
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from packaging.utils import NormalizedName
+    from packaging.version import Version
 
     from wheelfit.core.abi_exports import AbiExports
     from wheelfit.core.filename import WheelFilename
@@ -71,7 +72,7 @@ class Edits:
         """Return which version a release is afterwards."""
         if self.version is not None:
             return self.version
-        return Version(version.public) if self.strip_local and version.local else version
+        return without_build(version) if self.strip_local else version
 
 
 NOTHING = Edits()
