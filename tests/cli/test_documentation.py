@@ -9,18 +9,16 @@ from wheelfit.cli.documentation import fill_page
 from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
 from wheelfit.cli.options.values import FLAG, TEXT, TEXTS, OneOf
 
-BRUSH = Option("--brush", TEXT, "flat|round", short="-b", metavar="BRUSH")
-TOOLS = OptionGroup("tools", (BRUSH, Option("--wet", FLAG, "with water")), note="default: none")
-PAINT = OptionGroup("", (Option("COLOUR", OneOf("red", "blue"), "which"),))
+BRUSH = Option("-b, --brush BRUSH", TEXT, "flat|round")
+TOOLS = OptionGroup("tools", BRUSH, Option("--wet", FLAG, "with water"), note="default: none")
+PAINT = OptionGroup("", Option("COLOUR", OneOf("red", "blue"), "which"))
 COMMANDS = {
     "paint": Command("paint a wall", (PAINT, TOOLS)),
     "wood": Command(
         "work on wood",
         subcommands={
-            "oil": Command("oil it", (OptionGroup("tools", (BRUSH,)),)),
-            "saw": Command(
-                "saw it", (OptionGroup("tools", (Option("--blade", TEXT, "which", metavar="B"),)),)
-            ),
+            "oil": Command("oil it", (OptionGroup("tools", BRUSH),)),
+            "saw": Command("saw it", (OptionGroup("tools", Option("--blade B", TEXT, "which")),)),
         },
     ),
 }

@@ -45,10 +45,6 @@ def _heads(commands: Mapping[str, Command]) -> list[list[tuple[str, Command]]]:
     return levels
 
 
-def _names(option: Option) -> list[str]:
-    return [name for name in (option.short, option.name, option.alias) if name]
-
-
 def _takes_value(option: Option) -> bool:
     return not isinstance(option.kind, Flag)
 
@@ -103,7 +99,7 @@ def _bash(commands: Mapping[str, Command]) -> Iterator[str]:
         for option in command.shown():
             if _takes_value(option) and not option.is_positional:
                 patterns = values.setdefault(_bash_value(option), [])
-                patterns += [f'"{name} {spelling}"' for spelling in _names(option)]
+                patterns += [f'"{name} {spelling}"' for spelling in option.names]
     for action, patterns in values.items():
         yield f"    {'|'.join(patterns)})"
         yield f"        {action}; return ;;"
@@ -115,7 +111,7 @@ def _bash(commands: Mapping[str, Command]) -> Iterator[str]:
             spelling
             for option in command.shown()
             if not option.is_positional
-            for spelling in _names(option)
+            for spelling in option.names
         ]
         yield f'        "{name}") _wheelfit_words "{" ".join([*options, "--help"])}" ;;'
     yield "        esac"
@@ -207,7 +203,7 @@ def _zsh_specs(option: Option) -> Iterator[str]:
         yield _quoted(f"{number}{value}")
         return
     text = re.sub(r"([\[\]:\\])", r"\\\1", option.help)
-    names = _names(option)
+    names = option.names
     for name in names:
         others = " ".join(names) if len(names) > 1 else ""
         before = "*" if kind.is_repeated else f"({others})" if others else ""
@@ -265,9 +261,9 @@ def _fish_option(option: Option) -> str:
         value = f"-x -a {_fish_quoted(' '.join(kind.choices))}"
     if option.is_positional:
         return value.replace("-x", "-f")
-    names = [f"-l {option.name.lstrip('-')}"]
-    names += [f"-l {option.alias.lstrip('-')}"] if option.alias else []
-    names += [f"-s {option.short.lstrip('-')}"] if option.short else []
+    names = [
+        f"-{'l' if name.startswith('--') else 's'} {name.lstrip('-')}" for name in option.names
+    ]
     if not _takes_value(option):
         return f"{' '.join(names)} -f"
     return f"{' '.join(names)} -r {value}"

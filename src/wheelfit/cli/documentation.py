@@ -90,8 +90,7 @@ def _table(options: Iterable[Option]) -> Iterator[str]:
     yield "| option | meaning |"
     yield "|---|---|"
     for option in options:
-        names = [name for name in (option.short, option.name, option.alias) if name]
-        spelled = ", ".join(f"`{name}`" for name in names)
+        spelled = ", ".join(f"`{name}`" for name in option.names)
         value = f" `{option.metavar}`" if option.metavar else ""
         if option.kind.choices and not option.metavar and not option.is_positional:
             value = f" {' / '.join(f'`{word}`' for word in option.kind.choices)}"

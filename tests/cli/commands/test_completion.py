@@ -110,15 +110,7 @@ class TestBash:
         for words, command in each(every_command()):
             shown = [option for option in command.shown() if not option.is_positional]
             lines.append(["wheelfit", *words, "-"])
-            expected.append(
-                {
-                    name
-                    for option in shown
-                    for name in (option.short, option.name, option.alias)
-                    if name
-                }
-                | {"--help"}
-            )
+            expected.append({"--help", *(name for option in shown for name in option.names)})
             for option in shown:
                 if option.kind.choices:
                     lines.append(["wheelfit", *words, option.name, ""])
@@ -232,7 +224,7 @@ def test_words_that_shells_could_misread() -> None:
     """Help is quoted: nothing in it is run, and nothing ends a word too early."""
     help_text = 'it\'s 50% [of $HOME], `pwd`: \\ "and" more'
     option = Option("--odd", OneOf("a", "b"), help_text)
-    commands = {"paint": Command(help_text, (OptionGroup("", (option,)),))}
+    commands = {"paint": Command(help_text, (OptionGroup("", option),))}
     for shell, check in (("bash", ["-n"]), ("zsh", ["-f", "-n"]), ("fish", ["--no-execute"])):
         script = completion_script(shell, commands)
         program = shutil.which(shell)

@@ -135,7 +135,7 @@ def test_a_group_without_options_has_the_settings() -> None:
         "--colour", OneOf("red", "blue"), "paint", default="red", project=ProjectMay.SET_IT
     )
     flag = Option("--wet", FLAG, "with water", stored_as="is_wet")
-    group = OptionGroup("paint", (row, flag)).off_command_line()
+    group = OptionGroup("paint", row, flag).off_command_line()
     assert [option.name for option in group.options] == ["colour", "wet"]
     assert [option.destination for option in group.options] == ["colour", "is_wet"]
     assert not any(option.is_on_command_line for option in group.options)

@@ -181,12 +181,11 @@ _HELP = "show the options that people use first, or all of them, and exit"
 
 def _usage(groups: Sequence[OptionGroup]) -> Iterator[str]:
     """Yield what follows ``[OPTIONS]`` in the usage: options that are required, and words."""
-    forms = {"": "{}", "?": "[{}]", "*": "[{} ...]", "+": "{0} [{0} ...]"}
     options = [option for group in groups for option in group.options]
     yield from (f"{option.name} {option.metavar}" for option in options if option.is_required)
-    yield from (
-        forms[option.number].format(option.name) for option in options if option.is_positional
-    )
+    for option in options:
+        if option.is_positional:
+            yield f"{option.name} [{option.name} ...]" if option.number == "+" else option.spelling
 
 
 _OF_PIP = {
@@ -225,8 +224,7 @@ def _add(container: _ActionsContainer, option: Option) -> None:
         return
     if option.is_required:
         more["required"] = True
-    names = [name for name in (option.short, option.name, option.alias) if name]
-    container.add_argument(*names, dest=option.destination, **more)
+    container.add_argument(*option.names, dest=option.destination, **more)
 
 
 def _reader(kind: ValueType) -> Callable[[str], Any]:

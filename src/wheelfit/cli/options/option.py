@@ -6,6 +6,7 @@ They are named tuples, for a command makes a hundred of them before it starts.
 from __future__ import annotations
 
 from enum import Enum
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,26 +32,43 @@ class ProjectMay(Enum):
     ALONE_SET_IT = "only there"
 
 
+class Spelling(NamedTuple):
+    """The parts of an option as it is spelled."""
+
+    names: tuple[str, ...]
+    """``-o`` and ``--output``, ``REQUIREMENT``, or ``provider``."""
+    metavar: str
+    """The value in ``--help``; empty for switches and choices."""
+    number: str
+    """Words of a positional argument: empty for one, ``?``, ``*`` or ``+``."""
+
+
+@cache
+def read_spelling(text: str) -> Spelling:
+    """Return the parts of what an option is spelled as."""
+    if not text.startswith("-"):
+        name = text.strip("[]").removesuffix(" ...")
+        several = text.strip("[]") != name
+        forms = {(False, False): "", (False, True): "+", (True, False): "?", (True, True): "*"}
+        return Spelling((name,), "", forms[text.startswith("["), several])
+    words = text.split(" ")
+    names = [word.rstrip(",") for word in words if word.startswith("-")]
+    return Spelling(tuple(names), " ".join(words[len(names) :]), "")
+
+
 class Option(NamedTuple):
     """A row of the table: an option, a positional argument, or a key that only files have."""
 
-    name: str
-    """``--find-links`` for an option, ``REQUIREMENT`` for a positional argument, ``provider``
-    for a key without an option."""
+    spelling: str
+    """As usage shows it: ``-f, --find-links PLACE`` for an option, whose first long name counts;
+    ``REQUIREMENT``, ``[DIR]``, ``NAME ...`` or ``[NAME ...]`` for a positional argument;
+    ``provider`` for a key without an option."""
     kind: ValueType
     """The type of the value."""
     help: str = ""
     """One line for ``--help``, the reference pages and shell completion."""
-    short: str = ""
-    """A further spelling, as ``-f``."""
-    alias: str = ""
-    """A further long spelling."""
-    metavar: str = ""
-    """The value in ``--help``; empty for switches and choices."""
     default: Any = ...
     """The value without the option; ``...``: as `ValueType.absent`."""
-    number: str = ""
-    """Words of a positional argument: empty for one, ``?``, ``*`` or ``+``."""
     is_required: bool = False
     alternative: str = ""
     """Options of a group with the same word exclude each other."""
@@ -62,6 +80,26 @@ class Option(NamedTuple):
     """The reason why a project may not set it."""
     unless: str = ""
     """The attribute of the arguments whose value makes the setting have no effect."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every spelling of its name."""
+        return read_spelling(self.spelling).names
+
+    @property
+    def name(self) -> str:
+        """The name in messages, and in files without dashes."""
+        return next((name for name in self.names if name.startswith("--")), self.names[0])
+
+    @property
+    def metavar(self) -> str:
+        """The value in ``--help``; empty for switches and choices."""
+        return read_spelling(self.spelling).metavar
+
+    @property
+    def number(self) -> str:
+        """Words of a positional argument: empty for one, ``?``, ``*`` or ``+``."""
+        return read_spelling(self.spelling).number
 
     @property
     def is_positional(self) -> bool:
@@ -92,22 +130,33 @@ class Option(NamedTuple):
 
     def off_command_line(self) -> Option:
         """Return the row for a command that has its default and setting, and no such option."""
-        return self._replace(name=self.key, stored_as=self.destination)
+        return self._replace(spelling=self.key, stored_as=self.destination)
 
 
-class OptionGroup(NamedTuple):
-    """Options that stand together in ``--help``."""
+class OptionGroup:
+    """Options that stand together in ``--help``.
 
-    title: str
-    """The heading; empty: among the options without one."""
-    options: tuple[Option, ...]
-    note: str = ""
-    """A remark in brackets behind the heading, as the default of the whole group."""
-    description: str = ""
-    """A sentence below the heading."""
-    absent: Mapping[str, Any] = MappingProxyType({})
-    """Values of arguments that commands read and for which the group has no option."""
+    :param title: the heading; empty: among the options without one.
+    :param note: a remark in brackets behind the heading, as the default of the whole group.
+    :param description: a sentence below the heading.
+    :param absent: values of arguments that commands read and for which the group has no option.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        *options: Option,
+        note: str = "",
+        description: str = "",
+        absent: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        self.title = title
+        self.options = options
+        self.note = note
+        self.description = description
+        self.absent = absent
 
     def off_command_line(self) -> OptionGroup:
         """Return the group for a command that has its defaults and settings without options."""
-        return self._replace(options=tuple(one.off_command_line() for one in self.options))
+        options = (one.off_command_line() for one in self.options)
+        return OptionGroup(self.title, *options, absent=self.absent)

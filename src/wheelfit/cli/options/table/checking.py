@@ -13,75 +13,47 @@ COUNTING = (
         "own organisation",
     ),
     Option("--strict", FLAG, "let warnings count as faults"),
-    Option("--ignore", ANY_TEXTS, "leave out the findings of a check", metavar="CODE"),
+    Option("--ignore CODE", ANY_TEXTS, "leave out the findings of a check"),
 )
 """Which findings count."""
 
 REPORTING = OptionGroup(
     "",
-    (
-        *COUNTING,
-        Option("--sarif", FLAG, "write the report as SARIF 2.1.0, for code review"),
-        Option(
-            "--output",
-            FILE,
-            "write the report to a file too, in the form asked for",
-            short="-o",
-            metavar="FILE",
-        ),
-    ),
+    *COUNTING,
+    Option("--sarif", FLAG, "write the report as SARIF 2.1.0, for code review"),
+    Option("-o, --output FILE", FILE, "write the report to a file too, in the form asked for"),
 )
 
 CHECK = OptionGroup(
     "",
-    (
-        Option(
-            "TARGET",
-            FILE,
-            "a wheel, an index file, a folder, a URL, or a project of an index "
-            "(project:name==version)",
-            number="*",
-            stored_as="targets",
-        ),
-        Option("--environment", FLAG, "check the installed variants too: whether they still fit"),
-        Option("--full", FLAG, "compare all content with RECORD and with the hashes on pages"),
-        Option(
-            "--binaries",
-            FLAG,
-            "hold what wheels here claim against the binaries in them (needs the extra `build`)",
-        ),
-        Option(
-            "--instructions",
-            FLAG,
-            "as --binaries, and find code that needs a newer x86-64 processor than the wheel "
-            "claims, as of -march=native",
-        ),
+    Option(
+        "[TARGET ...]",
+        FILE,
+        "a wheel, an index file, a folder, a URL, or a project of an index (project:name==version)",
+        stored_as="targets",
+    ),
+    Option("--environment", FLAG, "check the installed variants too: whether they still fit"),
+    Option("--full", FLAG, "compare all content with RECORD and with the hashes on pages"),
+    Option(
+        "--binaries",
+        FLAG,
+        "hold what wheels here claim against the binaries in them (needs the extra `build`)",
+    ),
+    Option(
+        "--instructions",
+        FLAG,
+        "as --binaries, and find code that needs a newer x86-64 processor than the wheel "
+        "claims, as of -march=native",
     ),
 )
 
 DOCTOR = OptionGroup(
     "",
-    (
-        Option(
-            "--runtime",
-            PROCESS,
-            "look at the libraries a process has loaded; self: this one",
-            metavar="PID",
-        ),
-        Option(
-            "--replay",
-            FOLDER,
-            "judge for a machine captured with `wheelfit probe --record`",
-            metavar="DIR",
-        ),
-        Option("--full", FLAG, "compare the content of all installed files too"),
-        Option("--strict", FLAG, "let warnings count as faults"),
-        Option("--only", ANY_TEXTS, "show the findings of this kind only", metavar="CODE"),
-        Option("--ignore", ANY_TEXTS, "leave out the findings of a kind", metavar="CODE"),
-        Option(
-            "--repair",
-            FLAG,
-            "install what wheelfit itself depends on and lacks, with pip or uv",
-        ),
-    ),
+    Option("--runtime PID", PROCESS, "look at the libraries a process has loaded; self: this one"),
+    Option("--replay DIR", FOLDER, "judge for a machine captured with `wheelfit probe --record`"),
+    Option("--full", FLAG, "compare the content of all installed files too"),
+    Option("--strict", FLAG, "let warnings count as faults"),
+    Option("--only CODE", ANY_TEXTS, "show the findings of this kind only"),
+    Option("--ignore CODE", ANY_TEXTS, "leave out the findings of a kind"),
+    Option("--repair", FLAG, "install what wheelfit itself depends on and lacks, with pip or uv"),
 )

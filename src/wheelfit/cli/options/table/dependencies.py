@@ -10,44 +10,34 @@ from wheelfit.cli.options.values import ANY_TEXT, FILE, FLAG
 
 ADD = OptionGroup(
     "",
-    (
-        Option(
-            "REQUIREMENT",
-            ANY_TEXT,
-            "a requirement (httpx, 'torch>=2.8', 'demo @ https://…'); one without versions gets "
-            "the locked one as its lower bound",
-            number="*",
-            stored_as="requirements",
-        ),
-        Option("--raw", FLAG, "add requirements as they are written, without a lower bound"),
+    Option(
+        "[REQUIREMENT ...]",
+        ANY_TEXT,
+        "a requirement (httpx, 'torch>=2.8', 'demo @ https://…'); one without versions gets "
+        "the locked one as its lower bound",
+        stored_as="requirements",
     ),
+    Option("--raw", FLAG, "add requirements as they are written, without a lower bound"),
 )
 
-REMOVE = OptionGroup("", (Option("NAME", ANY_TEXT, "a dependency", number="+", stored_as="names"),))
+REMOVE = OptionGroup("", Option("NAME ...", ANY_TEXT, "a dependency", stored_as="names"))
 
 EDITED_PROJECT = OptionGroup(
     "edited project",
-    (
-        Option("--project", FILE, "a pyproject.toml, or the folder of one", metavar="PATH"),
-        Option("--group", ANY_TEXT, "the list of this dependency group", metavar="NAME"),
-        Option("--dev", FLAG, "the list of the dependency group dev"),
-        Option("--extra", ANY_TEXT, "the list of this extra", alias="--optional", metavar="NAME"),
-        Option(
-            "--lock",
-            FILE,
-            "the lock file (default: pylock.toml beside the project)",
-            metavar="FILE",
-        ),
-        Option("--no-sync", FLAG, "edit and lock, and leave the environment alone"),
-        Option("--frozen", FLAG, "edit only, and leave the lock and the environment alone"),
-    ),
+    Option("--project PATH", FILE, "a pyproject.toml, or the folder of one"),
+    Option("--group NAME", ANY_TEXT, "the list of this dependency group"),
+    Option("--dev", FLAG, "the list of the dependency group dev"),
+    Option("--extra, --optional NAME", ANY_TEXT, "the list of this extra"),
+    Option("--lock FILE", FILE, "the lock file (default: pylock.toml beside the project)"),
+    Option("--no-sync", FLAG, "edit and lock, and leave the environment alone"),
+    Option("--frozen", FLAG, "edit only, and leave the lock and the environment alone"),
     note="default: that of the current folder or of the nearest above",
     absent={"edits_project": True, "hosts": ()},
 )
 
 PROJECT_SETTINGS = OptionGroup(
     "",
-    tuple(
+    *tuple(
         option.off_command_line()
         for group in (REQUIREMENTS, PROJECT, LOCKING)
         for option in group.options
@@ -58,5 +48,6 @@ PROJECT_SETTINGS = OptionGroup(
 
 PROJECT_INSTALLATION = OptionGroup(
     "installation",
-    (PRE, *CHANGES),
+    PRE,
+    *CHANGES,
 )

@@ -15,44 +15,31 @@ from wheelfit.cli.options.values import (
 
 ENVIRONMENT = OptionGroup(
     "environment",
-    (
-        Option(
-            "--python",
-            FILE,
-            "an interpreter, or the folder of a virtual environment",
-            metavar="PYTHON",
-            alternative="interpreter",
-        ),
-        Option(
-            "--system",
-            FLAG,
-            "the first Python on PATH outside of virtual environments",
-            alternative="interpreter",
-        ),
-        Option("--prefix", FOLDER, "install below this prefix", metavar="DIR", alternative="place"),
-        Option(
-            "--target",
-            FOLDER,
-            "install into this folder, flat",
-            short="-t",
-            metavar="DIR",
-            alternative="place",
-        ),
-        Option("--root", FOLDER, "treat this folder as the root of the system", metavar="DIR"),
+    Option(
+        "--python PYTHON",
+        FILE,
+        "an interpreter, or the folder of a virtual environment",
+        alternative="interpreter",
     ),
+    Option(
+        "--system",
+        FLAG,
+        "the first Python on PATH outside of virtual environments",
+        alternative="interpreter",
+    ),
+    Option("--prefix DIR", FOLDER, "install below this prefix", alternative="place"),
+    Option("-t, --target DIR", FOLDER, "install into this folder, flat", alternative="place"),
+    Option("--root DIR", FOLDER, "treat this folder as the root of the system"),
     note="default: the active one, else .venv here or in a folder above",
 )
 
 INTERPRETER = OptionGroup(
     "environment",
-    (
-        Option(
-            "--python",
-            FILE,
-            "an interpreter, or the folder of a virtual environment, whose version counts where "
-            "none is named",
-            metavar="PYTHON",
-        ),
+    Option(
+        "--python PYTHON",
+        FILE,
+        "an interpreter, or the folder of a virtual environment, whose version counts where "
+        "none is named",
     ),
     note="default: the active one, else .venv here or in a folder above",
     absent={"system": False, "prefix": None, "target": None, "root": None},
@@ -60,24 +47,14 @@ INTERPRETER = OptionGroup(
 
 VENV = OptionGroup(
     "",
-    (
-        Option(
-            "PATH",
-            FOLDER,
-            "the folder of the environment (default: .venv)",
-            number="?",
-            default=".venv",
-        ),
-        Option(
-            "--python",
-            FILE,
-            "its Python: an interpreter, a command or a version (default: that of the active "
-            "environment, else of wheelfit)",
-            short="-p",
-            metavar="PYTHON",
-        ),
-        Option("--clear", FLAG, "replace a virtual environment that is there"),
+    Option("[PATH]", FOLDER, "the folder of the environment (default: .venv)", default=".venv"),
+    Option(
+        "-p, --python PYTHON",
+        FILE,
+        "its Python: an interpreter, a command or a version (default: that of the active "
+        "environment, else of wheelfit)",
     ),
+    Option("--clear", FLAG, "replace a virtual environment that is there"),
 )
 
 CHANGES = (
@@ -104,47 +81,41 @@ CHANGES = (
 
 CONSENT = OptionGroup(
     "installed variants",
-    (
-        Option(
-            "--allow-variant-change",
-            FLAG,
-            "let an installed variant give way to another build, and take the best one",
-            project=ProjectMay.NOT_SET_IT,
-            why="to agree is up to whoever runs the command",
-        ),
-        Option(
-            "--refit",
-            FLAG,
-            "exchange exactly the installed variants that do not fit this machine any more",
-        ),
+    Option(
+        "--allow-variant-change",
+        FLAG,
+        "let an installed variant give way to another build, and take the best one",
+        project=ProjectMay.NOT_SET_IT,
+        why="to agree is up to whoever runs the command",
+    ),
+    Option(
+        "--refit",
+        FLAG,
+        "exchange exactly the installed variants that do not fit this machine any more",
     ),
 )
 
 ATTESTATIONS = OptionGroup(
     "attestations",
-    (
-        Option(
-            "--verify-attestations",
-            FLAG,
-            "verify what publishers signed, wherever the index has it",
-            project=ProjectMay.TIGHTEN_IT,
-        ),
-        Option(
-            "--require-attestations",
-            NAMES_OR_ALL,
-            "refuse this package without a valid attestation (:all: for every package)",
-            metavar="NAME",
-            default=None,
-            project=ProjectMay.SET_IT,
-        ),
-        Option(
-            "--trusted-publisher",
-            PUBLISHERS,
-            "require that this publisher (github:OWNER/REPO) signed the package",
-            metavar="NAME=PUBLISHER",
-            default=None,
-            project=ProjectMay.SET_IT,
-        ),
+    Option(
+        "--verify-attestations",
+        FLAG,
+        "verify what publishers signed, wherever the index has it",
+        project=ProjectMay.TIGHTEN_IT,
+    ),
+    Option(
+        "--require-attestations NAME",
+        NAMES_OR_ALL,
+        "refuse this package without a valid attestation (:all: for every package)",
+        default=None,
+        project=ProjectMay.SET_IT,
+    ),
+    Option(
+        "--trusted-publisher NAME=PUBLISHER",
+        PUBLISHERS,
+        "require that this publisher (github:OWNER/REPO) signed the package",
+        default=None,
+        project=ProjectMay.SET_IT,
     ),
     note="need wheelfit[attestations]",
 )
@@ -158,16 +129,13 @@ _REQUIRE_ACCELERATOR = Option(
 
 BOUNDS = OptionGroup(
     "bounds",
-    (
-        _REQUIRE_ACCELERATOR,
-        Option(
-            "--max-download",
-            BYTES,
-            "refuse to download more than this: 500MB, 2GB, 1.5GiB",
-            metavar="SIZE",
-            project=ProjectMay.TIGHTEN_IT,
-        ),
+    _REQUIRE_ACCELERATOR,
+    Option(
+        "--max-download SIZE",
+        BYTES,
+        "refuse to download more than this: 500MB, 2GB, 1.5GiB",
+        project=ProjectMay.TIGHTEN_IT,
     ),
 )
 
-BOUNDS_WITHOUT_DOWNLOADS = OptionGroup("bounds", (_REQUIRE_ACCELERATOR,))
+BOUNDS_WITHOUT_DOWNLOADS = OptionGroup("bounds", _REQUIRE_ACCELERATOR)

@@ -16,90 +16,65 @@ from wheelfit.cli.options.values import (
 
 LOCKING = OptionGroup(
     "lock",
-    (
-        Option(
-            "--output",
-            FILE,
-            "write this file: pylock.toml (the default) or pylock.NAME.toml",
-            short="-o",
-            metavar="FILE",
-            default="pylock.toml",
-        ),
-        Option(
-            "--python-version",
-            REPLACED_TEXTS,
-            "lock for this Python; may be given several times",
-            metavar="X.Y",
-            project=ProjectMay.ALONE_SET_IT,
-            unless="hosts",
-        ),
-        Option(
-            "--platform",
-            REPLACED_TEXTS,
-            "lock for this platform, as linux-x86_64; may be given several times (default: "
-            "64-bit Linux on x86 and Arm, macOS on Arm, Windows)",
-            metavar="PLATFORM",
-            project=ProjectMay.ALONE_SET_IT,
-            unless="hosts",
-        ),
-        Option("--upgrade", FLAG, "take the newest versions of everything", short="-U"),
-        Option(
-            "--upgrade-package",
-            ANY_TEXTS,
-            "take the newest version of this package",
-            short="-P",
-            metavar="NAME",
-        ),
-        Option("--check", FLAG, "write nothing; fail if the lock is out of date"),
-        Option("--dry-run", FLAG, "only say what would be written"),
+    Option(
+        "-o, --output FILE",
+        FILE,
+        "write this file: pylock.toml (the default) or pylock.NAME.toml",
+        default="pylock.toml",
     ),
+    Option(
+        "--python-version X.Y",
+        REPLACED_TEXTS,
+        "lock for this Python; may be given several times",
+        project=ProjectMay.ALONE_SET_IT,
+        unless="hosts",
+    ),
+    Option(
+        "--platform PLATFORM",
+        REPLACED_TEXTS,
+        "lock for this platform, as linux-x86_64; may be given several times (default: "
+        "64-bit Linux on x86 and Arm, macOS on Arm, Windows)",
+        project=ProjectMay.ALONE_SET_IT,
+        unless="hosts",
+    ),
+    Option("-U, --upgrade", FLAG, "take the newest versions of everything"),
+    Option("-P, --upgrade-package NAME", ANY_TEXTS, "take the newest version of this package"),
+    Option("--check", FLAG, "write nothing; fail if the lock is out of date"),
+    Option("--dry-run", FLAG, "only say what would be written"),
 )
 
 TREE = OptionGroup(
     "",
-    (
-        Option("--here", FLAG, "show what this machine gets"),
-        Option("--invert", TEXT, "show who needs this package instead", metavar="NAME"),
-        Option("--depth", STEPS, "go no more than N steps", metavar="N"),
-    ),
+    Option("--here", FLAG, "show what this machine gets"),
+    Option("--invert NAME", TEXT, "show who needs this package instead"),
+    Option("--depth N", STEPS, "go no more than N steps"),
 )
 
 BUNDLE = OptionGroup(
     "bundle",
-    (
-        Option(
-            "--output", FOLDER, "the folder to make; its parent exists", short="-o", metavar="DIR"
-        ),
-        Option("--all", FLAG, "take every wheel of the lock, whoever it fits"),
-        Option(
-            "--update", FLAG, "make an earlier bundle anew; what is unchanged is not fetched again"
-        ),
-        Option("--dry-run", FLAG, "only say what would be in it, with sizes"),
-        Option("--verify", FOLDER, "check a bundle, and make none", metavar="DIR"),
-    ),
+    Option("-o, --output DIR", FOLDER, "the folder to make; its parent exists"),
+    Option("--all", FLAG, "take every wheel of the lock, whoever it fits"),
+    Option("--update", FLAG, "make an earlier bundle anew; what is unchanged is not fetched again"),
+    Option("--dry-run", FLAG, "only say what would be in it, with sizes"),
+    Option("--verify DIR", FOLDER, "check a bundle, and make none"),
 )
 
 EXPORT = OptionGroup(
     "",
-    (
-        Option(
-            "--format",
-            OneOf("requirements", "cyclonedx", "licenses"),
-            "what to write",
-            default="requirements",
-        ),
-        Option(
-            "--output",
-            FILE,
-            "write it here: a file, or a folder for one file of each machine",
-            short="-o",
-            metavar="PLACE",
-        ),
-        Option(
-            "--wheels",
-            FOLDER,
-            "with requirements: put copies of variant wheels here that pip and uv can install",
-            metavar="DIR",
-        ),
+    Option(
+        "--format",
+        OneOf("requirements", "cyclonedx", "licenses"),
+        "what to write",
+        default="requirements",
+    ),
+    Option(
+        "-o, --output PLACE",
+        FILE,
+        "write it here: a file, or a folder for one file of each machine",
+    ),
+    Option(
+        "--wheels DIR",
+        FOLDER,
+        "with requirements: put copies of variant wheels here that pip and uv can install",
     ),
 )

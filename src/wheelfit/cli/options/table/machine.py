@@ -7,26 +7,23 @@ from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
 from wheelfit.cli.options.values import ANY_TEXTS, FILE, FILES, FLAG, SECONDS, OneOf
 
 _ENABLE_PROVIDER = Option(
-    "--enable-provider",
+    "--enable-provider NAMESPACE",
     ANY_TEXTS,
     "use a provider that is off by default",
-    metavar="NAMESPACE",
     project=ProjectMay.NOT_SET_IT,
 )
 
 _DISABLE_PROVIDER = Option(
-    "--disable-provider",
+    "--disable-provider NAMESPACE",
     ANY_TEXTS,
     "treat a namespace as unsupported",
-    metavar="NAMESPACE",
     project=ProjectMay.NOT_SET_IT,
 )
 
 _PLUGIN_DEADLINE = Option(
-    "--plugin-deadline",
+    "--plugin-deadline SECONDS",
     SECONDS,
     "how long a plugin may take to answer (default: 10)",
-    metavar="SECONDS",
     default=10.0,
     project=ProjectMay.NOT_SET_IT,
 )
@@ -69,11 +66,10 @@ _SUPPORT = (
     _ENABLE_PROVIDER,
     _DISABLE_PROVIDER,
     Option(
-        "--ignore-static",
+        "--ignore-static NAMESPACE",
         ANY_TEXTS,
         "do not believe a wheel's own list where this machine can be asked; :all: for every such "
         "namespace",
-        metavar="NAMESPACE",
         project=ProjectMay.NOT_SET_IT,
     ),
     Option(
@@ -103,42 +99,34 @@ _SUPPORT = (
 
 MACHINE = OptionGroup(
     "machine",
-    (
-        Option(
-            "--for",
-            FILE,
-            "a host file, as `wheelfit probe -o` writes it, or a preset as cuda-12.8-sm90 "
-            "(`wheelfit host list`)",
-            metavar="HOST",
-            stored_as="host",
-        ),
-        *_SUPPORT,
+    Option(
+        "--for HOST",
+        FILE,
+        "a host file, as `wheelfit probe -o` writes it, or a preset as cuda-12.8-sm90 "
+        "(`wheelfit host list`)",
+        stored_as="host",
     ),
+    *_SUPPORT,
     note="default: this one",
 )
 
 MACHINES = OptionGroup(
     "machine",
-    (
-        Option(
-            "--for",
-            FILES,
-            "a host file or a preset, as for the other commands; may be given several times",
-            metavar="HOST",
-            stored_as="hosts",
-        ),
-        *_SUPPORT,
+    Option(
+        "--for HOST",
+        FILES,
+        "a host file or a preset, as for the other commands; may be given several times",
+        stored_as="hosts",
     ),
+    *_SUPPORT,
     note="default: this one",
     absent={"host": None},
 )
 
 PROVIDER_SETTINGS = OptionGroup(
     "",
-    (
-        _PROVIDER_TABLE,
-        _ENABLE_PROVIDER.off_command_line(),
-        _DISABLE_PROVIDER.off_command_line(),
-        _PLUGIN_DEADLINE.off_command_line(),
-    ),
+    _PROVIDER_TABLE,
+    _ENABLE_PROVIDER.off_command_line(),
+    _DISABLE_PROVIDER.off_command_line(),
+    _PLUGIN_DEADLINE.off_command_line(),
 )

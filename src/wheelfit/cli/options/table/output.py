@@ -7,14 +7,10 @@ from wheelfit.cli.options.values import FLAG, OneOf
 
 OUTPUT = OptionGroup(
     "output",
-    (
-        Option("--json", FLAG, "print one JSON object, errors included"),
-        Option("--quiet", FLAG, "print errors, and what the command exists to print", short="-q"),
-        Option("--verbose", FLAG, "say everything worth knowing", short="-v"),
-        Option(
-            "--color", OneOf("auto", "always", "never"), "default: on a terminal", default="auto"
-        ),
-        Option("--no-progress", FLAG, "draw no progress bars"),
-        Option("--debug", FLAG, "show the traceback of an error"),
-    ),
+    Option("--json", FLAG, "print one JSON object, errors included"),
+    Option("-q, --quiet", FLAG, "print errors, and what the command exists to print"),
+    Option("-v, --verbose", FLAG, "say everything worth knowing"),
+    Option("--color", OneOf("auto", "always", "never"), "default: on a terminal", default="auto"),
+    Option("--no-progress", FLAG, "draw no progress bars"),
+    Option("--debug", FLAG, "show the traceback of an error"),
 )

@@ -7,70 +7,56 @@ from wheelfit.cli.options.values import ANY_TEXT, FLAG, HOSTS, PORT, TEXT, TEXTS
 
 PROXY = OptionGroup(
     "server",
-    (
-        Option(
-            "--host",
-            TEXT,
-            "listen at this address (default: 127.0.0.1, which only this machine reaches)",
-            metavar="ADDRESS",
-            default="127.0.0.1",
-            stored_as="listen_at",
-        ),
-        Option(
-            "--port",
-            PORT,
-            "listen at this port (default: 8941; 0: any that is free)",
-            metavar="N",
-            default=8941,
-        ),
-        Option(
-            "--answer-to",
-            HOSTS,
-            "answer those who ask for this name (default: everybody; at an address that only "
-            "this machine reaches, those who ask for this machine)",
-            metavar="HOST",
-        ),
+    Option(
+        "--host ADDRESS",
+        TEXT,
+        "listen at this address (default: 127.0.0.1, which only this machine reaches)",
+        default="127.0.0.1",
+        stored_as="listen_at",
+    ),
+    Option(
+        "--port N", PORT, "listen at this port (default: 8941; 0: any that is free)", default=8941
+    ),
+    Option(
+        "--answer-to HOST",
+        HOSTS,
+        "answer those who ask for this name (default: everybody; at an address that only "
+        "this machine reaches, those who ask for this machine)",
     ),
 )
 
 RUN = OptionGroup(
     "",
-    (
-        Option("COMMAND", ANY_TEXT, "what to run, after --", number="*"),
-        Option(
-            "--port",
-            PORT,
-            "listen at this port, without a secret in the path: for tools whose configuration "
-            "names the URL",
-            metavar="N",
-        ),
+    Option("[COMMAND ...]", ANY_TEXT, "what to run, after --"),
+    Option(
+        "--port N",
+        PORT,
+        "listen at this port, without a secret in the path: for tools whose configuration "
+        "names the URL",
     ),
 )
 
 PROXIED = OptionGroup(
     "proxy",
-    (
-        Option(
-            "--full",
-            FLAG,
-            "answer for every project; by default only for those with variants, so that "
-            "installers get all others where they always do",
-        ),
-        Option(
-            "--catalogue",
-            FLAG,
-            "list every variant, whatever the machine: for locks and hashes that hold on others",
-        ),
-        Option(
-            "--in-uv-locks",
-            FLAG,
-            "answer uv lock, sync, add and run too, so that variants get into uv.lock",
-        ),
-        Option(
-            "--link-host",
-            TEXTS,
-            "let pages of an index name this host, although its address is a private one",
-            metavar="HOST",
-        ),
+    Option(
+        "--full",
+        FLAG,
+        "answer for every project; by default only for those with variants, so that "
+        "installers get all others where they always do",
+    ),
+    Option(
+        "--catalogue",
+        FLAG,
+        "list every variant, whatever the machine: for locks and hashes that hold on others",
+    ),
+    Option(
+        "--in-uv-locks",
+        FLAG,
+        "answer uv lock, sync, add and run too, so that variants get into uv.lock",
+    ),
+    Option(
+        "--link-host HOST",
+        TEXTS,
+        "let pages of an index name this host, although its address is a private one",
     ),
 )

@@ -18,94 +18,72 @@ from wheelfit.cli.options.values import (
 )
 
 ALLOW_SOURCE = Option(
-    "--allow-source",
+    "--allow-source NAME",
     CONSENT,
     "build source distributions of this project where a release has no wheel that fits; or "
     "always (any without variants), never, ask (on a terminal)",
-    metavar="NAME",
     project=ProjectMay.NOT_SET_IT,
     why="building from source runs code",
 )
 
-CONSTRAINT = Option(
-    "--constraint", FILES, "limit versions by a file in pip's format", short="-c", metavar="FILE"
-)
+CONSTRAINT = Option("-c, --constraint FILE", FILES, "limit versions by a file in pip's format")
 
 PRE = Option("--pre", FLAG, "take pre-releases too", project=ProjectMay.SET_IT)
 
 _DEPENDENCY_GROUP = Option(
-    "--group",
+    "--group [PATH:]NAME",
     TEXTS,
     "a dependency group of a pyproject.toml (default: of the current folder)",
-    metavar="[PATH:]NAME",
     stored_as="of_group",
 )
 
 REQUIREMENTS = OptionGroup(
     "requirements",
-    (
-        Option(
-            "REQUIREMENT",
-            ANY_FILE,
-            "a requirement (torch, 'numpy>=2'); or the path or URL of a wheel, or of a project "
-            "to be built: a folder, an archive, a repository (git+https://…)",
-            number="*",
-            stored_as="requirements",
-        ),
-        Option(
-            "--requirement",
-            FILES,
-            "read requirements from a file in pip's format, or from a pyproject.toml",
-            short="-r",
-            metavar="FILE",
-        ),
-        CONSTRAINT,
-        Option(
-            "--override",
-            FILES,
-            "what counts in place of what anybody needs of this project; or a file of such",
-            metavar="REQUIREMENT",
-        ),
-        Option("--exclude", TEXTS, "leave this project out, whoever needs it", metavar="NAME"),
-        Option(
-            "--editable",
-            FILES,
-            "a project in a folder, used where it lies (PEP 660)",
-            short="-e",
-            metavar="PATH",
-        ),
-        PRE,
-        Option("--no-deps", FLAG, "leave dependencies alone"),
-        # Unlike the options, which name files too, these are lists of requirements and names.
-        Option(
-            "constraints", CONSTRAINTS, "limits on what is needed anyway", project=ProjectMay.SET_IT
-        ),
-        Option(
-            "overrides",
-            OVERRIDES,
-            "what counts in place of what anybody needs of a project",
-            project=ProjectMay.SET_IT,
-        ),
-        Option(
-            "excludes",
-            EXCLUDES,
-            "projects that are left out, whoever needs them",
-            project=ProjectMay.SET_IT,
-        ),
-        _DEPENDENCY_GROUP.off_command_line(),
+    Option(
+        "[REQUIREMENT ...]",
+        ANY_FILE,
+        "a requirement (torch, 'numpy>=2'); or the path or URL of a wheel, or of a project "
+        "to be built: a folder, an archive, a repository (git+https://…)",
+        stored_as="requirements",
     ),
+    Option(
+        "-r, --requirement FILE",
+        FILES,
+        "read requirements from a file in pip's format, or from a pyproject.toml",
+    ),
+    CONSTRAINT,
+    Option(
+        "--override REQUIREMENT",
+        FILES,
+        "what counts in place of what anybody needs of this project; or a file of such",
+    ),
+    Option("--exclude NAME", TEXTS, "leave this project out, whoever needs it"),
+    Option("-e, --editable PATH", FILES, "a project in a folder, used where it lies (PEP 660)"),
+    PRE,
+    Option("--no-deps", FLAG, "leave dependencies alone"),
+    # Unlike the options, which name files too, these are lists of requirements and names.
+    Option(
+        "constraints", CONSTRAINTS, "limits on what is needed anyway", project=ProjectMay.SET_IT
+    ),
+    Option(
+        "overrides",
+        OVERRIDES,
+        "what counts in place of what anybody needs of a project",
+        project=ProjectMay.SET_IT,
+    ),
+    Option(
+        "excludes",
+        EXCLUDES,
+        "projects that are left out, whoever needs them",
+        project=ProjectMay.SET_IT,
+    ),
+    _DEPENDENCY_GROUP.off_command_line(),
 )
 
-DEPENDENCY_GROUPS = OptionGroup("", (_DEPENDENCY_GROUP,))
+DEPENDENCY_GROUPS = OptionGroup("", _DEPENDENCY_GROUP)
 
 _BACKENDS = (
-    Option(
-        "--config-settings",
-        ANY_TEXTS,
-        "tell this to build backends",
-        short="-C",
-        metavar="KEY=VALUE",
-    ),
+    Option("-C, --config-settings KEY=VALUE", ANY_TEXTS, "tell this to build backends"),
     Option(
         "--no-build-isolation",
         FLAG,
@@ -114,72 +92,54 @@ _BACKENDS = (
 )
 
 LOCKED_BUILDS = OptionGroup(
-    "building from source", (ALLOW_SOURCE, *_BACKENDS), note="runs code of the project"
+    "building from source", ALLOW_SOURCE, *_BACKENDS, note="runs code of the project"
 )
 
 SOURCE_BUILDS = OptionGroup(
     "building from source",
-    (
-        ALLOW_SOURCE,
-        Option(
-            "--only-binary",
-            TEXTS,
-            "take releases of these with wheels only, separated by commas; :all: for any not "
-            "allowed by name",
-            metavar="NAMES",
-        ),
-        Option(
-            "--prefer-binary",
-            FLAG,
-            "take an older release with a wheel before a newer one without",
-        ),
-        *_BACKENDS,
+    ALLOW_SOURCE,
+    Option(
+        "--only-binary NAMES",
+        TEXTS,
+        "take releases of these with wheels only, separated by commas; :all: for any not "
+        "allowed by name",
     ),
+    Option(
+        "--prefer-binary", FLAG, "take an older release with a wheel before a newer one without"
+    ),
+    *_BACKENDS,
     note="runs code of the project",
 )
 
 PROJECT = OptionGroup(
     "project",
-    (
-        Option("--project", FILE, "a pyproject.toml, or the folder of one", metavar="PATH"),
-        Option("--extra", ANY_TEXTS, "this extra only (default: all of them)", metavar="NAME"),
-        Option("--no-extra", ANY_TEXTS, "without this extra; :all: for none", metavar="NAME"),
-        Option(
-            "--group",
-            ANY_TEXTS,
-            "this dependency group only (default: all of them)",
-            metavar="NAME",
-        ),
-        Option(
-            "--no-group", ANY_TEXTS, "without this dependency group; :all: for none", metavar="NAME"
-        ),
-        Option(
-            "default-groups",
-            NAMES,
-            "dependency groups that a lock installs where none is named",
-            project=ProjectMay.ALONE_SET_IT,
-        ),
+    Option("--project PATH", FILE, "a pyproject.toml, or the folder of one"),
+    Option("--extra NAME", ANY_TEXTS, "this extra only (default: all of them)"),
+    Option("--no-extra NAME", ANY_TEXTS, "without this extra; :all: for none"),
+    Option("--group NAME", ANY_TEXTS, "this dependency group only (default: all of them)"),
+    Option("--no-group NAME", ANY_TEXTS, "without this dependency group; :all: for none"),
+    Option(
+        "default-groups",
+        NAMES,
+        "dependency groups that a lock installs where none is named",
+        project=ProjectMay.ALONE_SET_IT,
     ),
     note="default: that of the current folder",
 )
 
 LOCK_FILE = OptionGroup(
     "parts of the lock",
-    (
-        Option(
-            "LOCK",
-            FILE,
-            "the lock file (default: pylock.toml in the current folder)",
-            default="pylock.toml",
-            number="?",
-        ),
-        Option("--extra", ANY_TEXTS, "with this extra", metavar="NAME"),
-        Option(
-            "--group",
-            ANY_TEXTS,
-            "with this dependency group, in place of the default ones",
-            metavar="NAME",
-            default=None,
-        ),
+    Option(
+        "[LOCK]",
+        FILE,
+        "the lock file (default: pylock.toml in the current folder)",
+        default="pylock.toml",
+    ),
+    Option("--extra NAME", ANY_TEXTS, "with this extra"),
+    Option(
+        "--group NAME",
+        ANY_TEXTS,
+        "with this dependency group, in place of the default ones",
+        default=None,
     ),
 )

@@ -22,50 +22,42 @@ from wheelfit.cli.options.values import (
 )
 
 CACHE_FOLDER = (
-    Option("--cache-dir", FOLDER, "keep downloads and pages here", metavar="DIR"),
+    Option("--cache-dir DIR", FOLDER, "keep downloads and pages here"),
     Option("--no-cache-dir", FLAG, "keep nothing"),
 )
 
 UPLOADS = OptionGroup(
     "time of upload",
-    (
-        Option(
-            "--uploaded-prior-to",
-            TEXT,
-            "leave out files of indexes uploaded since: a date or time, or how long ago, as P7D "
-            "or '7 days'",
-            alias="--exclude-newer",
-            metavar="TIME",
-            project=ProjectMay.NOT_SET_IT,
-        ),
-        Option(
-            "--uploaded-prior-to-package",
-            Several(ANY_TEXT),
-            "another time for one package, or false for none",
-            alias="--exclude-newer-package",
-            metavar="NAME=TIME",
-            project=ProjectMay.NOT_SET_IT,
-        ),
+    Option(
+        "--uploaded-prior-to, --exclude-newer TIME",
+        TEXT,
+        "leave out files of indexes uploaded since: a date or time, or how long ago, as P7D "
+        "or '7 days'",
+        project=ProjectMay.NOT_SET_IT,
+    ),
+    Option(
+        "--uploaded-prior-to-package, --exclude-newer-package NAME=TIME",
+        Several(ANY_TEXT),
+        "another time for one package, or false for none",
+        project=ProjectMay.NOT_SET_IT,
     ),
 )
 
 NAMED_INDEXES = OptionGroup(
     "",
-    (
-        Option(
-            "index",
-            INDEXES,
-            "indexes with names: name, url, and explicit if only pinned projects come from it",
-            stored_as="index_table",
-            project=ProjectMay.SET_IT,
-        ),
-        Option(
-            "sources",
-            PINS,
-            "projects that come from one named index only",
-            stored_as="pin_table",
-            project=ProjectMay.SET_IT,
-        ),
+    Option(
+        "index",
+        INDEXES,
+        "indexes with names: name, url, and explicit if only pinned projects come from it",
+        stored_as="index_table",
+        project=ProjectMay.SET_IT,
+    ),
+    Option(
+        "sources",
+        PINS,
+        "projects that come from one named index only",
+        stored_as="pin_table",
+        project=ProjectMay.SET_IT,
     ),
 )
 
@@ -78,76 +70,65 @@ SHIPPED_BRIDGES = Option(
 
 SOURCES = OptionGroup(
     "sources",
-    (
-        Option("--index-url", TEXT, "the index", short="-i", metavar="URL"),
-        Option(
-            "--extra-index-url",
-            TEXTS,
-            "further indexes; the first that knows a project supplies it",
-            metavar="URL",
-            default=None,
-        ),
-        Option(
-            "--compare-sources",
-            FLAG,
-            "the same as --index-strategy unsafe-best-match",
-            project=ProjectMay.NOT_SET_IT,
-        ),
-        Option(
-            "--index-strategy",
-            OneOf("first-index", "unsafe-first-match", "unsafe-best-match"),
-            "first-index (default): the first that knows a project supplies it; "
-            "unsafe-first-match: versions of earlier ones go first; unsafe-best-match: the best "
-            "version of all; the last two let a stranger's package of that name in",
-            metavar="STRATEGY",
-            default="first-index",
-            project=ProjectMay.NOT_SET_IT,
-        ),
-        *NAMED_INDEXES.options,
-        Option(
-            "--find-links",
-            FILES,
-            "a folder of wheels, or a page that links to them, beside the indexes",
-            short="-f",
-            metavar="PLACE",
-            default=None,
-        ),
-        Option("--no-index", FLAG, "use --find-links only"),
-        Option(
-            "--bridge",
-            Several(ANY_FILE),
-            "present the members of this family as variants: a name of `wheelfit bridges`, "
-            "NAME@URL with its indexes elsewhere, a file FAMILY.toml, or all-known",
-            metavar="FAMILY",
-            project=ProjectMay.NOT_SET_IT,
-            why="a bridge decides which packages stand for a name",
-        ),
-        Option(
-            "--no-bridges", FLAG, "take every project as what it is", project=ProjectMay.TIGHTEN_IT
-        ),
-        SHIPPED_BRIDGES,
-        Option("--proxy", ANY_TEXT, "proxy for every request", metavar="URL"),
-        Option("--cert", FILE, "certificate authorities to trust", metavar="FILE"),
-        Option("--client-cert", FILE, "client certificate with its key", metavar="FILE"),
-        Option(
-            "--trusted-host",
-            ANY_TEXTS,
-            "do not verify the certificate of this host (HOST or HOST:PORT)",
-            metavar="HOST",
-            default=None,
-        ),
-        Option("--timeout", SECONDS, "wait for a server", metavar="SECONDS"),
-        Option("--retries", COUNT, "try a failing request again", metavar="N"),
-        Option(
-            "--connections",
-            CONNECTIONS,
-            "connections to one server that may carry wheels at the same time (default: 4)",
-            metavar="N",
-            default=4,
-            project=ProjectMay.NOT_SET_IT,
-        ),
-        *CACHE_FOLDER,
-        Option("--offline", FLAG, "use the cache and folders only"),
+    Option("-i, --index-url URL", TEXT, "the index"),
+    Option(
+        "--extra-index-url URL",
+        TEXTS,
+        "further indexes; the first that knows a project supplies it",
+        default=None,
     ),
+    Option(
+        "--compare-sources",
+        FLAG,
+        "the same as --index-strategy unsafe-best-match",
+        project=ProjectMay.NOT_SET_IT,
+    ),
+    Option(
+        "--index-strategy STRATEGY",
+        OneOf("first-index", "unsafe-first-match", "unsafe-best-match"),
+        "first-index (default): the first that knows a project supplies it; "
+        "unsafe-first-match: versions of earlier ones go first; unsafe-best-match: the best "
+        "version of all; the last two let a stranger's package of that name in",
+        default="first-index",
+        project=ProjectMay.NOT_SET_IT,
+    ),
+    *NAMED_INDEXES.options,
+    Option(
+        "-f, --find-links PLACE",
+        FILES,
+        "a folder of wheels, or a page that links to them, beside the indexes",
+        default=None,
+    ),
+    Option("--no-index", FLAG, "use --find-links only"),
+    Option(
+        "--bridge FAMILY",
+        Several(ANY_FILE),
+        "present the members of this family as variants: a name of `wheelfit bridges`, "
+        "NAME@URL with its indexes elsewhere, a file FAMILY.toml, or all-known",
+        project=ProjectMay.NOT_SET_IT,
+        why="a bridge decides which packages stand for a name",
+    ),
+    Option("--no-bridges", FLAG, "take every project as what it is", project=ProjectMay.TIGHTEN_IT),
+    SHIPPED_BRIDGES,
+    Option("--proxy URL", ANY_TEXT, "proxy for every request"),
+    Option("--cert FILE", FILE, "certificate authorities to trust"),
+    Option("--client-cert FILE", FILE, "client certificate with its key"),
+    Option(
+        "--trusted-host HOST",
+        ANY_TEXTS,
+        "do not verify the certificate of this host (HOST or HOST:PORT)",
+        default=None,
+    ),
+    Option("--timeout SECONDS", SECONDS, "wait for a server"),
+    Option("--retries N", COUNT, "try a failing request again"),
+    Option(
+        "--connections N",
+        CONNECTIONS,
+        "connections to one server that may carry wheels at the same time (default: 4)",
+        default=4,
+        project=ProjectMay.NOT_SET_IT,
+    ),
+    *CACHE_FOLDER,
+    Option("--offline", FLAG, "use the cache and folders only"),
     note="defaults: pip's configuration",
 )

@@ -15,66 +15,41 @@ from wheelfit.cli.options.values import (
 
 CACHE = OptionGroup(
     "",
-    (Option("--cache-dir", FOLDER, "this folder instead of the usual one", metavar="DIR"),),
+    Option("--cache-dir DIR", FOLDER, "this folder instead of the usual one"),
 )
 
 _DRY_RUN = Option("--dry-run", FLAG, "only say what would be removed")
 
 LISTED_WHEELS = OptionGroup(
-    "", (Option("NAME", ANY_TEXT, "a package (default: all)", number="*", stored_as="names"),)
+    "", Option("[NAME ...]", ANY_TEXT, "a package (default: all)", stored_as="names")
 )
 
 REMOVED = OptionGroup(
     "",
-    (
-        Option(
-            "NAME", ANY_TEXT, "a package, or NAME==VERSION of it", number="*", stored_as="names"
-        ),
-        Option("--all", FLAG, "everything"),
-        _DRY_RUN,
-    ),
+    Option("[NAME ...]", ANY_TEXT, "a package, or NAME==VERSION of it", stored_as="names"),
+    Option("--all", FLAG, "everything"),
+    _DRY_RUN,
 )
 
 PRUNED = OptionGroup(
     "",
-    (
-        Option(
-            "--max-size",
-            BYTES_OR_LETTER,
-            "leave at most this much, as 20GB or 500MiB",
-            metavar="SIZE",
-        ),
-        Option(
-            "--older-than",
-            AGE,
-            "what was not used for this long, as 30d, 12h or 2w",
-            metavar="TIME",
-        ),
-        _DRY_RUN,
-    ),
+    Option("--max-size SIZE", BYTES_OR_LETTER, "leave at most this much, as 20GB or 500MiB"),
+    Option("--older-than TIME", AGE, "what was not used for this long, as 30d, 12h or 2w"),
+    _DRY_RUN,
 )
 
-VERIFIED = OptionGroup("", (Option("--keep-damaged", FLAG, "only say what is damaged"),))
+VERIFIED = OptionGroup("", Option("--keep-damaged", FLAG, "only say what is damaged"))
 
 SETTINGS_SHOWN = OptionGroup(
     "",
-    (
-        Option(
-            "COMMAND",
-            ANY_TEXT,
-            "show what concerns this command, and what it falls back on",
-            number="*",
-        ),
-        Option("--origin", FLAG, "say of each setting who set it, with the line"),
-    ),
+    Option("[COMMAND ...]", ANY_TEXT, "show what concerns this command, and what it falls back on"),
+    Option("--origin", FLAG, "say of each setting who set it, with the line"),
 )
 
-CONFIG = OptionGroup(
-    "", (Option("--project", FILE, "a pyproject.toml, or the folder of one", metavar="PATH"),)
-)
+CONFIG = OptionGroup("", Option("--project PATH", FILE, "a pyproject.toml, or the folder of one"))
 
 DEMO = OptionGroup(
-    "", (Option("--gpu", FLAG, "show which build of torch machines with and without GPUs get"),)
+    "", Option("--gpu", FLAG, "show which build of torch machines with and without GPUs get")
 )
 
-COMPLETION = OptionGroup("", (Option("SHELL", OneOf("bash", "zsh", "fish"), "bash, zsh or fish"),))
+COMPLETION = OptionGroup("", Option("SHELL", OneOf("bash", "zsh", "fish"), "bash, zsh or fish"))

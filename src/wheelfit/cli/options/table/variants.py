@@ -7,11 +7,10 @@ from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
 from wheelfit.cli.options.values import ANY_TEXTS, FLAG, LABELS, LIMITS, REPLACED_TEXTS, WISHES
 
 _ALLOW_MIXED = Option(
-    "--allow-mixed",
+    "--allow-mixed FEATURE",
     ANY_TEXTS,
     "let packages disagree on this: cuda, rocm, blas, openmp, mpi, a feature that one of them is "
     "about, or :all:",
-    metavar="FEATURE",
     project=ProjectMay.SET_IT,
 )
 
@@ -25,74 +24,61 @@ _AGREEMENT = Option(
 
 VARIANTS = OptionGroup(
     "variants",
-    (
-        Option(
-            "--variant",
-            REPLACED_TEXTS,
-            "one word for several wishes, for every package: cpu, cuda, cuda12, rocm, xpu, ... "
-            "(in place of a configured one)",
-            metavar="NAME",
-            project=ProjectMay.SET_IT,
-        ),
-        Option("--prefer", WISHES, "rank first", metavar="WISH", project=ProjectMay.SET_IT),
-        Option(
-            "--require",
-            WISHES,
-            "take only wheels that have it, of projects that offer it",
-            metavar="WISH",
-            project=ProjectMay.SET_IT,
-        ),
-        Option("--forbid", WISHES, "never take", metavar="WISH", project=ProjectMay.SET_IT),
-        Option(
-            "--label",
-            LABELS,
-            "take this variant of NAME",
-            metavar="NAME=LABEL",
-            project=ProjectMay.SET_IT,
-        ),
-        _ALLOW_MIXED,
-        Option("--no-variants", FLAG, "take plain wheels only", project=ProjectMay.TIGHTEN_IT),
-        Option(
-            "--strict",
-            FLAG,
-            "stop where bad metadata would only be skipped",
-            project=ProjectMay.TIGHTEN_IT,
-        ),
-        Option(
-            "--accept-unknown-drafts",
-            FLAG,
-            "read metadata of a 0.x schema that wheelfit does not know",
-            project=ProjectMay.NOT_SET_IT,
-        ),
-        Option(
-            "--read-unlisted",
-            FLAG,
-            "look into wheels whose label the -variants.json lacks",
-            project=ProjectMay.NOT_SET_IT,
-        ),
-        Option(
-            "--limit",
-            LIMITS,
-            "bound size, depth, labels or values of metadata, or lookups in wheels of a release",
-            metavar="NAME=N",
-            project=ProjectMay.TIGHTEN_IT,
-        ),
-        _AGREEMENT,
-        Option(
-            "shorthand",
-            SHORTHANDS,
-            "words of your own for --variant",
-            stored_as="shorthands",
-            project=ProjectMay.SET_IT,
-        ),
+    Option(
+        "--variant NAME",
+        REPLACED_TEXTS,
+        "one word for several wishes, for every package: cpu, cuda, cuda12, rocm, xpu, ... "
+        "(in place of a configured one)",
+        project=ProjectMay.SET_IT,
+    ),
+    Option("--prefer WISH", WISHES, "rank first", project=ProjectMay.SET_IT),
+    Option(
+        "--require WISH",
+        WISHES,
+        "take only wheels that have it, of projects that offer it",
+        project=ProjectMay.SET_IT,
+    ),
+    Option("--forbid WISH", WISHES, "never take", project=ProjectMay.SET_IT),
+    Option("--label NAME=LABEL", LABELS, "take this variant of NAME", project=ProjectMay.SET_IT),
+    _ALLOW_MIXED,
+    Option("--no-variants", FLAG, "take plain wheels only", project=ProjectMay.TIGHTEN_IT),
+    Option(
+        "--strict",
+        FLAG,
+        "stop where bad metadata would only be skipped",
+        project=ProjectMay.TIGHTEN_IT,
+    ),
+    Option(
+        "--accept-unknown-drafts",
+        FLAG,
+        "read metadata of a 0.x schema that wheelfit does not know",
+        project=ProjectMay.NOT_SET_IT,
+    ),
+    Option(
+        "--read-unlisted",
+        FLAG,
+        "look into wheels whose label the -variants.json lacks",
+        project=ProjectMay.NOT_SET_IT,
+    ),
+    Option(
+        "--limit NAME=N",
+        LIMITS,
+        "bound size, depth, labels or values of metadata, or lookups in wheels of a release",
+        project=ProjectMay.TIGHTEN_IT,
+    ),
+    _AGREEMENT,
+    Option(
+        "shorthand",
+        SHORTHANDS,
+        "words of your own for --variant",
+        stored_as="shorthands",
+        project=ProjectMay.SET_IT,
     ),
     description="WISH is 'namespace', 'namespace :: feature' or 'namespace :: feature :: value'",
 )
 
 AGREEMENT_SETTINGS = OptionGroup(
     "",
-    (
-        _ALLOW_MIXED.off_command_line(),
-        _AGREEMENT,
-    ),
+    _ALLOW_MIXED.off_command_line(),
+    _AGREEMENT,
 )

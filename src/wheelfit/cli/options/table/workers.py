@@ -6,37 +6,24 @@ from wheelfit.cli.options.option import Option, OptionGroup
 from wheelfit.cli.options.values import PROCESSES, TEXT
 
 _EXECUTOR = Option(
-    "--executor",
+    "--executor URL",
     TEXT,
     "let others work: dask://HOST:PORT, with the extra dask; processes: as many as there are "
     "processors",
-    metavar="URL",
 )
 
 WORKERS = OptionGroup(
     "workers",
-    (
-        Option(
-            "--jobs",
-            PROCESSES,
-            "work in N processes of this machine (default: this one)",
-            short="-j",
-            metavar="N",
-        ),
-        _EXECUTOR,
-    ),
+    Option("-j, --jobs N", PROCESSES, "work in N processes of this machine (default: this one)"),
+    _EXECUTOR,
 )
 
 WORKERS_WITH_THREADS = OptionGroup(
     "workers",
-    (
-        Option(
-            "--jobs",
-            PROCESSES,
-            "work in N processes of this machine (default: this one, with threads for large files)",
-            short="-j",
-            metavar="N",
-        ),
-        _EXECUTOR,
+    Option(
+        "-j, --jobs N",
+        PROCESSES,
+        "work in N processes of this machine (default: this one, with threads for large files)",
     ),
+    _EXECUTOR,
 )
