@@ -99,7 +99,7 @@ def test_no_option_is_lost(command: str) -> None:
     """Each option of a command is a field of a request that it makes, or read by itself."""
     run: Any = COMMANDS[command].run
     if isinstance(run, Operation):
-        taken = {one.name for one in fields(loaded(run.request))}
+        taken = {one.name for one in fields(run.request)}
     else:
         source = inspect.getsource(getattr(run, "func", run))
         taken = set(re.findall(r"arguments\.(\w+)", source))
@@ -117,7 +117,7 @@ def test_no_option_is_lost(command: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_a_row_names_fits_together(command: str) -> None:
-    """The operation of a row takes its request, and the renderer the report that it returns."""
+    """An operation takes a request and a context, and the renderer the report that it returns."""
     run = COMMANDS[command].run
     assert run is not None
     if not isinstance(run, Operation):
@@ -125,7 +125,7 @@ def test_what_a_row_names_fits_together(command: str) -> None:
     operation = inspect.signature(loaded(run.function))
     show = inspect.signature(loaded(run.show, "wheelfit.cli.render"))
     (request, context), (report, output) = operation.parameters.values(), show.parameters.values()
-    assert (request.annotation, context.annotation) == (run.request.partition(".")[2], "Context")
+    assert (request.annotation, context.annotation) == (run.request.__name__, "Context")
     assert (report.annotation, output.annotation) == (operation.return_annotation, "Output")
     assert show.return_annotation in ("int", "None")
 

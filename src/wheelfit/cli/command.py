@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from importlib import import_module
 from types import MappingProxyType
@@ -29,24 +30,30 @@ class Operation:
     """What most commands run: an operation, whose request the arguments are."""
 
     function: str
-    """The operation, as ``install.install``, below ``wheelfit.operations``."""
-    request: str
-    """The class of its request, as ``install.InstallRequest``, below the same."""
+    """The operation, as ``install.install``, below ``wheelfit.operations``; its module has the
+    class of its request, too."""
     show: str
     """The function that prints its report, as ``changes.show_change``, below
     ``wheelfit.cli.render``; it returns the exit code, or None for 0."""
 
     def __call__(self, arguments: Namespace, output: Output, context: Context) -> int:
         """Call the operation, show its report, and return the exit code."""
-        operation = _loaded("wheelfit.operations", self.function)
-        request = request_of(_loaded("wheelfit.operations", self.request), arguments)
-        show = _loaded("wheelfit.cli.render", self.show)
+        operation = _loaded(f"wheelfit.operations.{self.function}")
+        show = _loaded(f"wheelfit.cli.render.{self.show}")
+        request = request_of(self.request, arguments)
         return show(operation(request, context), output) or 0
 
+    @property
+    def request(self) -> type[Any]:
+        """The class of the request that the operation takes."""
+        operation = _loaded(f"wheelfit.operations.{self.function}")
+        kind: type[Any] = operation.__globals__[operation.__annotations__["request"]]
+        return kind
 
-def _loaded(package: str, name: str) -> Any:
-    module, _, attribute = name.partition(".")
-    return getattr(import_module(f"{package}.{module}"), attribute)
+
+def _loaded(name: str) -> Any:
+    module, _, attribute = name.rpartition(".")
+    return getattr(import_module(module), attribute)
 
 
 class Command(NamedTuple):
@@ -59,8 +66,14 @@ class Command(NamedTuple):
     run: Callable[[Namespace, Output, Context], int] | None = None
     """Does the work and returns the exit code; None for the head of subcommands."""
     subcommands: Mapping[str, Command] = MappingProxyType({})
-    summary: str = ""
-    """One line, for lists of commands; that of a top-level command stands in ``COMMANDS``."""
+    brief: str = ""
+    """The summary of a top-level command, from ``COMMANDS``."""
+
+    @property
+    def summary(self) -> str:
+        """One line, for lists of commands: the beginning of the description."""
+        first = re.split(r"[.;:\n]", self.description, maxsplit=1)[0]
+        return self.brief or f"{first[0].lower()}{first[1:]}"
 
     @property
     def groups(self) -> tuple[OptionGroup, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from wheelfit.operations.build_request import BuildRequest  # noqa: TC001 - commands make one
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
     from wheelfit.building.front_end.recipes import Recipe
     from wheelfit.building.front_end.variants import RequestedWheels, WheelToBuild
     from wheelfit.building.jobs import JobResult
-    from wheelfit.operations.build_request import BuildRequest
     from wheelfit.operations.context import Context
     from wheelfit.projects.backend import ConfigSettings
 

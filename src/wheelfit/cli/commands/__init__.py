@@ -68,7 +68,7 @@ def find_command(name: str) -> Command:
     """
     area, summary = COMMANDS[name]
     commands: Mapping[str, Command] = import_module(f"{__name__}.{area}").COMMANDS
-    return commands[name]._replace(summary=summary)
+    return commands[name]._replace(brief=summary)
 
 
 def every_command() -> Mapping[str, Command]:

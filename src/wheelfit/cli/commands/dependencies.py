@@ -33,7 +33,7 @@ that the list has already takes the place of that. If anything fails, also by Ct
 and environment are as they were.
 """,
         (ADD, *_EDITING),
-        Operation("dependencies.add", "dependencies.AddRequest", "dependencies.show_dependencies"),
+        Operation("dependencies.add", "dependencies.show_dependencies"),
     ),
     "remove": Command(
         """\
@@ -43,8 +43,6 @@ Of pyproject.toml only the list changes: comments, order and style stay. If anyt
 by Ctrl-C, file, lock and environment are as they were.
 """,
         (REMOVE, *_EDITING),
-        Operation(
-            "dependencies.remove", "dependencies.RemoveRequest", "dependencies.show_dependencies"
-        ),
+        Operation("dependencies.remove", "dependencies.show_dependencies"),
     ),
 }

@@ -134,12 +134,7 @@ FILE.provenance is passed on. What no index would take is refused with all reaso
 published then unless --keep-going is given.
 """,
                 (GENERATE,),
-                Operation(
-                    "generate_index.generate_index",
-                    "generate_index.GenerateIndexRequest",
-                    "indexes.show_generated_index",
-                ),
-                summary="make a static index of a folder of wheels",
+                Operation("generate_index.generate_index", "indexes.show_generated_index"),
             ),
             "check": Command(
                 """\
@@ -154,7 +149,6 @@ INDEX is a URL, or a folder with the pages or the wheels.
 """,
                 (CHECK_INDEX, REPORTING, SOURCES, INTERPRETER),
                 _check_index,
-                summary="find what is wrong with everything that an index has",
             ),
             "convert": Command(
                 """\
@@ -165,12 +159,7 @@ has it, and new pages list it beside the same files. What lies on this machine i
 lies elsewhere stays where it is. Wheels are never changed, unless --rewrite-wheels is given.
 """,
                 (CONVERT_INDEX, SOURCES),
-                Operation(
-                    "convert_index.convert_index",
-                    "convert_index.ConvertIndexRequest",
-                    "indexes.show_converted_index",
-                ),
-                summary="write an index of an old layout anew in the current one",
+                Operation("convert_index.convert_index", "indexes.show_converted_index"),
             ),
             "serve": Command(
                 """\
@@ -185,7 +174,6 @@ count most. It runs until it is asked to end (SIGTERM), and then finishes what i
 """,
                 (SERVE, STORE, SERVER),
                 _serve,
-                summary="serve a live index that publishing tools upload to",
             ),
             "token": Command(
                 "Create, list and revoke tokens for uploads, or for reading a private index.",
@@ -193,35 +181,19 @@ count most. It runs until it is asked to end (SIGTERM), and then finishes what i
                     "create": Command(
                         "Create a token, and show it once; nobody can look it up afterwards.",
                         (NEW_TOKEN, PLACE, STORE),
-                        Operation(
-                            "live_index.create_token",
-                            "live_index.CreateTokenRequest",
-                            "indexes.show_created_token",
-                        ),
-                        summary="create a token",
+                        Operation("live_index.create_token", "indexes.show_created_token"),
                     ),
                     "list": Command(
                         "Show the tokens of an index, and what each is for.",
                         (PLACE, STORE),
-                        Operation(
-                            "live_index.list_tokens",
-                            "live_index.LiveIndexRequest",
-                            "indexes.show_tokens",
-                        ),
-                        summary="show the tokens, and what each is for",
+                        Operation("live_index.list_tokens", "indexes.show_tokens"),
                     ),
                     "revoke": Command(
                         "Forget a token: nothing can be uploaded with it any more.",
                         (TOKEN, PLACE, STORE),
-                        Operation(
-                            "live_index.revoke_token",
-                            "live_index.TokenRequest",
-                            "indexes.show_revoked_token",
-                        ),
-                        summary="forget a token",
+                        Operation("live_index.revoke_token", "indexes.show_revoked_token"),
                     ),
                 },
-                summary="create, list and revoke the tokens that allow uploads",
             ),
             "stage": Command(
                 "Upload a release out of sight, look at it, and publish all of it at once.",
@@ -233,22 +205,12 @@ Make a stage, and show where to upload to and which index URL shows it.
 Only the server has the URLs of a stage: --at names it.
 """,
                         (NEW_STAGE, PLACE, STORE),
-                        Operation(
-                            "live_index.open_stage",
-                            "live_index.OpenStageRequest",
-                            "indexes.show_opened_stage",
-                        ),
-                        summary="make a stage",
+                        Operation("live_index.open_stage", "indexes.show_opened_stage"),
                     ),
                     "list": Command(
                         "Show the stages that are open.",
                         (PLACE, STORE),
-                        Operation(
-                            "live_index.list_stages",
-                            "live_index.LiveIndexRequest",
-                            "indexes.show_stages",
-                        ),
-                        summary="show the stages that are open",
+                        Operation("live_index.list_stages", "indexes.show_stages"),
                     ),
                     "publish": Command(
                         """\
@@ -257,37 +219,24 @@ Show all files of a stage in one moment, or none if anything is wrong.
 Exit code 9 says that something is wrong; the stage stays as it is then.
 """,
                         (STAGE, PLACE, STORE),
-                        Operation(
-                            "live_index.publish_stage",
-                            "live_index.StageRequest",
-                            "indexes.show_files",
-                        ),
-                        summary="show all files of a stage to everybody",
+                        Operation("live_index.publish_stage", "indexes.show_files"),
                     ),
                     "drop": Command(
                         "Forget a stage and its files.",
                         (STAGE, PLACE, STORE),
-                        Operation(
-                            "live_index.drop_stage",
-                            "live_index.StageRequest",
-                            "indexes.show_dropped_stage",
-                        ),
-                        summary="forget a stage and its files",
+                        Operation("live_index.drop_stage", "indexes.show_dropped_stage"),
                     ),
                 },
-                summary="upload a release out of sight, and publish all of it at once",
             ),
             "yank": Command(
                 "Yank files of a live index: installers take them only if they are pinned.",
                 (FILES_OF_INDEX, YANK, PLACE, STORE),
-                Operation("live_index.yank", "live_index.YankRequest", "indexes.show_files"),
-                summary="keep installers from files, except where they are pinned",
+                Operation("live_index.yank", "indexes.show_files"),
             ),
             "unyank": Command(
                 "Take back that files of a live index were yanked.",
                 (FILES_OF_INDEX, PLACE, STORE),
-                Operation("live_index.unyank", "live_index.FilesRequest", "indexes.show_files"),
-                summary="take back that files were yanked",
+                Operation("live_index.unyank", "indexes.show_files"),
             ),
             "delete": Command(
                 """\
@@ -296,8 +245,7 @@ Delete files of a live index for ever: no file of these names can be uploaded ag
 To keep installers from a release, yank it instead; whoever has it in a lock still gets it then.
 """,
                 (FILES_OF_INDEX, DELETE, PLACE, STORE),
-                Operation("live_index.delete", "live_index.DeleteRequest", "indexes.show_files"),
-                summary="delete files of a live index for ever",
+                Operation("live_index.delete", "indexes.show_files"),
             ),
         },
     ),

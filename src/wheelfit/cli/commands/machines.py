@@ -257,7 +257,6 @@ Drivers are always asked anew; what they answer is remembered for the commands t
                 "List your own host files, and the parts of presets.",
                 (LISTED_HOSTS,),
                 _list_hosts,
-                summary="list your own host files, and the parts of presets",
             ),
             "show": Command(
                 """\
@@ -269,7 +268,6 @@ the platform of that name.
 """,
                 (HOST,),
                 _show_host,
-                summary="show everything that is known of a machine",
             ),
             "diff": Command(
                 """\
@@ -281,13 +279,11 @@ the platform of that name.
 """,
                 (COMPARED_HOSTS,),
                 _compare_hosts,
-                summary="show what differs between two machines",
             ),
             "new": Command(
                 "Write a host file for a machine that cannot be probed.",
                 (NEW_HOST,),
                 _new_host,
-                summary="write a host file for a machine that cannot be probed",
             ),
         },
     ),
@@ -301,18 +297,12 @@ Nothing is trusted by default, and nothing is installed or run by `trust` unless
             "list": Command(
                 "Show known providers and trusted plugins.",
                 (LISTED_PROVIDERS, PROVIDER_SETTINGS),
-                Operation(
-                    "providers.list_providers",
-                    "providers.ProvidersRequest",
-                    "providers.show_provider_list",
-                ),
-                summary="show known providers and trusted plugins",
+                Operation("providers.list_providers", "providers.show_provider_list"),
             ),
             "show": Command(
                 "Show everything about one namespace or one package.",
                 (PROVIDER, LISTED_PROVIDERS, PROVIDER_SETTINGS),
                 _show_provider,
-                summary="show everything about one namespace or one package",
             ),
             "trust": Command(
                 """\
@@ -322,25 +312,21 @@ Nothing is installed or run unless --try is given.
 """,
                 (TRUST, SOURCES, UPLOADS, PROVIDER_SETTINGS),
                 _trust,
-                summary="look up a plugin, show its files, trust exactly those",
             ),
             "untrust": Command(
                 "Take trust in plugins back, and remove where they were installed.",
                 (UNTRUSTED,),
-                Operation("trust.untrust", "trust.UntrustRequest", "providers.show_untrust"),
-                summary="take trust back, and remove where the plugin was installed",
+                Operation("trust.untrust", "providers.show_untrust"),
             ),
             "enable": Command(
                 "Use optional providers; switch on what was switched off.",
                 (NAMESPACES, PROVIDER_SETTINGS),
                 partial(_switch, on=True),
-                summary="use an optional provider; switch on what was switched off",
             ),
             "disable": Command(
                 "Treat namespaces as unsupported.",
                 (NAMESPACES, PROVIDER_SETTINGS),
                 partial(_switch, on=False),
-                summary="treat a namespace as unsupported",
             ),
         },
     ),
@@ -350,10 +336,7 @@ Nothing is installed or run unless --try is given.
             "list": Command(
                 "Show every family that wheelfit knows.",
                 (FAMILY_DATA,),
-                Operation(
-                    "bridges.show_bridges", "bridges.BridgesRequest", "providers.show_bridge_table"
-                ),
-                summary="show every family that wheelfit knows",
+                Operation("bridges.show_bridges", "providers.show_bridge_table"),
             ),
             "show": Command(
                 """\
@@ -362,12 +345,7 @@ Show the members of families, best first, with what a machine must support.
 FAMILY is a name, or the path of a FAMILY.toml of your own, which is checked that way.
 """,
                 (BRIDGES, FAMILY_DATA),
-                Operation(
-                    "bridges.show_bridges",
-                    "bridges.BridgesRequest",
-                    "providers.show_bridge_members",
-                ),
-                summary="show the members of a family",
+                Operation("bridges.show_bridges", "providers.show_bridge_members"),
             ),
             "update": Command(
                 """\
@@ -382,12 +360,7 @@ An update sends no name anywhere new by itself. A family that names other hosts,
 packages than the one that ships with wheelfit counts as shipped, until you give --bridge.
 """,
                 (UPDATED_BRIDGES, SOURCES, ATTESTATIONS),
-                Operation(
-                    "bridge_updates.update_bridges",
-                    "bridge_updates.UpdateBridgesRequest",
-                    "providers.show_bridge_update",
-                ),
-                summary="fetch newer families from your index",
+                Operation("bridge_updates.update_bridges", "providers.show_bridge_update"),
             ),
             "check": Command(
                 """\
@@ -403,7 +376,6 @@ Exits with 1 if something is not as a file says.
 """,
                 (CHECKED_BRIDGES, SOURCES),
                 _check_bridges,
-                summary="compare families with the registry and the indexes of vendors",
             ),
         },
     ),

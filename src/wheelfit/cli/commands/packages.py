@@ -135,7 +135,7 @@ touched; if anything fails, it is as it was.
             *INSTALLING,
             PIP_HABITS,
         ),
-        Operation("install.install", "install.InstallRequest", "changes.show_change"),
+        Operation("install.install", "changes.show_change"),
     ),
     "lock": Command(
         """\
@@ -157,7 +157,7 @@ What an older lock has stays as long as it will do; --upgrade starts anew.
             MACHINES,
             VARIANTS,
         ),
-        Operation("lock.lock", "lock.LockRequest", "locks.show_lock"),
+        Operation("lock.lock", "locks.show_lock"),
     ),
     "sync": Command(
         """\
@@ -177,17 +177,17 @@ points to a source tree.
             LOCKED_BUILDS,
             *INSTALLING,
         ),
-        Operation("sync.sync", "sync.SyncRequest", "changes.show_change"),
+        Operation("sync.sync", "changes.show_change"),
     ),
     "uninstall": Command(
         "Remove packages from an environment; their dependencies stay.",
         (UNINSTALL, ENVIRONMENT),
-        Operation("uninstall.uninstall", "uninstall.UninstallRequest", "changes.show_uninstalled"),
+        Operation("uninstall.uninstall", "changes.show_uninstalled"),
     ),
     "venv": Command(
         "Create a virtual environment to install into.",
         (VENV,),
-        Operation("venv.create_venv", "venv.VenvRequest", "changes.show_created"),
+        Operation("venv.create_venv", "changes.show_created"),
     ),
     "recover": Command(
         """\
@@ -198,7 +198,7 @@ decided already is finished, anything else is undone. It also runs if packages t
 depends on are broken or missing, as that change may have broken them.
 """,
         (RECOVER, ENVIRONMENT),
-        Operation("recover.recover", "recover.RecoverRequest", "changes.show_recovered"),
+        Operation("recover.recover", "changes.show_recovered"),
     ),
     "list": Command(
         """\
@@ -231,7 +231,7 @@ builds: `wheelfit install --no-index --find-links DIR`.
             MACHINES,
             VARIANTS,
         ),
-        Operation("download.download", "download.DownloadRequest", "downloads.show_downloaded"),
+        Operation("download.download", "downloads.show_downloaded"),
     ),
     "show": Command(
         """\
@@ -241,11 +241,7 @@ Of a variant also what it needs of a machine, which wheel it came from, for whic
 chosen, and whether it fits this one. What a wheel file has, `wheelfit wheel show` tells.
 """,
         (SHOW, ENVIRONMENT, MACHINE),
-        Operation(
-            "show.show",
-            "show.ShowRequest",
-            "installed.show_details",
-        ),
+        Operation("show.show", "installed.show_details"),
     ),
     "why": Command(
         """\
@@ -255,7 +251,7 @@ Each line is a chain; the shortest come first. With --lock it is why the lock ha
 the machines that the lock is for.
 """,
         (WHY, ENVIRONMENT),
-        Operation("why.why", "why.WhyRequest", "installed.show_why"),
+        Operation("why.why", "installed.show_why"),
     ),
     "freeze": Command(
         """\
@@ -265,7 +261,7 @@ The label of a variant stands in a comment that wheelfit reads and other install
 from a URL or a repository is named by it, with its hash or commit.
 """,
         (FREEZE, ENVIRONMENT),
-        Operation("freeze.freeze", "freeze.FreezeRequest", "installed.show_frozen"),
+        Operation("freeze.freeze", "installed.show_frozen"),
     ),
     "explain": Command(
         """\
@@ -302,7 +298,7 @@ extras and groups on which it depends. With them it is exactly what that machine
 several packages need is told once; further down it says (above).
 """,
         (LOCK_FILE, TREE, ENVIRONMENT, SOURCES, MACHINE, VARIANTS),
-        Operation("tree.tree", "tree.TreeRequest", "trees.show_tree"),
+        Operation("tree.tree", "trees.show_tree"),
     ),
     "bundle": Command(
         """\

@@ -151,7 +151,7 @@ variants is asked for them; of any other one a plain wheel is built and converte
                 for group in (REQUIREMENTS, SOURCE_BUILDS, DEPENDENCY_GROUPS, MACHINE, VARIANTS)
             ),
         ),
-        Operation("build.build", "build_request.BuildRequest", "projects.show_build"),
+        Operation("build.build", "projects.show_build"),
     ),
     "test": Command(
         """\
@@ -163,9 +163,7 @@ recorded beside the wheels, and from then on `wheelfit publish` refuses variants
 pass. Exit code 9 says that tests failed, 10 that those of no wheel could run.
 """,
         (TEST, INTERPRETER, SOURCES),
-        Operation(
-            "wheel_tests.run_wheel_tests", "wheel_tests.WheelTestsRequest", "projects.show_tests"
-        ),
+        Operation("wheel_tests.run_wheel_tests", "projects.show_tests"),
     ),
     "matrix": Command(
         """\
@@ -195,10 +193,7 @@ one; wheels and folders of them; or single libraries with their versions, `1.2=l
 `python` or `python>=3.9` the stable ABI of Python is meant.
 """,
                 (ABI_BOUNDS, SOURCES),
-                Operation(
-                    "abi_bounds.abi_bounds", "abi_bounds.AbiBoundsRequest", "projects.show_bounds"
-                ),
-                summary="derive from symbols which releases of a library something works with",
+                Operation("abi_bounds.abi_bounds", "projects.show_bounds"),
             )
         },
     ),

@@ -234,13 +234,11 @@ for which projects the index of their owner counts instead of the public registr
 """,
                 (SETTINGS_SHOWN, CONFIG),
                 _show,
-                summary="show every setting, or those that concern one command",
             ),
             "path": Command(
                 "Show the files that are looked at, those that count most first.",
                 (CONFIG,),
                 _path,
-                summary="show the files that are looked at",
             ),
         },
     ),

@@ -81,19 +81,16 @@ Other processes may use the cache meanwhile. A wheel that one of them is install
                 "Print the folder of the cache, and nothing else.",
                 (CACHE,),
                 _cache_folder,
-                summary="print the folder, and nothing else",
             ),
             "info": Command(
                 "Show how much is kept of what, and whether it is linked.",
                 (CACHE,),
-                Operation("cache.inspect_cache", "requests.CacheOptions", "cache.show_contents"),
-                summary="show how much is kept of what",
+                Operation("cache.inspect_cache", "cache.show_contents"),
             ),
             "list": Command(
                 "Show the wheels that are kept, packed and unpacked.",
                 (LISTED_WHEELS, CACHE),
                 _list_cached,
-                summary="show the wheels that are kept",
             ),
             "remove": Command(
                 """\
@@ -102,24 +99,17 @@ Remove the wheels of packages, or with --all everything.
 A wheel that another process is installing is left alone.
 """,
                 (REMOVED, CACHE),
-                Operation(
-                    "cache.remove_from_cache", "cache.CacheRemoveRequest", "cache.show_removal"
-                ),
-                summary="remove the wheels of packages, or everything",
+                Operation("cache.remove_from_cache", "cache.show_removal"),
             ),
             "prune": Command(
                 "Remove what was used least recently, and leftovers.",
                 (PRUNED, CACHE),
-                Operation("cache.prune_cache", "cache.CachePruneRequest", "cache.show_removal"),
-                summary="remove what was used least recently, and leftovers",
+                Operation("cache.prune_cache", "cache.show_removal"),
             ),
             "verify": Command(
                 "Read everything again, and remove what is damaged; 4 if anything is.",
                 (VERIFIED, CACHE),
-                Operation(
-                    "cache.verify_cache", "cache.CacheVerifyRequest", "cache.show_verification"
-                ),
-                summary="read everything again, and remove what is damaged",
+                Operation("cache.verify_cache", "cache.show_verification"),
             ),
         },
     ),

@@ -102,10 +102,7 @@ document lists it, or by --null. What is in the wheel is copied as it is: only v
 RECORD are written.
 """,
                 (WHEELS, VARIANT, FROM_BINARY, DOCUMENT, RESOLVING, RESULTS, WORKERS),
-                Operation(
-                    "wheels.make_variant", "wheels.MakeVariantRequest", "wheels.show_rewrite"
-                ),
-                summary="make variant wheels of wheels, or other variants of variant wheels",
+                Operation("wheels.make_variant", "wheels.show_rewrite"),
             ),
             "relabel": Command(
                 """\
@@ -115,8 +112,7 @@ A document of an old layout is written as the current one has it. The old wheel 
 the same name.
 """,
                 (WHEELS, RELABEL, RESULTS, WORKERS),
-                Operation("wheels.relabel", "wheels.RelabelRequest", "wheels.show_rewrite"),
-                summary="call variant wheels otherwise; their properties stay",
+                Operation("wheels.relabel", "wheels.show_rewrite"),
             ),
             "unmake": Command(
                 """\
@@ -126,8 +122,7 @@ Label and variant.json go, and variant markers of dependencies are resolved as f
 what they ask about is not declared.
 """,
                 (WHEELS, UNMAKE, RESULTS, WORKERS),
-                Operation("wheels.unmake", "wheels.UnmakeRequest", "wheels.show_rewrite"),
-                summary="make plain wheels of variant wheels",
+                Operation("wheels.unmake", "wheels.show_rewrite"),
             ),
             "repair": Command(
                 """\
@@ -137,8 +132,7 @@ The command gets a wheel under a plain name, which it can read, and puts one int
 for any platform are left alone; with --output they are copied.
 """,
                 (WHEELS, REPAIR, RESULTS, WORKERS),
-                Operation("wheels.repair", "wheels.RepairRequest", "wheels.show_rewrite"),
-                summary="let auditwheel and its like repair variant wheels",
+                Operation("wheels.repair", "wheels.show_rewrite"),
             ),
             "convert": Command(
                 """\
@@ -149,12 +143,11 @@ that everything is there. The null variant gets its name of today. Index files a
 `wheelfit index generate` writes them anew, and `wheelfit index convert` converts a whole index.
 """,
                 (WHEELS, CONVERT, RESULTS, WORKERS),
-                Operation("wheels.convert", "wheels.ConvertRequest", "wheels.show_rewrite"),
-                summary="write the current layout into variant wheels of old ones",
+                Operation("wheels.convert", "wheels.show_rewrite"),
             ),
             "repack": Command(
                 """\
-Edit name, version and dependencies of wheels, and make variants of them.
+Edit name, version and dependencies of wheels; make variants of them.
 
 A SOURCE is a wheel, a folder of wheels, or a release of an index: `torch==2.10.0` means all its
 wheels, which are fetched. What is edited say options, or a file (--config) of our own shape or of
@@ -166,7 +159,6 @@ command that do it. Exit code 9 says that none can.
 """,
                 (REPACK, EDITS, VARIANT, DOCUMENT, RESOLVING, RESULTS, WORKERS, SOURCES),
                 _repack,
-                summary="edit name, version and dependencies of wheels",
             ),
             "show": Command(
                 """\
@@ -176,7 +168,6 @@ A WHEEL is a file, a folder of them, or a URL, of which a few ranges of bytes ar
 """,
                 (SHOW, SOURCES),
                 _show,
-                summary="show label, properties and providers of wheels, here or at a URL",
             ),
             "inspect": Command(
                 """\
@@ -188,13 +179,11 @@ claim by that. What a binary does not say is left out, what cannot be read is ca
 """,
                 (INSPECT,),
                 _inspect,
-                summary="show what the binaries in wheels are made for",
             ),
             "check": Command(
                 "Find everything that is wrong with wheels: `wheelfit check` by another name.",
                 (CHECK, REPORTING, WORKERS_WITH_THREADS, SOURCES, ENVIRONMENT, MACHINE),
                 _check,
-                summary="find everything that is wrong with wheels",
             ),
         },
     ),
