@@ -79,8 +79,11 @@ def test_lists_of_commands_are_narrow(
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
-def test_a_command_with_subcommands_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_with_subcommands_lists_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without another word each is named with a line; help of one is that of its own parser."""
+    monkeypatch.setenv("COLUMNS", "120")
     heads = [pair for name in COMMANDS for pair in find_command(name).heads(name)]
     assert len(heads) > 5
     for name, head in heads:

@@ -122,7 +122,7 @@ nothing was sent, or that the index does not list what it was sent.
         subcommands={
             "generate": Command(
                 """\
-Make a static index of a folder of wheels, which any web server or object store can offer.
+Make a static index of a folder of wheels; any web server or object store can offer it.
 
 All wheels and source distributions in DIR and the folders in it are listed, in HTML and JSON, with
 hashes, sizes, upload times and the metadata of each wheel; for each release with variants its
