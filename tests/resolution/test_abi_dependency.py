@@ -88,6 +88,18 @@ class TestConstraint:
         world.add("app 1", requires=["torch"])
         assert world.pins("flash", "app") == {"flash": "1:pyt29", "app": "1", "torch": "2.9.0"}
 
+    @pytest.mark.parametrize(
+        ("torch", "label"),
+        [("torch", "stable"), ("torch==2.8.0", "pyt28"), ("torch==2.9.0", "pyt29")],
+    )
+    @pytest.mark.parametrize("values", [["2.9", "2.10", "2"], ["2"]])
+    def test_range(self, world: World, torch: str, label: str, values: list[str]) -> None:
+        """P-45: a build for 2.10 and newer says so by ``2`` and in its requirements."""
+        labels = {**BOTH, "stable": {"torch": values}}
+        add(world, "flash 2", labels, {"stable": ["torch>=2.10"]})
+        world.add("torch 2.15.0")
+        assert world.pins("flash", torch)["flash"] == f"2:{label}"
+
     def test_asks_for_nothing(self, world: World) -> None:
         """P-52: no label brings the package it was built for along by itself."""
         assert world.pins("flash", installed=[installed("torch 2.8.1")]) == {"flash": "1:pyt28"}
