@@ -110,7 +110,7 @@ def test_same_bounds_and_code_as_uv(uv: Path, tmp_path: Path, driver: str, capab
     """P-40, P-43, P-80, P-81, P-82, P-85: each list of values, in its order and no value more."""
     environment = {FORCED_DRIVER: driver, FORCED_CAPABILITY: capability}
     machine = Machine(SystemView(tmp_path, environment, reference=True))
-    valid = {config.name: config.values for config in nvidia.get_all_configs()}
+    valid = {config.name: config.values for config in nvidia.PROVIDER.get_all_configs()}
     asked = Asked()
     for feature, values in lists(machine, "nvidia").items():
         asked.feature("nvidia", feature, values, valid[feature])
@@ -146,7 +146,7 @@ def test_same_level_as_uv(uv: Path, tmp_path: Path) -> None:
     if not found:
         pytest.skip("needs an x86-64 interpreter")
     asked = Asked()
-    asked.feature("x86_64", "level", found["level"], x86_64.get_all_configs()[0].values)
+    asked.feature("x86_64", "level", found["level"], x86_64.PROVIDER.get_all_configs()[0].values)
     asked.feature("x86_64", "sse2", [], ["on"])
     assert found["sse2"] == ("on",)
     assert taken_by_uv(uv, tmp_path, asked, {}) == asked.expected

@@ -26,7 +26,7 @@ from wheelfit_runtime.platforms.providers.x86_64 import quick_look
 
 RUNTIME = Path(wheelfit_runtime.__file__).parents[1]
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "build_flags.py"
-PLUGIN = "wheelfit_runtime.platforms.providers.x86_64.provider"
+PLUGIN = "wheelfit_runtime.platforms.providers.x86_64.provider:PROVIDER"
 """A plugin for variantlib: the one that documents name is not on the registry."""
 VARIANTS = ("--preview-features", "wheel-variants")
 ORDER = """

@@ -14,7 +14,7 @@ from wheelfit_runtime.platforms.features import Status
 from wheelfit_runtime.platforms.providers import every, namespaces
 from wheelfit_runtime.platforms.system_view import SystemView
 
-PROVIDERS = {family.plugin_api for family in every()}
+PROVIDERS = {family.plugin_api.partition(":")[0] for family in every()}
 
 
 def _modules_after(statement: str) -> set[str]:

@@ -90,7 +90,7 @@ def test_any_tree_of_the_kernel_is_understood(files: KfdFiles, release: str) -> 
 def test_any_answer_of_amd_s_tools_is_understood(name: str, answer: Answer) -> None:
     """P-74, P-125: whatever they print, names are names of GPUs."""
     gpus = rocm_tools.parse(ToolAnswer(name, answer))
-    assert all(amd.accepts("gfx_arch", gpu.name) for gpu in gpus)
+    assert all(amd.PROVIDER.accepts("gfx_arch", gpu.name) for gpu in gpus)
     check(amd.supported(AmdDriver(gpus)))
 
 

@@ -6,14 +6,16 @@ the generic words; the properties themselves are named in every case.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from wheelfit.core import abi_dependency
 from wheelfit.core.providers import StaticProvider
 from wheelfit_runtime.platforms import providers
-from wheelfit_runtime.platforms.features import Status
+from wheelfit_runtime.platforms.features import Detection, Status
 from wheelfit_runtime.platforms.words import (
     THIS_MACHINE,
+    AcceleratorWords,
+    ProcessorWords,
     Words,
     named,
 )
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
     from wheelfit.core.properties import Feature, PropertySet
     from wheelfit.core.providers import Provider
-    from wheelfit_runtime.platforms.features import Detection
 
 
 def short(features: Iterable[tuple[Feature, Iterable[str]]]) -> str:
@@ -69,7 +70,7 @@ def missing(
         case Status.UNKNOWN:
             return f"needs {short(wanted)}; {detection.source or 'nobody was asked'}"
         case _:
-            words = _words(namespace)(detection, holder)
+            words = _words(detection, holder)
             if not any(config.values for config in detection.features):
                 properties = short(wanted)
                 return _with(words.nothing(properties), properties)
@@ -81,7 +82,7 @@ def missing(
 
 def missing_on_device(feature: Feature, wanted: tuple[str, ...], device: str) -> str:
     """Return the words for one of several devices that lacks what the others have (P-88)."""
-    needs = _words(feature.namespace).wish(feature, wanted)
+    needs = _words(Detection(feature.namespace)).wish(feature, wanted)
     return _with(f"{needs}, which {device} does not meet", named(feature, wanted))
 
 
@@ -94,12 +95,12 @@ def lacking(
     :param detection: what is supported; something of the namespace is.
     :param holder: whose answer it is.
     """
-    return _words(detection.namespace)(detection, holder).feature(feature, wanted)
+    return _words(detection, holder).feature(feature, wanted)
 
 
 def wish(feature: Feature, wanted: tuple[str, ...]) -> str:
     """Return what a feature asks for, whatever machine it is, as ``needs CUDA driver >= 12.8``."""
-    return _words(feature.namespace).wish(feature, wanted)
+    return _words(Detection(feature.namespace)).wish(feature, wanted)
 
 
 def _with(words: str, properties: str) -> str:
@@ -114,10 +115,15 @@ def _failure(detection: Detection, holder: str) -> str:
     return f"asking {holder} about {detection.namespace} failed: {seen or detection.source}"
 
 
-def _words(namespace: str) -> type[Words]:
+def _words(detection: Detection, holder: str = THIS_MACHINE) -> Words:
     """Return the words about a namespace: those of its family, or the generic ones."""
-    family = providers.by_namespace(namespace)
-    return Words if family is None else cast(type[Words], family.module("words").Words)
+    family = providers.by_namespace(detection.namespace)
+    if family is None:
+        return Words(detection, holder)
+    usual = ProcessorWords if family.is_processor else AcceleratorWords
+    kind: type[Words] = getattr(family.module("vocabulary"), "Words", usual)
+    needed = family.needed or family.device
+    return kind(detection, holder, needed=needed, growing=(family.lowest or ("",))[0])
 
 
 _NEEDS = "needs "

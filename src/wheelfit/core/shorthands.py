@@ -49,7 +49,7 @@ class Shorthand:
 # Names as uv's torch backends and light-the-torch have them (cpu, cu128, rocm6.4, xpu), and as
 # presets of machines have them: one vocabulary.
 _BUILDS: tuple[tuple[HardwareFamily, BuildsRow], ...] = tuple(
-    (family, family.module("shorthand").SHORTHAND) for family in providers.accelerators()
+    (family, family.shorthand) for family in providers.accelerators() if family.shorthand
 )
 _AUTO = Shorthand("auto", "what suits the machine, whatever is configured", place=("auto",))
 _CPU = Shorthand(

@@ -90,7 +90,7 @@ class KnownProviders:
         rows = (*self.configured.provider_table, *EMULATED_PLUGINS)
         return {
             "namespace": namespace,
-            "data_version": family.provider.DATA_VERSION,
+            "data_version": family.provider.data_version,
             "stands_in_for": [
                 {
                     "package": row.package,

@@ -56,7 +56,7 @@ def test_features_have_the_order_of_the_reference() -> None:
 
 def test_the_vocabulary() -> None:
     """P-120, P-121: what amd-variant-provider knows, then the other names of rocm-bootstrap."""
-    gfx, rocm = amd.get_all_configs()
+    gfx, rocm = amd.PROVIDER.get_all_configs()
     published = "900 906 908 90a 942 1030 1100 1101 1102 1200 1201"
     appended = (
         "902 904 909 90c 950 1010 1011 1012 1013 1031 1032 1033 1034 1035 1036 1103 1150 1151 1152 "

@@ -37,7 +37,7 @@ REPOSITORY = Path(__file__).parents[3]
 
 @pytest.fixture(params=every(), ids=namespaces())
 def provider(request: pytest.FixtureRequest) -> Any:
-    """Return each provider's module."""
+    """Return each provider."""
     return request.param.provider
 
 
@@ -53,7 +53,7 @@ def test_features_have_the_shape_of_the_interface(provider: Any) -> None:
 
 def test_the_interface_says_what_detection_says(provider: Any) -> None:
     """P-26: same features, same values, same order."""
-    detection = Machine().detect(provider.NAMESPACE)
+    detection = Machine().detect(provider.namespace)
     assert detection is not None
     assert provider.get_supported_configs() == as_plugin_features(detection.features)
 
@@ -66,8 +66,8 @@ def test_every_value_is_accepted_by_the_overrides(provider: Any) -> None:
 
 def test_what_is_supported_is_a_part_of_the_vocabulary() -> None:
     """P-28: for every driver and device of the reference's vocabulary, and every flag."""
-    everything = frozenset(config.name for config in x86_64.get_all_configs())
-    abilities = frozenset(config.name for config in aarch64.get_all_configs())
+    everything = frozenset(config.name for config in x86_64.PROVIDER.get_all_configs())
+    abilities = frozenset(config.name for config in aarch64.PROVIDER.get_all_configs())
     cases: list[tuple[Any, Any]] = [
         (x86_64, x86_64.supported(Cpu(everything))),
         (aarch64, aarch64.supported(Cpu(abilities))),
@@ -87,7 +87,7 @@ def test_what_is_supported_is_a_part_of_the_vocabulary() -> None:
     cards = tuple(AscendCard(place, chip) for place, chip in enumerate(("910b3", "310p3", "910")))
     cases.append((ascend, ascend.supported(AscendDriver(cards))))
     for provider, detection in cases:
-        valid = {config.name: set(config.values) for config in provider.get_all_configs()}
+        valid = {config.name: set(config.values) for config in provider.PROVIDER.get_all_configs()}
         for feature in detection.features:
             assert set(feature.values) <= valid[feature.name]
 

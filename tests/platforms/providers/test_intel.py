@@ -62,7 +62,7 @@ def _detect(root: Path, system: str = "Linux", **more: Any) -> Detection:
 
 def test_the_vocabulary_is_the_reference_s() -> None:
     """P-28, P-130: every known value, newest first; a wheel may list several."""
-    (feature,) = intel.get_all_configs()
+    (feature,) = intel.PROVIDER.get_all_configs()
     assert (feature.name, feature.multi_value) == ("device_ip", True)
     assert feature.values == KNOWN
 
@@ -204,7 +204,7 @@ def test_every_list_has_a_rule(ips: list[DeviceIp], reference: bool) -> None:  #
     detection = intel.supported(driver, reference=reference)
     values = _values(detection)
     assert len(set(values)) == len(values)
-    assert all(intel.accepts("device_ip", value) for value in values)
+    assert all(intel.PROVIDER.accepts("device_ip", value) for value in values)
     if reference:
         assert set(values) <= set(tables.VALUES)
         return
@@ -245,8 +245,8 @@ def test_no_driver_is_an_exception(
         interpreter="python",
         processes=RecordedProcesses({"level zero": answer}),
     )
-    detection = intel.detect(here)
+    detection = intel.PROVIDER.detect(here)
     assert detection.evidence
-    assert all(intel.accepts("device_ip", value) for value in _values(detection))
+    assert all(intel.PROVIDER.accepts("device_ip", value) for value in _values(detection))
     assert (detection.status is Status.SUPPORTED) == bool(detection.features)
     assert detection.features or detection.warnings

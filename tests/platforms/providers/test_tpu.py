@@ -40,7 +40,7 @@ def _lists(detection: Detection) -> dict[str, tuple[str, ...]]:
 
 def test_the_vocabulary_is_the_reference_s() -> None:
     """P-28, P-150, P-153: one feature; the generation is no part of it."""
-    (feature,) = tpu.get_all_configs()
+    (feature,) = tpu.PROVIDER.get_all_configs()
     assert (feature.name, feature.values, feature.multi_value) == (
         "present",
         ["true", "false"],

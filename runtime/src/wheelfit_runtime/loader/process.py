@@ -102,8 +102,8 @@ def _nvidia(surroundings: SystemView, *, devices: bool) -> Detection:
         return drivers[0]
 
     try:
-        found = provider.detect(surroundings, ask)
-        if not drivers or provider.overrides_in_effect(surroundings):
+        found = provider.provider_with(ask).detect(surroundings)
+        if not drivers or provider.PROVIDER.overrides_in_effect(surroundings):
             return found  # the user has spoken for all GPUs
         return replace(found, devices=(*found.devices, *_floor(found, drivers[0], surroundings)))
     except Exception as error:  # noqa: BLE001  # P-17: whatever it is, it is data

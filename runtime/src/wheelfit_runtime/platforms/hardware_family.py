@@ -2,42 +2,21 @@
 
 A family is a folder of `wheelfit_runtime.platforms.providers`. Its record (``record.py``) is light,
 for many commands read all; what takes longer to import stands beside it, in modules that are
-imported when somebody asks for them: ``provider``, and for what they are needed for ``words``,
-``vocabulary``, ``presets`` and ``shorthand``.
+imported when somebody asks for them: ``provider``, ``vocabulary`` and ``presets``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from wheelfit_runtime.platforms.features import Detection
-    from wheelfit_runtime.platforms.system_view import SystemView
+    from wheelfit_runtime.platforms.provider import BuiltInProvider
 
 _FOLDER = f"{__package__}.providers"
-
-
-class Provider(Protocol):
-    """The module ``provider`` of a family."""
-
-    DATA_VERSION: str
-    """When the tables behind the provider were last compared with their sources."""
-
-    def detect(self, surroundings: SystemView) -> Detection:
-        """Return what is supported, overrides included."""
-
-    def overrides_in_effect(self, surroundings: SystemView) -> tuple[str, ...]:
-        """Return the variables that replace something, as ``NAME=value``."""
-
-    def accepts(self, feature: str, value: str) -> bool | None:
-        """Return whether a value can be one of a feature; None when there is no such feature."""
-
-    def get_all_configs(self) -> list[Any]:
-        """Return all known features and values, independent of the machine (P-28)."""
 
 
 class Plugin(NamedTuple):
@@ -131,8 +110,12 @@ class HardwareFamily:
     """Of accelerators: feature and value that builds have which use one; None: any of them."""
     unused_by: tuple[str, str] | None = None
     """Of accelerators: feature and value of builds for machines without one; None: no such."""
+    needed: str = ""
+    """Of accelerators: what a machine must have, with its article; empty: one of the devices."""
     presets: DevicePresets | None = None
     """Of accelerators: how presets name them."""
+    shorthand: Shorthand | None = None
+    """Of accelerators: what ``--variant`` calls builds for them."""
     agreements: tuple[AgreementRow, ...] = ()
     """What packages must have in common that use it."""
 
@@ -189,14 +172,14 @@ class HardwareFamily:
         return self.lowest is not None
 
     @property
-    def provider(self) -> Provider:
-        """Its provider."""
-        return cast(Provider, self.module("provider"))
+    def provider(self) -> BuiltInProvider:
+        """Its provider, ``PROVIDER`` of the module."""
+        return cast("BuiltInProvider", self.module("provider").PROVIDER)
 
     @property
     def plugin_api(self) -> str:
         """The address of its provider as a plugin of PEP 850."""
-        return f"{_FOLDER}.{self.namespace}.provider"
+        return f"{_FOLDER}.{self.namespace}.provider:PROVIDER"
 
     def module(self, name: str) -> Any:
         """Return a module of its folder, imported when it is first asked for."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.errors import UnknownHost
@@ -70,8 +69,3 @@ def unknown(part: str, note: str | None = None) -> UnknownHost:
 def newer(what: str, date: str) -> str:
     """Return the note on something that the tables do not have yet."""
     return f"{what} is newer than the tables of {date}"
-
-
-def frozen(facts: dict[str, str]) -> Mapping[str, str]:
-    """Return facts as they stand in an `Accelerator`."""
-    return MappingProxyType(facts)

@@ -89,7 +89,7 @@ class Preset:
         found = family.module("presets").detect(
             processor_rows()[self.processor].cpu, self.row.system
         )
-        return cast(Detection, replace(found, version=family.provider.DATA_VERSION))
+        return cast(Detection, replace(found, version=family.provider.data_version))
 
     def _evident(self, detection: Detection) -> Detection:
         """Say that a name said so: a variable or a file that was not found would mislead."""

@@ -1,7 +1,4 @@
-"""What all built-in providers have alike: users' variables, answers, and PEP 850's interface.
-
-Every provider is reachable as a plugin (P-39): the functions of the interface stand in its module.
-"""
+"""What all built-in providers have alike: users' variables, answers, and PEP 850's interface."""
 
 from __future__ import annotations
 
@@ -64,6 +61,9 @@ def answer(
 class BuiltInProvider:
     """The provider of a namespace: what it finds, with what users' variables say instead (P-73).
 
+    It is a plugin of PEP 850 as well (P-39).
+
+    :param data_version: when the tables behind it were last compared with their sources.
     :param find: returns what is supported, given the values by feature that our variables put in
         its place; the variables of others it reads itself, before it looks at anything.
     :param features: all features, most preferred first; each with what tells whether a text can be
@@ -75,13 +75,15 @@ class BuiltInProvider:
     def __init__(
         self,
         namespace: str,
+        data_version: str,
         find: Callable[[SystemView, Mapping[str, tuple[str, ...]]], Detection],
         features: Mapping[str, Callable[[str], object]],
         *,
         multi_value: Collection[str] = (),
         others: Callable[[SystemView], Iterable[Evidence]] = lambda _: (),
     ) -> None:
-        self._namespace = namespace
+        self.namespace = namespace
+        self.data_version = data_version
         self._find = find
         self._features = features
         self._multi_value = multi_value
@@ -95,18 +97,16 @@ class BuiltInProvider:
     def detect(self, surroundings: SystemView) -> Detection:
         """Find out what is supported, overrides included; never raises for what it finds."""
         try:
-            own = overrides.read(self._namespace, surroundings.environ, self.accepts)
+            own = overrides.read(self.namespace, surroundings.environ, self.accepts)
             found = self._find(surroundings, {one.feature: one.values for one in own})
         except InvalidConfiguration as error:
-            return overrides.disabled(
-                self._namespace, f"built-in {self._namespace} provider", error
-            )
+            return overrides.disabled(self.namespace, f"built-in {self.namespace} provider", error)
         return overrides.apply(own, found, tuple(self._features), self._multi_value)
 
     def overrides_in_effect(self, surroundings: SystemView) -> tuple[str, ...]:
         """Return the variables that replace something, as ``NAME=value``."""
         try:
-            own = overrides.read(self._namespace, surroundings.environ, self.accepts)
+            own = overrides.read(self.namespace, surroundings.environ, self.accepts)
             others = tuple(self._others(surroundings))
         except InvalidConfiguration:
             return ()  # it switches the provider off and is told as a warning
@@ -121,7 +121,7 @@ class BuiltInProvider:
 
         A machine may support more of them: what is newer than the vocabulary.
         """
-        vocabulary = import_module(f"{__package__}.providers.{self._namespace}.vocabulary")
+        vocabulary = import_module(f"{__package__}.providers.{self.namespace}.vocabulary")
         return [
             PluginFeature(name, [*one.published, *one.wider], one.multi_value)
             for name, one in vocabulary.VOCABULARY.features.items()

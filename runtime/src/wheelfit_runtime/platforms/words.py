@@ -1,14 +1,14 @@
 """The words for properties of hardware that are missing: what families have in common.
 
-A family may have a module ``words`` with a class `Words`; its class is one of those here, or made
-of one. Who puts the words together is `wheelfit.core.phrases`.
+A family with better words for its features has a class `Words` in its module ``vocabulary``, a
+subclass of one of those here. `wheelfit.core.phrases` puts the words together.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from wheelfit_runtime.wording import listed
 
@@ -49,19 +49,32 @@ def named(feature: Feature, values: Iterable[str]) -> str:
 
 
 class Words:
-    """The generic words about one namespace."""
+    """The generic words about one namespace.
 
-    def __init__(self, detection: Detection, holder: str) -> None:
+    :param holder: whose answer the detection is.
+    :param needed: of hardware: what a machine must have, with its article.
+    :param growing: of processors: the feature each value of which includes the lower ones.
+    """
+
+    def __init__(
+        self,
+        detection: Detection,
+        holder: str = THIS_MACHINE,
+        *,
+        needed: str = "",
+        growing: str = "",
+    ) -> None:
         self.detection = detection
         self.holder = holder
+        self.needed = needed
+        self.growing = growing
 
     def supported(self, name: str) -> tuple[str, ...]:
         """Return the supported values of a feature."""
         features = self.detection.features
         return next((config.values for config in features if config.name == name), ())
 
-    @classmethod
-    def wish(cls, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
         """Return what a feature asks for, as ``needs …``."""
         return f"needs {named(feature, wanted)}"
 
@@ -72,7 +85,7 @@ class Words:
     def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
         """Return why a feature is missing where others of the namespace are supported."""
         supported = self.supported(feature.name)
-        needs = Words.wish(feature, wanted)
+        needs = Words.wish(self, feature, wanted)
         if supported:
             return f"{needs}; {self.holder} supports {listed(supported)}"
         others = [config.name for config in self.detection.features if config.values]
@@ -82,38 +95,28 @@ class Words:
 class AcceleratorWords(Words):
     """The words about hardware that a machine has or has not."""
 
-    kind: ClassVar[str]
-    """What is needed, with its article."""
-
     def nothing(self, properties: str) -> str:
         """Return why a feature is missing where nothing of the namespace is supported."""
         if self.holder == PACKAGE_LIST:
             return super().nothing(properties)
+        needs = f"needs {self.needed}"
         if self.detection.warnings:  # P-84, P-99, P-133: there is something, and it will not do
-            why = "; ".join(self.detection.warnings)
-            return f"needs {self.kind}; no usable one was found: {why}"
+            return f"{needs}; no usable one was found: {'; '.join(self.detection.warnings)}"
         where = "" if self.holder == THIS_MACHINE else f" on {self.holder}"
-        return f"needs {self.kind}; none was found{where}"
+        return f"{needs}; none was found{where}"
 
 
 class ProcessorWords(Words):
-    """The words about processors.
-
-    Subclasses say which feature grows with the processor, and how its values are called.
-    """
-
-    kind: ClassVar[str]
-    growing: ClassVar[str]
+    """The words about processors."""
 
     @staticmethod
     def called(value: str) -> str:
         """Return what people call a value of the growing feature."""
         return value
 
-    @classmethod
-    def needed(cls, value: str) -> str:
+    def called_alone(self, value: str) -> str:
         """Return the same where it stands alone."""
-        return cls.called(value)
+        return self.called(value)
 
     @staticmethod
     def rank(value: str) -> tuple[int, ...]:
@@ -125,11 +128,10 @@ class ProcessorWords(Words):
         """The processor in words."""
         return "this CPU" if self.holder == THIS_MACHINE else f"the CPU of {self.holder}"
 
-    @classmethod
-    def wish(cls, feature: Feature, wanted: tuple[str, ...]) -> str:
+    def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
         """Return what is needed: of the growing feature the lowest value, which includes others."""
-        if feature.name == cls.growing:
-            return f"needs {cls.needed(min(wanted, key=cls.rank))}"
+        if feature.name == self.growing:
+            return f"needs {self.called_alone(min(wanted, key=self.rank))}"
         if wanted == ("on",):
             return f"needs a CPU with {feature.name}"
         return super().wish(feature, wanted)
@@ -138,21 +140,18 @@ class ProcessorWords(Words):
         """Return why a feature is missing where nothing of the namespace is supported."""
         if self.holder == PACKAGE_LIST:
             return super().nothing(properties)
-        return f"needs {self.kind}; {self.holder} has none"
+        return f"needs {self.needed}; {self.holder} has none"
 
     def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
         """Return why a feature is missing where others of the namespace are supported."""
         if self.holder == PACKAGE_LIST:
             return super().feature(feature, wanted)
-        best = max(self.supported(self.growing), key=self.rank, default=None)
-        lowest = min(wanted, key=self.rank)
-        # A list may have gaps; what it then refuses must not be said to be met.
-        if (
-            feature.name == self.growing
-            and best is not None
-            and self.rank(best) < self.rank(lowest)
-        ):
-            return f"needs {self.needed(lowest)}, {self.cpu} is {self.called(best)}"
+        if feature.name == self.growing:
+            best = max(self.supported(feature.name), key=self.rank, default=None)
+            lowest = min(wanted, key=self.rank)
+            # A list may have gaps; what it then refuses must not be said to be met.
+            if best is not None and self.rank(best) < self.rank(lowest):
+                return f"needs {self.called_alone(lowest)}, {self.cpu} is {self.called(best)}"
         if wanted == ("on",):
             return f"needs a CPU with {feature.name}, which {self.cpu} lacks"
         return super().feature(feature, wanted)

@@ -1,6 +1,6 @@
 """Say which Armv8/Armv9 version and abilities this machine supports (P-110 to P-115).
 
-Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.aarch64.provider``.
+Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.aarch64.provider:PROVIDER``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.system_view import SystemView
 
-DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "aarch64"
 
 _VERSION = "version"
@@ -194,14 +193,10 @@ def _read_linux(surroundings: SystemView) -> Cpu:
     return Cpu(flags, cores, evidence=tuple(evidence))
 
 
-_PROVIDER = BuiltInProvider(
+PROVIDER = BuiltInProvider(
     NAMESPACE,
+    tables.DATA_VERSION,
     _find,
     {_VERSION: _VERSIONS.__contains__, **dict.fromkeys(_ABILITIES, "on".__eq__)},
     others=lambda surroundings: (_stated(surroundings) or ())[1:],
 )
-accepts = _PROVIDER.accepts
-detect = _PROVIDER.detect
-overrides_in_effect = _PROVIDER.overrides_in_effect
-get_supported_configs = _PROVIDER.get_supported_configs
-get_all_configs = _PROVIDER.get_all_configs

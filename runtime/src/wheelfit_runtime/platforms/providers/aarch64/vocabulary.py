@@ -1,9 +1,10 @@
-"""Which features and values the namespace of 64-bit Arm processors offers."""
+"""The features and values of 64-bit Arm processors, and the words for what is missing."""
 
 from __future__ import annotations
 
 from wheelfit_runtime.platforms.providers.aarch64 import tables
 from wheelfit_runtime.platforms.vocabulary import OfferedValues, Vocabulary, switches
+from wheelfit_runtime.platforms.words import ProcessorWords
 
 VOCABULARY = Vocabulary(
     {
@@ -12,3 +13,12 @@ VOCABULARY = Vocabulary(
     },
     misspelt=tables.MISSPELT,
 )
+
+
+class Words(ProcessorWords):
+    """The words for what a 64-bit Arm processor lacks."""
+
+    @staticmethod
+    def called(value: str) -> str:
+        """Return what people call a value of the growing feature."""
+        return f"Armv{value.removesuffix('a')}-A"

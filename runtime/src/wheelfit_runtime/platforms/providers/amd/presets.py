@@ -9,7 +9,6 @@ from wheelfit_runtime.platforms.preset_parts import (
     VERSION,
     Accelerator,
     PresetLine,
-    frozen,
     newer,
     unknown,
 )
@@ -91,7 +90,7 @@ def read(part: str, rest: str) -> Accelerator:
         if first is not None and _release(version) < _release(first):
             notes.append(f"the first ROCm that supports {device} is {first}")
     platforms = PRESETS.platforms
-    return Accelerator(part, PRESETS.name, frozen(facts), words, platforms, tuple(notes))
+    return Accelerator(part, PRESETS.name, facts, words, platforms, tuple(notes))
 
 
 def lines() -> Iterator[PresetLine]:

@@ -1,6 +1,6 @@
 """Say which AMD GPUs and which ROCm this machine has (P-120 to P-126).
 
-Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.amd.provider``.
+Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.amd.provider:PROVIDER``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.system_view import SystemView
 
 
-DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "amd"
 
 _GFX = "gfx_arch"
@@ -293,8 +292,9 @@ def _hints(driver: AmdDriver, surroundings: SystemView, spoken: set[str]) -> tup
     return tuple(hints)
 
 
-_PROVIDER = BuiltInProvider(
+PROVIDER = BuiltInProvider(
     NAMESPACE,
+    tables.DATA_VERSION,
     _find,
     {
         _GFX: lambda value: re.fullmatch(_GFX_VALUE, value),
@@ -303,8 +303,3 @@ _PROVIDER = BuiltInProvider(
     multi_value=(_GFX,),
     others=lambda surroundings: _read_forced(surroundings.environ).evidence,
 )
-accepts = _PROVIDER.accepts
-detect = _PROVIDER.detect
-overrides_in_effect = _PROVIDER.overrides_in_effect
-get_supported_configs = _PROVIDER.get_supported_configs
-get_all_configs = _PROVIDER.get_all_configs

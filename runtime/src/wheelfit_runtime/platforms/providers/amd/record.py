@@ -7,6 +7,7 @@ from wheelfit_runtime.platforms.hardware_family import (
     DevicePresets,
     HardwareFamily,
     Plugin,
+    Shorthand,
 )
 
 PRESETS = DevicePresets(
@@ -38,7 +39,16 @@ FAMILY = HardwareFamily(
         ),
     ),
     presence="gfx_arch",
+    needed="an AMD GPU or ROCm",
     presets=PRESETS,
+    shorthand=Shorthand(
+        "rocm",
+        "ROCm",
+        feature="rocm_version",  # P-120
+        majors=range(5, 13),
+        minors=range(21),
+        example=("6", "7", "6.4"),
+    ),
     agreements=(
         # ROCm's libraries change their names for the loader with the major.
         AgreementRow("rocm", "ROCm", (("amd", "rocm_version"),), is_major=True),

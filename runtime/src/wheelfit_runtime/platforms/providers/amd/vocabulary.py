@@ -1,11 +1,17 @@
-"""Which features and values AMD's namespace offers (P-120, P-121)."""
+"""The features and values of AMD's namespace (P-120, P-121), and the words for what is missing."""
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms.providers.amd import tables
 from wheelfit_runtime.platforms.vocabulary import OfferedValues, Vocabulary
+from wheelfit_runtime.platforms.words import AcceleratorWords, natural
+from wheelfit_runtime.wording import listed
+
+if TYPE_CHECKING:
+    from wheelfit_runtime.platforms.words import Feature
 
 VOCABULARY = Vocabulary(
     {
@@ -17,3 +23,18 @@ VOCABULARY = Vocabulary(
         ),
     }
 )
+
+
+class Words(AcceleratorWords):
+    """The words for what AMD's GPUs and ROCm lack."""
+
+    def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Return what a feature asks for, as ``needs …``."""
+        values = listed(sorted(wanted, key=natural), "or")
+        match feature.name:
+            case "gfx_arch":
+                return f"needs an AMD GPU {values}"
+            case "rocm_version":
+                return f"needs ROCm {values}"
+            case _:
+                return super().wish(feature, wanted)

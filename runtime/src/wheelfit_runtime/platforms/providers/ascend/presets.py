@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, frozen, unknown
+from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown
 from wheelfit_runtime.platforms.providers.ascend import tables
 from wheelfit_runtime.platforms.providers.ascend.record import PRESETS
 
@@ -31,7 +31,7 @@ def read(part: str, rest: str) -> Accelerator:
         facts["ASCEND_VARIANT_PROVIDER_FORCE_CANN_VERSION"] = cann
         words += f" with CANN {cann}"
     platforms = PRESETS.platforms
-    return Accelerator(part, PRESETS.name, frozen(facts), words, platforms)
+    return Accelerator(part, PRESETS.name, facts, words, platforms)
 
 
 def lines() -> Iterator[PresetLine]:

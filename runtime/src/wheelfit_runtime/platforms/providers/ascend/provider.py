@@ -1,6 +1,6 @@
 """Say which Huawei Ascend NPUs, driver and CANN this machine has (P-140 to P-144).
 
-Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.ascend.provider``.
+Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.ascend.provider:PROVIDER``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.system_view import SystemView
 
 
-DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "ascend"
 
 _TYPE = "npu_type"
@@ -203,15 +202,16 @@ def _read_forced(environ: Mapping[str, str]) -> _Forced:
         if text is None:
             continue
         values[feature] = text.lower()
-        if not accepts(feature, values[feature]):
+        if not PROVIDER.accepts(feature, values[feature]):
             example = "a type as 910b" if feature == _TYPE else "a version as 8.2.rc1"
             raise overrides.unreadable(variable, text, f"{example} is wanted")
         evidence.append(Evidence(variable, text))
     return _Forced(values, tuple(evidence))
 
 
-_PROVIDER = BuiltInProvider(
+PROVIDER = BuiltInProvider(
     NAMESPACE,
+    tables.DATA_VERSION,
     _find,
     {
         _TYPE: lambda value: re.fullmatch(_TYPE_VALUE, value),
@@ -219,8 +219,3 @@ _PROVIDER = BuiltInProvider(
     },
     others=lambda surroundings: _read_forced(surroundings.environ).evidence,
 )
-accepts = _PROVIDER.accepts
-detect = _PROVIDER.detect
-overrides_in_effect = _PROVIDER.overrides_in_effect
-get_supported_configs = _PROVIDER.get_supported_configs
-get_all_configs = _PROVIDER.get_all_configs

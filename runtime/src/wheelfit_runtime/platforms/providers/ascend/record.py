@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.platforms.hardware_family import DevicePresets, HardwareFamily, Plugin
+from wheelfit_runtime.platforms.hardware_family import (
+    DevicePresets,
+    HardwareFamily,
+    Plugin,
+    Shorthand,
+)
 
 PRESETS = DevicePresets("ascend", ("linux-x86_64", "linux-aarch64"))
 
@@ -27,6 +32,7 @@ FAMILY = HardwareFamily(
     ),
     presence="npu_type",
     presets=PRESETS,
+    shorthand=Shorthand("ascend", "Ascend", aliases=("npu",)),
     drivers=("ascend_hal",),
     runtimes={"ascendcl": "cann", "hccl": "cann"},
     masks=("ASCEND_RT_VISIBLE_DEVICES",),

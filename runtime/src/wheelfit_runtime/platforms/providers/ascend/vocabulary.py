@@ -1,4 +1,4 @@
-"""Which features and values the namespace of Ascend NPUs offers (P-140, P-141)."""
+"""The features and values of Ascend NPUs (P-140, P-141)."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, frozen, unknown
+from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown
 from wheelfit_runtime.platforms.providers.intel import tables
 from wheelfit_runtime.platforms.providers.intel.record import PRESETS
 
@@ -44,7 +44,7 @@ def read(part: str, rest: str) -> Accelerator:
     value = INTEL.get(rest)
     if value is None:
         raise unknown(part)
-    facts = frozen({"INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP": value})
+    facts = {"INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP": value}
     words = f"Intel GPU {value}" + (f" ({rest})" if rest != value else "")
     return Accelerator(part, PRESETS.name, facts, words, PRESETS.platforms)
 

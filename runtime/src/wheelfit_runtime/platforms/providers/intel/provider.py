@@ -1,6 +1,6 @@
 """Say for which of Intel's GPUs this machine runs code (P-130 to P-135).
 
-Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.intel.provider``.
+Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.intel.provider:PROVIDER``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.providers.intel.files import IntelGpu
     from wheelfit_runtime.platforms.system_view import SystemView
 
-DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "intel"
 
 _DEVICE_IP = "device_ip"
@@ -144,11 +143,11 @@ def _parse(text: str) -> DeviceIp | None:
     return ip if fits and str(ip) == text else None
 
 
-_PROVIDER = BuiltInProvider(
-    NAMESPACE, _find, {_DEVICE_IP: _parse}, multi_value=(_DEVICE_IP,), others=_forced_by
+PROVIDER = BuiltInProvider(
+    NAMESPACE,
+    tables.DATA_VERSION,
+    _find,
+    {_DEVICE_IP: _parse},
+    multi_value=(_DEVICE_IP,),
+    others=_forced_by,
 )
-accepts = _PROVIDER.accepts
-detect = _PROVIDER.detect
-overrides_in_effect = _PROVIDER.overrides_in_effect
-get_supported_configs = _PROVIDER.get_supported_configs
-get_all_configs = _PROVIDER.get_all_configs

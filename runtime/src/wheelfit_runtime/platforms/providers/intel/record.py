@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.platforms.hardware_family import DevicePresets, HardwareFamily, Plugin
+from wheelfit_runtime.platforms.hardware_family import (
+    DevicePresets,
+    HardwareFamily,
+    Plugin,
+    Shorthand,
+)
 
 PRESETS = DevicePresets("intel", ("linux-x86_64", "windows-x86_64"), ", by product or design")
 
@@ -22,6 +27,7 @@ FAMILY = HardwareFamily(
     ),
     presence="device_ip",
     presets=PRESETS,
+    shorthand=Shorthand("xpu", "Intel GPU", aliases=("intel",)),
     drivers=("ze_intel_gpu", "igc"),
     runtimes={"ze_loader": "level-zero", "sycl": "oneapi", "ur_loader": "oneapi"},
     library_packages=("intel-sycl-rt", "intel-opencl-rt", "dpcpp-cpp-rt"),

@@ -11,7 +11,6 @@ from wheelfit_runtime.platforms.preset_parts import (
     VERSION,
     Accelerator,
     PresetLine,
-    frozen,
     newer,
     unknown,
 )
@@ -105,9 +104,7 @@ def read(part: str, rest: str) -> Accelerator:
         notes.append(newer(f"CUDA {version}", tables.DATA_VERSION))
     words = f"NVIDIA driver for CUDA {version}"
     if not device:  # P-85: a driver alone has its bounds
-        return Accelerator(
-            part, PRESETS.name, frozen(facts), words, PRESETS.platforms, tuple(notes)
-        )
+        return Accelerator(part, PRESETS.name, facts, words, PRESETS.platforms, tuple(notes))
     match = _SM.fullmatch(device)
     if match is None:
         raise unknown(part)
@@ -138,7 +135,7 @@ def read(part: str, rest: str) -> Accelerator:
     platforms = PRESETS.platforms
     if row is not None and row.arm_only:
         platforms = tuple(p for p in platforms if PLATFORMS[p].architecture == "aarch64")
-    return Accelerator(part, PRESETS.name, frozen(facts), words, platforms, tuple(notes))
+    return Accelerator(part, PRESETS.name, facts, words, platforms, tuple(notes))
 
 
 def _cuda_version(part: str, text: str) -> Capability:

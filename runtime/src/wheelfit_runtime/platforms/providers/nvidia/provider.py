@@ -1,6 +1,6 @@
 """Say which CUDA versions and which GPU code this machine supports (P-80 to P-99).
 
-Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.nvidia.provider``.
+Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.nvidia.provider:PROVIDER``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
     from wheelfit_runtime.platforms.system_view import SystemView
 
-DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "nvidia"
 
 _LOWER = "cuda_version_lower_bound"
@@ -47,16 +46,6 @@ _FORCED_DRIVER = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?(?:\.[0-9]{1,9})?")
 _FORCED_SM = re.compile(r"([0-9]{1,3})\.([0-9])")
 _BOUND = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _SM_VALUE = re.compile(r"[0-9]{2,}[af]?_(?:real|virtual)")
-
-
-def detect(
-    surroundings: SystemView, look: Callable[[SystemView], NvidiaDriver] | None = None
-) -> Detection:
-    """Find out what is supported, overrides included; never raises for what it finds.
-
-    :param look: looks at the driver; default: `read`, which asks a child process.
-    """
-    return (_provider(look) if look else _PROVIDER).detect(surroundings)
 
 
 def supported(driver: NvidiaDriver, *, reference: bool = False) -> Detection:
@@ -274,7 +263,9 @@ def _hints(environ: Mapping[str, str]) -> tuple[str, ...]:
     return (f"{_OBSOLETE} is obsolete and ignored; use {_FORCE_DRIVER}",)
 
 
-def _provider(look: Callable[[SystemView], NvidiaDriver]) -> BuiltInProvider:
+def provider_with(look: Callable[[SystemView], NvidiaDriver]) -> BuiltInProvider:
+    """Return the provider that looks at the driver in a given way, as `read` does."""
+
     def find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
         forced = _read_forced(surroundings.environ)
         # Where all of it is said, nothing that could be found out would count.
@@ -285,6 +276,7 @@ def _provider(look: Callable[[SystemView], NvidiaDriver]) -> BuiltInProvider:
 
     return BuiltInProvider(
         NAMESPACE,
+        tables.DATA_VERSION,
         find,
         {_LOWER: _BOUND.fullmatch, _UPPER: _BOUND.fullmatch, _SM: _SM_VALUE.fullmatch},
         multi_value=(_SM,),
@@ -292,8 +284,4 @@ def _provider(look: Callable[[SystemView], NvidiaDriver]) -> BuiltInProvider:
     )
 
 
-_PROVIDER = _provider(read)
-accepts = _PROVIDER.accepts
-overrides_in_effect = _PROVIDER.overrides_in_effect
-get_supported_configs = _PROVIDER.get_supported_configs
-get_all_configs = _PROVIDER.get_all_configs
+PROVIDER = provider_with(read)

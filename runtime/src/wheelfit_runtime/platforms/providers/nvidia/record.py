@@ -7,7 +7,13 @@ from wheelfit_runtime.platforms.hardware_family import (
     DevicePresets,
     HardwareFamily,
     Plugin,
+    Shorthand,
 )
+
+OLDEST_CUDA = 11
+"""P-84: below this major nothing is supported."""
+NEWEST_CUDA = (15, 20)
+"""P-81: the newest driver that the reference plugin knows."""
 
 PRESETS = DevicePresets(
     "cuda",
@@ -32,7 +38,17 @@ FAMILY = HardwareFamily(
         ),
     ),
     presence="sm_arch",
+    needed="an NVIDIA GPU driver",
     presets=PRESETS,
+    shorthand=Shorthand(
+        "cuda",
+        "CUDA",
+        squeezed="cu",
+        feature="cuda_version_lower_bound",  # P-80
+        majors=range(OLDEST_CUDA, NEWEST_CUDA[0] + 1),
+        minors=range(NEWEST_CUDA[1] + 1),
+        example=("12", "13", "12.8"),
+    ),
     agreements=(
         # Libraries of two majors have different names for the loader, so both end up in one
         # process; minor versions of one major are compatible (the vendor's "minor version

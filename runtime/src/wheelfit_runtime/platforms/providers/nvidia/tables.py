@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from wheelfit_runtime.platforms.providers.nvidia import record
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 
 DATA_VERSION = "2026-11"
@@ -127,10 +128,8 @@ CUDA_OF_BRANCH: MappingProxyType[int, Capability] = MappingProxyType(
 
 # --- the reference plugin's vocabulary -----------------------------------------------------
 
-# P-84: below this CUDA major nothing is supported.
-OLDEST_CUDA = 11
-# P-81: the newest driver it knows.
-NEWEST_CUDA = Capability(15, 20)
+OLDEST_CUDA = record.OLDEST_CUDA
+NEWEST_CUDA = Capability(*record.NEWEST_CUDA)
 # P-82: below this capability there is no sm_arch.
 OLDEST_CAPABILITY = Capability(5, 0)
 # P-82: the newest capability it knows; of each major it lists the minors 0 to this one's.

@@ -1,11 +1,19 @@
-"""Which features and values NVIDIA's namespace offers."""
+"""The features and values of NVIDIA's GPUs and driver, and the words for what is missing."""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
+from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms.providers.nvidia.cuda_values import every_bound, every_sm_value
 from wheelfit_runtime.platforms.vocabulary import OfferedValues, Vocabulary
+from wheelfit_runtime.platforms.words import PACKAGE_LIST, AcceleratorWords
+from wheelfit_runtime.wording import listed
+
+if TYPE_CHECKING:
+    from wheelfit_runtime.platforms.words import Feature
 
 _BOUND = OfferedValues(every_bound(), pattern=re.compile(r"(1[1-9]|[2-9]\d)(\.\d{1,2})?"))
 _SM = every_sm_value()
@@ -25,3 +33,79 @@ VOCABULARY = Vocabulary(
         ),
     }
 )
+
+
+class Words(AcceleratorWords):
+    """The words for what NVIDIA's GPUs and driver lack."""
+
+    def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Return what a feature asks for, as ``needs …``."""
+        match feature.name:
+            case "cuda_version_lower_bound":
+                return f"needs CUDA driver >= {min(wanted, key=_version)}"
+            case "cuda_version_upper_bound":
+                return f"needs CUDA driver < {max(wanted, key=_version)}"
+            case "sm_arch":
+                asked = sorted({_architecture(value) for value in wanted})
+                words = listed([text for _, text in asked], "or")
+                return f"needs a GPU of compute capability {words}"
+            case _:
+                return super().wish(feature, wanted)
+
+    def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Return why a feature is missing where others of the namespace are supported."""
+        driver = max(self.supported("cuda_version_lower_bound"), key=_version, default=None)
+        if driver is None or self.holder == PACKAGE_LIST:
+            return super().feature(feature, wanted)
+        needs = self.wish(feature, wanted)
+        # A list may have gaps; what it then refuses must not be said to be met.
+        match feature.name:
+            case "cuda_version_lower_bound" if _version(driver) < min(map(_version, wanted)):
+                return f"{needs}, {self.holder} has {driver}"
+            case "cuda_version_upper_bound" if _version(driver) >= max(map(_version, wanted)):
+                return f"{needs}, {self.holder} has {driver}"
+            case "sm_arch":
+                capability = _capability(self.supported("sm_arch"))
+                if capability is None:  # P-99
+                    return f"{needs}; the driver shows no usable GPU"
+                if not any(_reads_as_met(value, capability) for value in wanted):
+                    return f"{needs}; {self.holder} has {'.'.join(map(str, capability))}"
+        return super().feature(feature, wanted)
+
+
+_ARCHITECTURE = pattern(r"(\d+)(\d)([af]?)_(real|virtual)")
+
+
+@lru_cache(maxsize=4096)
+def _architecture(value: str) -> tuple[tuple[int, int], str]:
+    """Return a sort key and the words for an ``sm_arch`` value (P-90, P-91)."""
+    found = _ARCHITECTURE.fullmatch(value)
+    if found is None:
+        return (0, 0), value
+    major, minor, kind, code = found.groups()
+    words = f"{major}.{minor}"
+    if kind == "a":
+        words = f"exactly {words}"
+    elif kind == "f":
+        words = f"{words} (family)"
+    elif code == "virtual":
+        words = f">= {words}"
+    return (int(major), int(minor)), words
+
+
+def _capability(values: tuple[str, ...]) -> tuple[int, int] | None:
+    """Return the capability that a list was made for: its newest machine code (P-82)."""
+    found = [_ARCHITECTURE.fullmatch(value) for value in values]
+    known = [(int(one[1]), int(one[2])) for one in found if one is not None and one[4] == "real"]
+    return max(known, default=None)
+
+
+def _reads_as_met(value: str, capability: tuple[int, int]) -> bool:
+    """Return whether an ``sm_arch`` value reads as if a GPU ran it (P-90)."""
+    (major, minor), _ = _architecture(value)
+    return (major, minor) <= capability and (value.endswith("_virtual") or major == capability[0])
+
+
+@lru_cache(maxsize=4096)
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) if part.isdecimal() else 0 for part in text.split("."))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, frozen, unknown
+from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown
 from wheelfit_runtime.platforms.providers.tpu import tables
 from wheelfit_runtime.platforms.providers.tpu.record import PRESETS
 
@@ -19,7 +19,7 @@ def read(part: str, rest: str) -> Accelerator:
     """
     if rest not in tables.GENERATIONS:
         raise unknown(part)
-    facts = frozen({"TPU_VARIANT_PROVIDER_FORCE_PRESENT": "true"})
+    facts = {"TPU_VARIANT_PROVIDER_FORCE_PRESENT": "true"}
     return Accelerator(part, PRESETS.name, facts, f"TPU {rest}", PRESETS.platforms)
 
 

@@ -1,6 +1,6 @@
 """Say whether this machine has a TPU (P-150 to P-153).
 
-Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.tpu.provider``.
+Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.tpu.provider:PROVIDER``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.system_view import SystemView
 
 
-DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "tpu"
 
 _PRESENT = "present"
@@ -93,14 +92,10 @@ def _forced(text: str) -> Detection:
     return replace(found, warnings=(warning,))
 
 
-_PROVIDER = BuiltInProvider(
+PROVIDER = BuiltInProvider(
     NAMESPACE,
+    tables.DATA_VERSION,
     _find,
     {_PRESENT: tables.PRESENT.__contains__, _GENERATION: tables.GENERATIONS.__contains__},
     others=_forced_by,
 )
-accepts = _PROVIDER.accepts
-detect = _PROVIDER.detect
-overrides_in_effect = _PROVIDER.overrides_in_effect
-get_supported_configs = _PROVIDER.get_supported_configs
-get_all_configs = _PROVIDER.get_all_configs

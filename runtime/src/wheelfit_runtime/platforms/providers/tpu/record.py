@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from wheelfit_runtime.platforms.hardware_family import DevicePresets, HardwareFamily, Plugin
+from wheelfit_runtime.platforms.hardware_family import (
+    DevicePresets,
+    HardwareFamily,
+    Plugin,
+    Shorthand,
+)
 
 PRESETS = DevicePresets("tpu", ("linux-x86_64",))
 
@@ -25,6 +30,7 @@ FAMILY = HardwareFamily(
     used_by=("present", "true"),
     unused_by=("present", "false"),
     presets=PRESETS,
+    shorthand=Shorthand("tpu", "TPU"),
     runtimes={"tpu": "tpu"},
     variables={"TPU_VISIBLE_CHIPS": "which TPU chips programs see"},
     override_prefixes={"TPU_VARIANT_PROVIDER_": "replaces what is detected"},

@@ -1,9 +1,16 @@
-"""Which features and values the namespace of TPUs offers (P-150, P-153)."""
+"""The features and values of TPUs (P-150, P-153), and the words for what is missing."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from wheelfit_runtime.platforms.providers.tpu import tables
 from wheelfit_runtime.platforms.vocabulary import OfferedValues, Vocabulary
+from wheelfit_runtime.platforms.words import PACKAGE_LIST, AcceleratorWords
+from wheelfit_runtime.wording import listed
+
+if TYPE_CHECKING:
+    from wheelfit_runtime.platforms.words import Feature
 
 VOCABULARY = Vocabulary(
     {
@@ -11,3 +18,25 @@ VOCABULARY = Vocabulary(
         "generation": OfferedValues(wider=tables.GENERATIONS, is_optional=True),
     }
 )
+
+
+class Words(AcceleratorWords):
+    """The words for what a machine lacks of TPUs."""
+
+    def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Return what a feature asks for, as ``needs …``."""
+        if feature.name != "present" or len(wanted) > 1:
+            return super().wish(feature, wanted)
+        return "needs a TPU" if wanted == ("true",) else "is for machines without a TPU"
+
+    def feature(self, feature: Feature, wanted: tuple[str, ...]) -> str:
+        """Return why a feature is missing where others of the namespace are supported."""
+        present = self.supported("present")
+        if self.holder == PACKAGE_LIST or len(present) != 1:
+            return super().feature(feature, wanted)
+        if feature.name == "present":  # P-150: who has the one lacks the other
+            has = "has one" if present == ("true",) else "has none"
+            return f"{self.wish(feature, wanted)}; {self.holder} {has}"
+        if feature.name == "generation" and present == ("false",):
+            return f"needs a TPU {listed(wanted, 'or')}; {self.holder} has none"
+        return super().feature(feature, wanted)

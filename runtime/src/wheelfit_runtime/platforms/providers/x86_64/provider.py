@@ -1,6 +1,6 @@
 """Say which x86-64 level and which flags this machine supports (P-100 to P-107).
 
-Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.x86_64.provider``.
+Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.x86_64.provider:PROVIDER``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.system_view import SystemView
 
-DATA_VERSION = tables.DATA_VERSION
 NAMESPACE = "x86_64"
 
 _LEVELS = tuple(name for name, _ in reversed(tables.LEVELS))  # v4 first
@@ -163,14 +162,10 @@ def _shown(table: CpuidTable) -> str:
     return f"{leaves} xcr0={'none' if table.xcr0 is None else hex(table.xcr0)}"
 
 
-_PROVIDER = BuiltInProvider(
+PROVIDER = BuiltInProvider(
     NAMESPACE,
+    tables.DATA_VERSION,
     _find,
     {quick_look.FEATURE: _LEVELS.__contains__, **dict.fromkeys(_FLAGS, "on".__eq__)},
     others=lambda surroundings: (_stated(surroundings) or ())[1:],
 )
-accepts = _PROVIDER.accepts
-detect = _PROVIDER.detect
-overrides_in_effect = _PROVIDER.overrides_in_effect
-get_supported_configs = _PROVIDER.get_supported_configs
-get_all_configs = _PROVIDER.get_all_configs

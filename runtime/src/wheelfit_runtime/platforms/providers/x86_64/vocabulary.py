@@ -1,9 +1,10 @@
-"""Which features and values the namespace of x86-64 processors offers."""
+"""The features and values of x86-64 processors, and the words for what is missing."""
 
 from __future__ import annotations
 
 from wheelfit_runtime.platforms.providers.x86_64 import tables
 from wheelfit_runtime.platforms.vocabulary import OfferedValues, Vocabulary, switches
+from wheelfit_runtime.platforms.words import ProcessorWords
 
 VOCABULARY = Vocabulary(
     {
@@ -11,3 +12,11 @@ VOCABULARY = Vocabulary(
         **switches(tables.FEATURES, tables.APPENDED),
     }
 )
+
+
+class Words(ProcessorWords):
+    """The words for what an x86-64 processor lacks."""
+
+    def called_alone(self, value: str) -> str:
+        """Return the same where it stands alone."""
+        return f"x86-64-{value}"
