@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
     from packaging.version import Version
 
-    from wheelfit.building.abi.bounds import FoundBounds, ReleaseVerdict
+    from wheelfit.building.abi.bounds import Bounds, ReleaseVerdict
     from wheelfit.building.abi.release_comparison import Release
     from wheelfit.core.labels import Label
     from wheelfit.core.requirements import Requirement
@@ -49,7 +49,7 @@ class AbiBoundsReport:
     """The project of the library, normalised; empty if unknown."""
     namespace: str
     """The namespace of the properties."""
-    found: FoundBounds
+    bounds: Bounds
 
     @property
     def feature(self) -> str:
@@ -58,7 +58,7 @@ class AbiBoundsReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        bounds = self.found.bounds
+        bounds = self.bounds
         return {
             "version": 1,
             "consumer": str(self.consumer),
@@ -88,7 +88,7 @@ class AbiBoundsReport:
             "requirement": f"{self.project}{bounds.requirement}" if self.project else None,
             "first": None if bounds.first is None else str(bounds.first),
             "broken_by": None if bounds.broken_by is None else str(bounds.broken_by),
-            "notes": list(self.found.notes),
+            "notes": list(bounds.notes),
         }
 
 
@@ -167,23 +167,23 @@ def _pythons(against: Sequence[str]) -> SpecifierSet | None:
         raise UsageError(f"{match[1]!r} names no versions of Python") from None
 
 
-def _fitting(found: FoundBounds, consumer: Path, project: str) -> FoundBounds:
+def _fitting(bounds: Bounds, consumer: Path, project: str) -> Bounds:
     """Return bounds that admit some release.
 
     :raises NoFit: ``no-compatible-release``.
     """
     from wheelfit_runtime.errors import NoFit
 
-    if found.bounds.first is None:
+    if bounds.first is None:
         raise NoFit(
             f"it works with no release of {project}",
             code="no-compatible-release",
             where=str(consumer),
-            note="\n".join(map(verdict_in_words, found.bounds.releases)),
+            note="\n".join(map(verdict_in_words, bounds.releases)),
             hint="look at older and newer releases too; or name the one that it was built with "
             "(--built-with), and what that lacks is of other libraries",
         )
-    return found
+    return bounds
 
 
 def _version(text: str, parse: Callable[[str], Version]) -> Version:
@@ -318,23 +318,10 @@ class _Releases:
             yield _fetched(version, file, repository, self._scratch, self._context.reporter)
 
     def _machines(self) -> frozenset[str]:
-        from wheelfit.wheels.archive import WheelArchive
-        from wheelfit.wheels.binaries.reading import binaries_of, read_binary
+        from wheelfit.wheels.binaries.reading import binary_files, read_binary
 
-        if self._consumer.suffix == ".whl":
-            with WheelArchive(self._consumer) as archive:
-                binaries = list(binaries_of(archive))
-        else:
-            from wheelfit_runtime.errors import FileProblem
-
-            try:
-                with self._consumer.open("rb") as file:
-                    binary = read_binary(file, self._consumer.name)
-            except OSError as error:
-                message = f"it cannot be read: {error.strerror or type(error).__name__}"
-                raise FileProblem(message, where=str(self._consumer)) from error
-            binaries = [] if binary is None else [binary]
-        return frozenset(machine for one in binaries for machine in one.machines)
+        found = (read_binary(file, name) for name, file in binary_files(self._consumer))
+        return frozenset(machine for one in found if one is not None for machine in one.machines)
 
     def _set_project(self, name: str) -> None:
         from wheelfit.errors import UsageError

@@ -13,7 +13,7 @@ from packaging.version import Version
 from server.debian import Unavailable, find_or_install
 from wheels.binaries.compiling import FAST, POINT, Workshop, versions_of_fast
 
-from wheelfit.building.abi.bounds import FoundBounds, Offer, consumer_of, derive, offer_of
+from wheelfit.building.abi.bounds import Bounds, Offer, consumer_of, derive, offer_of
 from wheelfit.building.abi.release_comparison import Release, choose_wheels, find_program, look
 from wheelfit.core.abi_dependency import matches
 from wheelfit.core.abi_exports import AbiExports, AbiLevel, exported_value, values_for
@@ -35,7 +35,7 @@ def workshop(tmp_path: Path) -> Workshop:
 
 def found(
     consumer: Path, libraries: dict[str, Path], scratch: Path, program: str | None = None
-) -> FoundBounds:
+) -> Bounds:
     """Hold a consumer against versions of a library."""
     scratch.mkdir()
     releases = [
@@ -52,7 +52,7 @@ class TestCompiled:
         """B-61: from the first release that has all symbols to the one that changes its name."""
         libraries = versions_of_fast(workshop)
         result = found(workshop.user(libraries["1.1"]), libraries, tmp_path / "scratch")
-        bounds = result.bounds
+        bounds = result
         assert bounds.libraries == ("libfast.so.1",)
         assert bounds.symbols == ("fast_new", "fast_scale")
         assert {str(one.version): one.fits for one in bounds.releases} == {
@@ -71,7 +71,7 @@ class TestCompiled:
         source = "int fast_gone(void);\nint use(void) { return fast_gone(); }\n"
         libraries = versions_of_fast(workshop)
         consumer = workshop.user(libraries["1.0"], source)
-        bounds = found(consumer, libraries, tmp_path / "scratch").bounds
+        bounds = found(consumer, libraries, tmp_path / "scratch")
         assert (bounds.values, bounds.requirement) == (("1.0", "1.1"), ">=1.0,<1.2")
 
     def test_what_cannot_be_seen(self, workshop: Workshop, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ class TestCompiled:
             "1.2": workshop.library("1.2", GROWN + FAST["1.2"]),
         }
         result = found(workshop.user(libraries["1.1"]), libraries, tmp_path / "scratch")
-        assert all(one.fits for one in result.bounds.releases)
+        assert all(one.fits for one in result.releases)
         assert "changes of types and layouts cannot be seen" in result.notes[0]
 
     @pytest.mark.integration
@@ -98,9 +98,9 @@ class TestCompiled:
         }
         consumer = workshop.user(libraries["1.1"], debug=True)
         result = found(consumer, libraries, tmp_path / "scratch", program)
-        assert [one.fits for one in result.bounds.releases] == [True, True, False]
-        assert "fast_new" in result.bounds.releases[2].changed
-        assert result.bounds.values == ("1.1", "1.2")
+        assert [one.fits for one in result.releases] == [True, True, False]
+        assert "fast_new" in result.releases[2].changed
+        assert result.values == ("1.1", "1.2")
         assert not any("debug information" in note for note in result.notes)
         without = found(consumer, libraries, tmp_path / "again")
         assert any("abicompat" in note for note in without.notes)

@@ -62,16 +62,16 @@ def test_bounds(tmp_path: Path) -> None:
     wheel = module(tmp_path, ONE, BOTH, WANTED % b"1.25")
     found = numpy_bounds(wheel, releases("1.24.4", "1.25.0", "1.26.4", "2.0.0"), AbiExports())
     assert found is not None
-    assert [one.fits for one in found.bounds.releases] == [False, True, True, True]
-    assert found.bounds.values == ("1.25", "1.26", "2.0")
-    assert found.bounds.requirement == ">=1.25.0"
+    assert [one.fits for one in found.releases] == [False, True, True, True]
+    assert found.values == ("1.25", "1.26", "2.0")
+    assert found.requirement == ">=1.25.0"
 
 
 def test_headers_of_numpy_1(tmp_path: Path) -> None:
     """B-61: what was compiled with NumPy 1 does not work with NumPy 2, and from when is unknown."""
     found = numpy_bounds(module(tmp_path, ONE), releases("1.20.0", "2.0.0"), AbiExports())
     assert found is not None
-    assert found.bounds.requirement == ">=1.20.0,<2.0.0"
+    assert found.requirement == ">=1.20.0,<2.0.0"
     assert "do not name the oldest release" in found.notes[0]
 
 

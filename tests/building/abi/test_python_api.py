@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from wheelfit.building.abi.bounds import FoundBounds
+from wheelfit.building.abi.bounds import Bounds
 from wheelfit.building.abi.python_api import python_bounds
 from wheelfit.testing.binaries import elf_file
 from wheelfit.testing.wheels import build_wheel
@@ -24,7 +24,7 @@ def module(*wanted: str) -> bytes:
     return elf_file(exports=["PyInit_fast"], imports=["PyModule_Create2", "malloc", *wanted])
 
 
-def bounds(folder: Path, tag: str, *wanted: str, asked: str = "") -> FoundBounds:
+def bounds(folder: Path, tag: str, *wanted: str, asked: str = "") -> Bounds:
     """Derive the Pythons of a wheel with a module."""
     files = {"fast.abi3.so": module(*wanted)}
     wheel = build_wheel(folder, "fast", "1.0", files=files, tag=f"{tag}-{LINUX}")
@@ -34,15 +34,15 @@ def bounds(folder: Path, tag: str, *wanted: str, asked: str = "") -> FoundBounds
 def test_the_stable_abi(tmp_path: Path) -> None:
     """B-61: the newest function of the stable ABI says which Python is the oldest."""
     found = bounds(tmp_path, "cp39-abi3", NEW, asked=">=3.9")
-    assert found.bounds.releases[0].missing_symbols == (NEW,)
-    assert found.bounds.requirement == ">=3.11"
-    assert found.bounds.values[:2] == ("3.11", "3.12")
+    assert found.releases[0].missing_symbols == (NEW,)
+    assert found.requirement == ">=3.11"
+    assert found.values[:2] == ("3.11", "3.12")
 
 
 def test_compiled_for_one_python(tmp_path: Path) -> None:
     """B-61: without the limited API it is for its own Python, and a note tells more."""
     found = bounds(tmp_path, "cp312-cp312", NEW)
-    assert found.bounds.values == ("3.12",)
+    assert found.values == ("3.12",)
     assert "could have the tag cp311-abi3" in found.notes[0]
     found = bounds(tmp_path / "private", "cp312-cp312", PRIVATE)
     assert found.notes[0].startswith(f"no stable ABI has {PRIVATE}: without that it could")
@@ -57,7 +57,7 @@ def test_what_is_outside(tmp_path: Path) -> None:
 def test_free_threaded(tmp_path: Path) -> None:
     """PEP 803: abi3t begins with Python 3.15."""
     found = bounds(tmp_path, "cp315-abi3t")
-    assert str(found.bounds.first) == "3.15"
+    assert str(found.first) == "3.15"
 
 
 def test_no_module(tmp_path: Path) -> None:

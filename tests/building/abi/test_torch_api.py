@@ -16,7 +16,7 @@ from wheelfit.testing.binaries import elf_file
 from wheelfit.wheels.binaries.reading import symbols_in
 
 if TYPE_CHECKING:
-    from wheelfit.building.abi.bounds import FoundBounds
+    from wheelfit.building.abi.bounds import Bounds
 
 HEADER = """
 #ifdef __cplusplus
@@ -34,7 +34,7 @@ torch_exception_get_what(void* exception);
 """
 
 
-def found(*symbols: str, versions: str = "2.9.1 2.10.0 2.11.0") -> FoundBounds | None:
+def found(*symbols: str, versions: str = "2.9.1 2.10.0 2.11.0") -> Bounds | None:
     """Compare symbols with releases of torch."""
     module = elf_file(needed=["libtorch_cpu.so", "libtorch_cuda.so"], imports=symbols)
     releases = [(Version(one), f"torch-{one}.whl") for one in versions.split()]
@@ -70,9 +70,9 @@ def test_bounds() -> None:
     """B-61: the first release that has all functions fits, and so do later ones."""
     bounds = found("aoti_torch_get_dim", "torch_call_dispatcher", "malloc")
     assert bounds is not None
-    assert [one.fits for one in bounds.bounds.releases] == [False, True, True]
-    assert bounds.bounds.releases[0].missing_symbols == ("torch_call_dispatcher",)
-    assert bounds.bounds.requirement == ">=2.10.0"
+    assert [one.fits for one in bounds.releases] == [False, True, True]
+    assert bounds.releases[0].missing_symbols == ("torch_call_dispatcher",)
+    assert bounds.requirement == ">=2.10.0"
     first, *others = bounds.notes
     assert first == (
         "2 symbols of the stable C interface of torch need torch 2.10.0 (torch_call_dispatcher)"
@@ -93,7 +93,7 @@ def test_the_ends_of_the_table(symbol: str, version: str, *, fits: bool) -> None
     """B-61: a function that was dropped, and releases that the table does not know."""
     bounds = found(symbol, versions=version)
     assert bounds is not None
-    (verdict,) = bounds.bounds.releases
+    (verdict,) = bounds.releases
     assert verdict.fits is fits
     assert bool(verdict.undecided) is (version == "2.3.1")
     is_newer = any("are taken to keep" in note for note in bounds.notes)
@@ -104,7 +104,7 @@ def test_older_than_the_table() -> None:
     """B-61: what came after the first release in the table, older ones lack for sure."""
     bounds = found("aoti_torch_get_dim", "torch_call_dispatcher", versions="2.3.1")
     assert bounds is not None
-    (verdict,) = bounds.bounds.releases
+    (verdict,) = bounds.releases
     assert (verdict.missing_symbols, verdict.undecided) == (("torch_call_dispatcher",), "")
 
 

@@ -89,6 +89,8 @@ class Bounds:
     """Symbols that nothing that was looked at offers, and that no version binds to a library."""
     interface: str = ""
     """What the consumer uses, where that is not a library, as ``the C API of NumPy``."""
+    notes: tuple[str, ...] = ()
+    """What the bounds do not show, one sentence each without a final full stop."""
 
     @property
     def first(self) -> Version | None:
@@ -128,15 +130,6 @@ class Bounds:
         return ",".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class FoundBounds:
-    """The bounds that were derived, with reservations."""
-
-    bounds: Bounds
-    notes: tuple[str, ...]
-    """One sentence each, without a final full stop."""
-
-
 def consumer_of(members: Iterable[Symbols]) -> Consumer:
     """Return what the libraries of a consumer want together."""
     found = list(members)
@@ -151,6 +144,22 @@ def consumer_of(members: Iterable[Symbols]) -> Consumer:
         ),
         {symbol: library for one in found for symbol, library in one.providers},
     )
+
+
+def bounds_of_interface(
+    interface: str,
+    symbols: Iterable[str],
+    releases: Iterable[ReleaseVerdict],
+    exports: AbiExports,
+    notes: Iterable[str],
+) -> Bounds:
+    """Return the bounds of an interface that no library offers by symbols.
+
+    :param interface: as ``the C API of NumPy``.
+    """
+    releases = tuple(releases)
+    values = values_for({one.version: one.fits for one in releases}, exports)
+    return Bounds((), tuple(symbols), releases, values, interface=interface, notes=tuple(notes))
 
 
 def name_of(symbol: str) -> str:

@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from wheelfit.building.abi.bounds import Bounds, FoundBounds, ReleaseVerdict
-from wheelfit.core.abi_exports import values_for
-from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.binaries.reading import unpacked_binaries
-from wheelfit_runtime.errors import FileProblem
+from wheelfit.building.abi.bounds import ReleaseVerdict, bounds_of_interface
+from wheelfit.wheels.binaries.reading import binary_files
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -24,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
+    from wheelfit.building.abi.bounds import Bounds
     from wheelfit.building.abi.release_comparison import Release
     from wheelfit.core.abi_exports import AbiExports
 
@@ -58,25 +56,11 @@ def read_numpy_api(path: Path) -> NumpyApi | None:
     :raises FileProblem: it cannot be read.
     :raises InvalidWheel: the wheel is not sound.
     """
-    found = [api for file in _binaries(path) if (api := _read(file)) is not None]
+    found = [api for _, file in binary_files(path) if (api := _read(file)) is not None]
     if not found:
         return None
     known = [api.oldest for api in found if api.oldest is not None]
     return NumpyApi(max(known, default=None), all(api.knows_two for api in found))
-
-
-def _binaries(path: Path) -> Iterator[BinaryIO]:
-    if path.suffix == ".whl":
-        with WheelArchive(path) as archive:
-            for _, file in unpacked_binaries(archive):
-                yield file
-        return
-    try:
-        with path.open("rb") as file:
-            yield file
-    except OSError as error:
-        message = f"it cannot be read: {error.strerror or type(error).__name__}"
-        raise FileProblem(message, where=str(path)) from error
 
 
 def _read(file: BinaryIO) -> NumpyApi | None:
@@ -93,9 +77,7 @@ def _read(file: BinaryIO) -> NumpyApi | None:
     return NumpyApi(oldest, knows_two) if uses else None
 
 
-def numpy_bounds(
-    consumer: Path, releases: Iterable[Release], exports: AbiExports
-) -> FoundBounds | None:
+def numpy_bounds(consumer: Path, releases: Iterable[Release], exports: AbiExports) -> Bounds | None:
     """Return with which releases of NumPy something works; no release is fetched for that.
 
     :param releases: each version once, the oldest first.
@@ -106,13 +88,12 @@ def numpy_bounds(
     api = read_numpy_api(consumer)
     if api is None:
         return None
-    verdicts = tuple(
+    verdicts = [
         ReleaseVerdict(one.version, one.origin, refusal=api.refusal(one.version))
         for one in releases
-    )
-    fits = {one.version: one.fits for one in verdicts}
-    bounds = Bounds((), (), verdicts, values_for(fits, exports), interface="the C API of NumPy")
-    return FoundBounds(bounds, tuple(_undecided(api, verdicts)))
+    ]
+    notes = _undecided(api, verdicts)
+    return bounds_of_interface("the C API of NumPy", (), verdicts, exports, notes)
 
 
 def _undecided(api: NumpyApi, verdicts: Sequence[ReleaseVerdict]) -> Iterator[str]:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from wheelfit.building.abi.bounds import Bounds, FoundBounds, ReleaseVerdict
+from wheelfit.building.abi.bounds import ReleaseVerdict, bounds_of_interface
+from wheelfit.checking.findings import first_of
 from wheelfit.checking.wheels.stable_abi import stable_since
-from wheelfit.core.abi_exports import AbiExports, values_for
+from wheelfit.core.abi_exports import AbiExports
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import NeedsExtra
-from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.binaries.reading import python_symbols, unpacked_binaries
+from wheelfit.wheels.binaries.reading import binary_files, python_symbols
 from wheelfit_runtime.errors import FileProblem
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.wording import count_of, listed
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from packaging.specifiers import SpecifierSet
 
+    from wheelfit.building.abi.bounds import Bounds
+
 PYTHON = "python"
 _FIRST = 2
 """The minor of the first Python with a stable ABI."""
@@ -35,7 +37,7 @@ _FIRST_FREE_THREADED = 15
 _TAG = pattern(r"cp3(\d+)")
 
 
-def python_bounds(consumer: Path, asked: SpecifierSet) -> FoundBounds:
+def python_bounds(consumer: Path, asked: SpecifierSet) -> Bounds:
     """Return with which Pythons an extension module works.
 
     :param consumer: a wheel, or a module by itself.
@@ -52,31 +54,19 @@ def python_bounds(consumer: Path, asked: SpecifierSet) -> FoundBounds:
     outside = sorted(symbol for symbol in wanted if symbol not in since)
     compiled_for = frozenset(minor for abi, minor in tags if not abi.startswith("abi3"))
     first = _FIRST_FREE_THREADED if any(abi == "abi3t" for abi, _ in tags) else _FIRST
-    verdicts = tuple(
+    verdicts = (
         _verdict(minor, wanted, since, compiled_for)
         for minor in range(first, max(since.values()) + 1)
         if asked.contains(f"3.{minor}", prereleases=True)
     )
-    fits = {one.version: one.fits for one in verdicts}
-    name = f"{count_of(len(wanted), 'symbol')} of Python"
-    bounds = Bounds((), tuple(wanted), verdicts, values_for(fits, AbiExports()), interface=name)
+    interface = f"{count_of(len(wanted), 'symbol')} of Python"
     oldest = max(first, *(since.get(symbol, 0) for symbol in wanted))
-    return FoundBounds(bounds, tuple(_notes(oldest, outside, is_exact=bool(compiled_for))))
+    notes = _notes(oldest, outside, is_exact=bool(compiled_for))
+    return bounds_of_interface(interface, wanted, verdicts, AbiExports(), notes)
 
 
 def _wanted(consumer: Path) -> list[str]:
-    found: set[str] = set()
-    try:
-        if consumer.suffix == ".whl":
-            with WheelArchive(consumer) as archive:
-                for _, file in unpacked_binaries(archive):
-                    found.update(python_symbols(file))
-        else:
-            with consumer.open("rb") as file:
-                found.update(python_symbols(file))
-    except OSError as error:
-        message = f"it cannot be read: {error.strerror or type(error).__name__}"
-        raise FileProblem(message, where=str(consumer)) from error
+    found = {symbol for _, file in binary_files(consumer) for symbol in python_symbols(file)}
     if not found:
         raise FileProblem(
             "it has no extension module of Python that can be read", where=str(consumer)
@@ -112,7 +102,7 @@ def _notes(oldest: int, outside: Sequence[str], *, is_exact: bool) -> Iterator[s
 
     :param oldest: the minor of the first Python whose stable ABI has all that is not outside.
     """
-    few = f"{', '.join(outside[:3])}{' and others' if len(outside) > 3 else ''}"
+    few = first_of(outside, 3)
     if outside and is_exact:
         yield f"no stable ABI has {few}: without that it could have the tag cp3{oldest}-abi3"
     elif outside:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wheelfit.building.abi.bounds import FoundBounds, consumer_of, derive, name_of, offer_of
+from wheelfit.building.abi.bounds import consumer_of, derive, name_of, offer_of
 from wheelfit.building.abi.torch_api import torch_notes
 from wheelfit.building.abi.versioned_names import namespace_notes
+from wheelfit.checking.findings import first_of
 from wheelfit.checking.wheels.platform_tags import read_platform
 from wheelfit.core.abi_exports import FILE, AbiExports, parse_abi_exports
 from wheelfit.core.filename import parse_wheel_filename
@@ -21,7 +22,7 @@ from wheelfit.errors import InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.bounded_reader import Unreadable
 from wheelfit.wheels.binaries.elf import MAGIC
-from wheelfit.wheels.binaries.reading import symbols_in, unpacked_binaries
+from wheelfit.wheels.binaries.reading import binary_files, symbols_in, unpacked_binaries
 from wheelfit_runtime.errors import FileProblem, InvalidDocument, InvalidWheel
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def look(
     *,
     program: str | None = None,
     built_with: Version | None = None,
-) -> FoundBounds:
+) -> Bounds:
     """Return with which releases of a library something works.
 
     :param releases: each version once, the oldest first.
@@ -122,7 +123,7 @@ def look(
     notes += namespace_notes(wanted.wanted)
     notes += torch_notes(wanted.wanted)
     notes += _reservations(bounds, offers, program=program)
-    return FoundBounds(bounds, tuple(dict.fromkeys(notes)))
+    return replace(bounds, notes=tuple(dict.fromkeys(notes)))
 
 
 _AT_ONCE = 4
@@ -245,8 +246,8 @@ def _reservations(bounds: Bounds, offers: Sequence[Offer], *, program: str | Non
     stripped = [str(one.version) for one in fitting if not _has_debug(offers, one.version)]
     if stripped:
         yield (
-            f"the libraries of {_few(stripped)} have no debug information: changes of types and "
-            "layouts cannot be seen"
+            f"the libraries of {first_of(stripped, _SHOWN)} have no debug information: changes of "
+            "types and layouts cannot be seen"
         )
     if program is None and len(stripped) < len(fitting):
         yield (
@@ -255,7 +256,7 @@ def _reservations(bounds: Bounds, offers: Sequence[Offer], *, program: str | Non
         )
     if bounds.unknown:
         yield (
-            f"nothing that was looked at offers {_few(bounds.unknown, 'and others')}: they are of "
+            f"nothing that was looked at offers {first_of(bounds.unknown, _SHOWN)}: they are of "
             "other libraries, or of a release that was not looked at"
         )
     releases = bounds.releases
@@ -273,12 +274,6 @@ def _reservations(bounds: Bounds, offers: Sequence[Offer], *, program: str | Non
 
 def _has_debug(offers: Sequence[Offer], version: Version) -> bool:
     return any(one.has_debug for one in offers if one.version == version)
-
-
-def _few(items: Sequence[str], rest: str = "") -> str:
-    if len(items) <= _SHOWN:
-        return ", ".join(items)
-    return f"{', '.join(items[:_SHOWN])} {rest}" if rest else f"{items[0]} to {items[-1]}"
 
 
 _FAILED, _CHANGED = 1 | 2, 4 | 8
@@ -398,19 +393,12 @@ class Libraries:
         :raises InvalidWheel: the wheel is not sound.
         :raises NeedsExtra: what reads such files is not installed.
         """
+        for name, file in binary_files(path):
+            self.add(name, file, keep, every=every)
         if path.suffix == ".whl":
             with WheelArchive(path) as archive:
                 self.add_promises_of(archive)
-                for member, file in unpacked_binaries(archive):
-                    self.add(member.name, file, keep, every=every)
             return
-        try:
-            with path.open("rb") as file:
-                self.add(path.name, file, keep, every=every)
-        except OSError as error:
-            raise FileProblem(
-                f"it cannot be read: {error.strerror or type(error).__name__}", where=str(path)
-            ) from error
         installed = _installed_promises(path)
         if installed is not None:
             self.add_promises(installed.read_bytes(), str(installed))

@@ -8,29 +8,28 @@ release is fetched.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-import msgspec
 from packaging.version import Version
 
 from wheelfit.building.abi.bounds import (
-    Bounds,
-    FoundBounds,
     ReleaseVerdict,
+    bounds_of_interface,
     consumer_of,
     name_of,
 )
-from wheelfit.core.abi_exports import values_for
+from wheelfit.checking.findings import first_of
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from wheelfit.building.abi.bounds import Consumer
+    from wheelfit.building.abi.bounds import Bounds, Consumer
     from wheelfit.core.abi_exports import AbiExports
     from wheelfit.wheels.binaries.elf import Symbols
 
@@ -40,13 +39,6 @@ _UNSTABLE = pattern(r"_Z\w*?(?:3c10|2at|5torch|5caffe2)|THP")
 """C++ of torch, and what its bindings for Python have beside the interface."""
 _LIBRARIES = pattern(r"lib(?:torch|c10)(?:_\w+)?\.so")
 _OF_CUDA = ("libtorch_cuda.so", "libc10_cuda.so")
-
-
-class _Table(msgspec.Struct, frozen=True):
-    oldest: str
-    newest: str
-    since: dict[str, list[str]]
-    until: dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +57,16 @@ class TorchInterface:
 @cache
 def torch_interface() -> TorchInterface:
     """Return the table of the interface."""
-    text = files(__package__).joinpath("torch_interface.json").read_bytes()
-    table = msgspec.json.decode(text, type=_Table)
+    table = json.loads(files(__package__).joinpath("torch_interface.json").read_bytes())
 
     def by_name(releases: Mapping[str, Sequence[str]]) -> dict[str, Version]:
         return {name: Version(one) for one, names in releases.items() for name in names}
 
     return TorchInterface(
-        Version(table.oldest), Version(table.newest), by_name(table.since), by_name(table.until)
+        Version(table["oldest"]),
+        Version(table["newest"]),
+        by_name(table["since"]),
+        by_name(table["until"]),
     )
 
 
@@ -122,24 +116,24 @@ def torch_notes(symbols: Iterable[str]) -> Iterator[str]:
         needs = "needs" if len(use.stable) == 1 else "need"
         yield (
             f"{count} of the stable C interface of torch {needs} torch {use.first} "
-            f"({_few(use.newest_of())})"
+            f"({first_of(use.newest_of(), 3)})"
         )
         if use.first == torch_interface().oldest:
             yield f"functions of torch {use.first} may be older: the table begins there"
     if use.unstable:
         count = count_of(len(use.unstable), "symbol")
-        few = _few(sorted(use.unstable))
+        few = first_of(sorted(use.unstable), 3)
         yield f"{count} of torch beside it no release promises to keep: {few}"
     if use.unknown:
         yield (
             f"the table of the interface, which ends with torch {torch_interface().newest}, has no "
-            f"{_few(sorted(use.unknown))}"
+            f"{first_of(sorted(use.unknown), 3)}"
         )
 
 
 def torch_bounds(
     members: Iterable[Symbols], releases: Iterable[tuple[Version, str]], exports: AbiExports
-) -> FoundBounds | None:
+) -> Bounds | None:
     """Return with which releases of torch something works; no release is fetched for that.
 
     :param members: the symbols of its libraries.
@@ -150,16 +144,10 @@ def torch_bounds(
     use = torch_use(consumer.wanted)
     if use.unknown or use.unstable or use.first is None:
         return None
-    verdicts = tuple(_verdict(version, origin, use) for version, origin in releases)
-    fits = {one.version: one.fits for one in verdicts}
-    bounds = Bounds(
-        (),
-        tuple(sorted(use.stable)),
-        verdicts,
-        values_for(fits, exports),
-        interface=f"{count_of(len(use.stable), 'symbol')} of the stable C interface of torch",
-    )
-    return FoundBounds(bounds, (*torch_notes(use.stable), *_reservations(consumer, verdicts)))
+    verdicts = [_verdict(version, origin, use) for version, origin in releases]
+    interface = f"{count_of(len(use.stable), 'symbol')} of the stable C interface of torch"
+    notes = (*torch_notes(use.stable), *_reservations(consumer, verdicts))
+    return bounds_of_interface(interface, sorted(use.stable), verdicts, exports, notes)
 
 
 def _verdict(version: Version, origin: str, use: TorchUse) -> ReleaseVerdict:
@@ -192,9 +180,5 @@ def _reservations(consumer: Consumer, verdicts: Sequence[ReleaseVerdict]) -> Ite
         if name.startswith(("libtorch", "libc10")) and _LIBRARIES.fullmatch(name) is None
     )
     if others:
-        yield f"whether torch has {_few(others)} was not looked at"
+        yield f"whether torch has {first_of(others, 3)} was not looked at"
     yield "what a function does with arguments that a newer release knows was not looked at"
-
-
-def _few(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"

@@ -164,12 +164,12 @@ def show_bounds(report: AbiBoundsReport, output: Output) -> None:
     output.result_json(report.to_json())
     for line in _lines(report):
         output.result(line)
-    for note in report.found.notes:
+    for note in report.bounds.notes:
         output.say(f"note: {note}")
 
 
 def _lines(report: AbiBoundsReport) -> Iterator[str]:
-    bounds, feature = report.found.bounds, report.feature
+    bounds, feature = report.bounds, report.feature
     symbols = f"{count_of(len(bounds.symbols), 'symbol')} of {', '.join(bounds.libraries)}"
     yield f"{report.consumer.name} uses {bounds.interface or symbols}"
     for one in bounds.releases:

@@ -10,6 +10,7 @@ import io
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
+from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries import elf, fatbin, macho, pe
 from wheelfit.wheels.binaries.bounded_reader import FACTS, SYMBOLS, Unreadable, Window
 from wheelfit.wheels.binaries.facts import Binaries, Binary, Format, in_order
@@ -17,8 +18,8 @@ from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-    from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.binaries.elf import Symbols
     from wheelfit.wheels.binaries.facts import DeviceCode
     from wheelfit.wheels.zip_directory import Member
@@ -68,6 +69,26 @@ def unpacked_binaries(
             if file is not None:
                 with file:
                     yield member, file
+
+
+def binary_files(path: Path) -> Iterator[tuple[str, BinaryIO]]:
+    """Yield name and content of what may be a binary in a wheel, or of a file by itself.
+
+    :raises InvalidWheel: the wheel is not sound.
+    :raises FileProblem: it cannot be read, or there is no room.
+    """
+    if path.suffix == ".whl":
+        with WheelArchive(path) as archive:
+            for member, file in unpacked_binaries(archive):
+                yield member.name, file
+        return
+    try:
+        with path.open("rb") as file:
+            yield path.name, file
+    except OSError as error:
+        raise FileProblem(
+            f"it cannot be read: {error.strerror or type(error).__name__}", where=str(path)
+        ) from error
 
 
 def _is_text(name: str) -> bool:
