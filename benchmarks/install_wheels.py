@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wheelfit.building.index_file import write_index_files
-from wheelfit.building.variant_wheel import make_variant
+from wheelfit.building.variant_wheel import repack_wheel
 from wheelfit.core.filename import parse_wheel_filename, with_label
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import read_document
@@ -115,7 +115,7 @@ def make_siblings(wheels: Wheels, projects: tuple[str, ...]) -> None:
     )
     for project in projects:
         for label in LABELS:
-            make_variant(
+            repack_wheel(
                 wheels.of(project),
                 part,
                 label=parse_label(label),

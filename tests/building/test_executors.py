@@ -17,7 +17,7 @@ from error_codes import raises_code
 
 from wheelfit.building.batch import run
 from wheelfit.building.executors import Workers, open_workers
-from wheelfit.building.variant_wheel import make_variant
+from wheelfit.building.variant_wheel import repack_wheel
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.errors import NeedsExtra, UsageError, WorkerLost
@@ -84,7 +84,7 @@ def test_equal_bytes(cluster: DaskCluster, tmp_path: Path) -> None:
     for url in (None, cluster.url):
         folder = tmp_path / f"made-{len(made)}"
         folder.mkdir()
-        make = partial(make_variant, folder=folder, label=Label("mkl"), document=document)
+        make = partial(repack_wheel, folder=folder, label=Label("mkl"), document=document)
         with open_workers(url) as workers:
             workers.must_see(wheels[:1], [folder])
             outcomes = run(make, wheels, executor=workers.executor, workers=workers.count, batch=3)

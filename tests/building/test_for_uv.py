@@ -10,7 +10,7 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from wheelfit.building.index_file import write_index_files
-from wheelfit.building.variant_wheel import make_plain, make_variant
+from wheelfit.building.variant_wheel import make_plain, repack_wheel
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import read_document
@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
     document = read_document(DOCUMENT, where="document")
     plain = build_wheel(tmp_path / "source", "Some.Fast-Thing", "1.0", requires=MARKED)
     for label in VARIANTS:
-        made = make_variant(plain, folder, label=parse_label(label), document=document)
+        made = repack_wheel(plain, folder, label=parse_label(label), document=document)
     make_plain(made, folder)
     write_index_files(folder)
     return folder

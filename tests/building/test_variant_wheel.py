@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from wheelfit.building.variant_wheel import make_plain, make_variant, single_label
+from wheelfit.building.variant_wheel import make_plain, repack_wheel, single_label
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import check_document, read_document, write_document
@@ -61,7 +61,7 @@ def test_plain_to_variant(plain: Path, output: Path, label: str) -> None:
 
     Providers that this wheel does not use stay.
     """
-    path = make_variant(plain, output, label=parse_label(label), document=DOCUMENT)
+    path = repack_wheel(plain, output, label=parse_label(label), document=DOCUMENT)
     assert path.name == f"fast_fft-2.1.0-7-py3-none-any-{label}.whl"
     with WheelArchive(path) as wheel, WheelArchive(plain) as source:
         wheel.verify()
@@ -77,11 +77,11 @@ def test_plain_to_variant(plain: Path, output: Path, label: str) -> None:
 def test_relabel(plain: Path, output: Path) -> None:
     """B-32: made of a variant wheel or of the plain one, the result is the same file."""
     label = parse_label("v3")
-    first = make_variant(plain, output, label=parse_label("mkl"), document=DOCUMENT)
-    second = make_variant(first, output, label=label, document=DOCUMENT)
+    first = repack_wheel(plain, output, label=parse_label("mkl"), document=DOCUMENT)
+    second = repack_wheel(first, output, label=label, document=DOCUMENT)
     expected = second.read_bytes()
     assert second.name.endswith("-any-v3.whl")
-    direct = make_variant(
+    direct = repack_wheel(
         plain, output, label=label, document=DOCUMENT, writing=Writing(overwrite=True)
     )
     assert direct == second
@@ -91,16 +91,16 @@ def test_relabel(plain: Path, output: Path) -> None:
 def test_same_label_in_place(plain: Path, output: Path) -> None:
     """B-31: replacing the document of a variant wheel where it lies works."""
     label = parse_label("mkl")
-    path = make_variant(plain, output, label=label, document=DOCUMENT)
+    path = repack_wheel(plain, output, label=label, document=DOCUMENT)
     before = path.read_bytes()
-    assert make_variant(path, output, label=label, document=DOCUMENT) == path
+    assert repack_wheel(path, output, label=label, document=DOCUMENT) == path
     assert path.read_bytes() == before
 
 
 def test_pep_825_layout(plain: Path, output: Path) -> None:
     """F-57: the layout without providers is written when asked for by name."""
     label = parse_label("mkl")
-    path = make_variant(plain, output, label=label, document=DOCUMENT, layout="825")
+    path = repack_wheel(plain, output, label=label, document=DOCUMENT, layout="825")
     with WheelArchive(path) as wheel:
         assert "providers" not in json.loads(wheel.variant_document() or b"")
 
@@ -108,7 +108,7 @@ def test_pep_825_layout(plain: Path, output: Path) -> None:
 def test_unknown_label(plain: Path, output: Path) -> None:
     """B-6: the document must know the label."""
     with pytest.raises(InvalidDocument, match="not in the document"):
-        make_variant(plain, output, label=parse_label("cu128"), document=DOCUMENT)
+        repack_wheel(plain, output, label=parse_label("cu128"), document=DOCUMENT)
     assert list(output.iterdir()) == []
 
 
@@ -118,7 +118,7 @@ def test_labels_that_are_not_written(plain: Path, output: Path) -> None:
         release_document({"con": {}}, static={"blas": {"library": ["mkl"]}}), where="document"
     )
     with pytest.raises(InvalidDocument) as caught:
-        make_variant(plain, output, label=parse_label("con"), document=document)
+        repack_wheel(plain, output, label=parse_label("con"), document=document)
     assert {fault.rule for fault in caught.value.faults} == {"F-4", "F-7"}
     assert list(output.iterdir()) == []
 
@@ -127,12 +127,12 @@ def test_long_label(plain: Path, output: Path) -> None:
     """F-3, B-6: a file name of more than 255 bytes is refused, one of 255 is written."""
     label = parse_label("x" * 250)
     with pytest.raises(InvalidFilename, match="255"):
-        make_variant(plain, output, label=label, document=DOCUMENT)
+        repack_wheel(plain, output, label=label, document=DOCUMENT)
     assert list(output.iterdir()) == []
     room = 255 - len("fast_fft-2.1.0-7-py3-none-any-.whl")
     longest = parse_label("x" * room)
     document = structs.replace(DOCUMENT, variants={longest: DOCUMENT.variants[MKL]})
-    path = make_variant(plain, output, label=longest, document=document)
+    path = repack_wheel(plain, output, label=longest, document=document)
     assert len(path.name.encode()) == 255
 
 
@@ -141,11 +141,11 @@ def test_namespace_without_provider(plain: Path, output: Path) -> None:
     content = release_document({"mkl": {"blas": {"library": ["mkl"]}}}, namespaces=["blas"])
     document = read_document(content, where="document")
     with pytest.raises(InvalidDocument) as caught:
-        make_variant(plain, output, label=parse_label("mkl"), document=document)
+        repack_wheel(plain, output, label=parse_label("mkl"), document=document)
     assert ("providers.blas", "F-22") in [(fault.path, fault.rule) for fault in caught.value.faults]
     elsewhere = structs.replace(DOCUMENT, priorities=("x86_64",))
     with pytest.raises(InvalidDocument) as caught:
-        make_variant(plain, output, label=parse_label("mkl"), document=elsewhere)
+        repack_wheel(plain, output, label=parse_label("mkl"), document=elsewhere)
     assert ("variants.mkl.blas", "F-21") in [
         (fault.path, fault.rule) for fault in caught.value.faults
     ]
@@ -159,7 +159,7 @@ def test_the_old_null(plain: Path, output: Path) -> None:
     )
     # A document alone keeps the label: wheels of that name may lie beside it.
     assert list(json.loads(write_document(old))["variants"]) == ["00000000"]
-    path = make_variant(plain, output, label=parse_label("00000000"), document=old)
+    path = repack_wheel(plain, output, label=parse_label("00000000"), document=old)
     assert path.name.endswith("-any-null.whl")
     with WheelArchive(path) as wheel:
         assert json.loads(wheel.variant_document() or b"")["variants"] == {"null": {}}
@@ -197,7 +197,7 @@ def dependencies(path: Path) -> list[str]:
 
 def test_markers_of_a_variant(depending: Path, output: Path) -> None:
     """B-41, F-154: on request what is decided by the label alone is resolved, the rest stays."""
-    path = make_variant(depending, output, label=MKL, document=DOCUMENT, resolve_markers=True)
+    path = repack_wheel(depending, output, label=MKL, document=DOCUMENT, resolve_markers=True)
     assert dependencies(path) == [
         "always",
         "only_here",
@@ -207,7 +207,7 @@ def test_markers_of_a_variant(depending: Path, output: Path) -> None:
     ]
     both = PropertySet.from_mapping({"blas": {"library": ["mkl", "openblas"]}})
     document = structs.replace(DOCUMENT, variants={MKL: both})
-    path = make_variant(
+    path = repack_wheel(
         depending,
         output,
         label=MKL,
@@ -227,13 +227,13 @@ def test_markers_of_a_variant(depending: Path, output: Path) -> None:
 
 def test_markers_stay_otherwise(depending: Path, output: Path) -> None:
     """B-41: without being asked METADATA is not touched."""
-    path = make_variant(depending, output, label=MKL, document=DOCUMENT)
+    path = repack_wheel(depending, output, label=MKL, document=DOCUMENT)
     assert dependencies(path) == DEPENDENCIES
 
 
 def test_variant_to_plain(depending: Path, output: Path) -> None:
     """B-32, B-40, F-154: label and document go, and markers are resolved for a plain wheel."""
-    variant = make_variant(depending, output, label=MKL, document=DOCUMENT)
+    variant = repack_wheel(depending, output, label=MKL, document=DOCUMENT)
     path = make_plain(variant, output)
     assert path.name == depending.name
     assert dependencies(path) == ["always", "plain_only", 'with_extra; extra == "x"']
@@ -247,7 +247,7 @@ def test_variant_to_plain(depending: Path, output: Path) -> None:
 
 def test_there_and_back(plain: Path, output: Path) -> None:
     """B-32: without variant markers the plain wheel has the members it had."""
-    variant = make_variant(plain, output, label=MKL, document=DOCUMENT)
+    variant = repack_wheel(plain, output, label=MKL, document=DOCUMENT)
     again = make_plain(variant, output)
     with zipfile.ZipFile(plain) as before, zipfile.ZipFile(again) as after:
         names = before.namelist()
@@ -265,7 +265,7 @@ def test_plain_to_plain(plain: Path, output: Path) -> None:
 def test_marker_with_a_slip(tmp_path: Path, output: Path) -> None:
     """F-132: where a variant marker cannot be read nothing is written."""
     path = build_wheel(tmp_path, "some", "1", requires=['a; variant_lable == ""'])
-    variant = make_variant(path, output, label=MKL, document=DOCUMENT)
+    variant = repack_wheel(path, output, label=MKL, document=DOCUMENT)
     with pytest.raises(InvalidRequirement):
         make_plain(variant, output)
     assert [path.name for path in output.iterdir()] == [variant.name]
@@ -284,7 +284,7 @@ def test_notes(plain: Path, output: Path) -> None:
     label = parse_label("x" * 33)
     document = structs.replace(DOCUMENT, variants={label: DOCUMENT.variants[MKL]})
     told: list[str] = []
-    path = make_variant(plain, output, label=label, document=document, note=told.append)
+    path = repack_wheel(plain, output, label=label, document=document, note=told.append)
     assert [text.partition(" ")[0] for text in told] == ["the", signature]
     assert "33 characters" in told[0]
     told.clear()
@@ -294,16 +294,16 @@ def test_notes(plain: Path, output: Path) -> None:
 
 def test_existing_output(plain: Path, output: Path) -> None:
     """B-31: another wheel of that name is overwritten only when that is said."""
-    make_variant(plain, output, label=parse_label("mkl"), document=DOCUMENT)
+    repack_wheel(plain, output, label=parse_label("mkl"), document=DOCUMENT)
     with pytest.raises(FileProblem, match="exists"):
-        make_variant(plain, output, label=parse_label("mkl"), document=DOCUMENT)
+        repack_wheel(plain, output, label=parse_label("mkl"), document=DOCUMENT)
 
 
 def test_unsound_source(plain: Path, output: Path) -> None:
     """B-34: a wheel whose RECORD is wrong is refused, and nothing is left."""
     plain.write_bytes(plain.read_bytes().replace(b"fft.py", b"abc.py"))
     with pytest.raises(InvalidWheel):
-        make_variant(plain, output, label=parse_label("mkl"), document=DOCUMENT)
+        repack_wheel(plain, output, label=parse_label("mkl"), document=DOCUMENT)
     assert list(output.iterdir()) == []
 
 
@@ -318,7 +318,7 @@ def test_single_label() -> None:
 
 def test_other_tools_install_the_result(plain: Path, output: Path, tmp_path: Path) -> None:
     """Without its label the wheel is one that PyPA's installer takes, RECORD validated."""
-    path = make_variant(plain, output, label=parse_label("mkl"), document=DOCUMENT)
+    path = repack_wheel(plain, output, label=parse_label("mkl"), document=DOCUMENT)
     copy = tmp_path / parse_wheel_filename(path.name).plain
     shutil.copy(path, copy)
     command = [sys.executable, "-m", "installer", "--validate-record", "all"]

@@ -13,7 +13,6 @@ from wheelfit.building.repack.edits import Edits
 from wheelfit.building.wheel_jobs import (
     Act,
     Convert,
-    Make,
     Relabel,
     Repack,
     Repair,
@@ -34,10 +33,10 @@ CONTENT = release_document(
 DOCUMENT = write_document(read_document(CONTENT, where="document"))
 MKL = parse_label("mkl")
 ACTS: list[Act] = [
-    Make(MKL, DOCUMENT),
     Relabel(),
     Unmake(),
     Convert(),
+    Repack(label=MKL, document=DOCUMENT),
     Repack(Edits(name="other"), MKL, DOCUMENT),
 ]
 
@@ -67,7 +66,7 @@ def test_in_other_processes(tmp_path: Path, out: Path) -> None:
     wheels = [build_wheel(tmp_path / name, name, "1.0") for name in ("a", "b")]
     here = tmp_path / "here"
     here.mkdir()
-    act = Make(MKL, DOCUMENT)
+    act = Repack(label=MKL, document=DOCUMENT)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         theirs = list(pool.map(do_job, [WheelJob(wheel, act, out) for wheel in wheels]))
         wheels[0].write_bytes(b"no wheel")

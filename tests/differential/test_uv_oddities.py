@@ -21,7 +21,7 @@ from differential.side_by_side import FORCED_CAPABILITY, FORCED_DRIVER, Tools
 from packaging.tags import sys_tags
 
 from wheelfit.building.index_file import write_index_files
-from wheelfit.building.variant_wheel import make_variant
+from wheelfit.building.variant_wheel import repack_wheel
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import read_document
 from wheelfit.testing.index import Faults, RecordingIndex
@@ -340,7 +340,7 @@ def test_uv_takes_what_wheelfit_makes(uv: Path, tmp_path: Path) -> None:
     for label in variants:
         files = {"made/filename": label}
         plain = build_wheel(tmp_path / f"plain {label}", "made", "1.0", files=files)
-        make_variant(plain, folder, label=parse_label(label), document=document)
+        repack_wheel(plain, folder, label=parse_label(label), document=document)
     write_index_files(folder)
     with RecordingIndex(folder) as index:
         for driver, label in (("12.8", "cu12"), ("", "mkl")):

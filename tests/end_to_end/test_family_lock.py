@@ -19,7 +19,7 @@ from cli.running import Runner
 from end_to_end.locks import Locks
 
 from wheelfit.building.index_file import write_index_files
-from wheelfit.building.variant_wheel import make_variant
+from wheelfit.building.variant_wheel import repack_wheel
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
 from wheelfit.testing.index import RecordingIndex
@@ -112,7 +112,7 @@ def index(
             tag="py3-none-manylinux_2_28_x86_64",
             requires=['arrays-cuda-tools; "nvidia" in variant_namespaces'],
         )
-        make_variant(
+        repack_wheel(
             source, folder, label=Label(label), document=read_document(document, where="family")
         )
     write_index_files(folder)

@@ -1,12 +1,16 @@
-"""Make variant wheels out of finished wheels, and plain ones out of variant wheels."""
+"""Edit finished wheels: what they say of themselves, and the variant that they are."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion
 
-from wheelfit.core.core_metadata import without_variant_markers
+from wheelfit.building.repack.edits import NOTHING, apply_edits
+from wheelfit.core.abi_exports import FILE as EXPORTS_FILE
+from wheelfit.core.abi_exports import write_abi_exports
 from wheelfit.core.filename import parse_wheel_filename, with_label
 from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
@@ -14,6 +18,7 @@ from wheelfit.core.markers import VariantContext
 from wheelfit.core.metadata import write_document
 from wheelfit.core.properties import EMPTY
 from wheelfit.core.strict_json import path_of
+from wheelfit.core.versions import parse_version
 from wheelfit.errors import InvalidFilename
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite
@@ -23,65 +28,93 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.building.repack.edits import Edits
     from wheelfit.core.document import VariantDocument
+    from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
     from wheelfit.core.metadata import WrittenLayout
 
+_LONGEST = 255
+"""Bytes of a file name."""
 
-NOT_NEEDED = "it does not need {}, whose marker is false for it"
-"""The note on a dependency that is dropped."""
 
-
-def make_variant(
+def repack_wheel(
     source: Path,
     folder: Path,
+    edits: Edits = NOTHING,
     *,
-    label: Label,
-    document: VariantDocument,
+    label: Label | None = None,
+    document: VariantDocument | None = None,
+    is_plain: bool = False,
     layout: WrittenLayout = "850",
     resolve_markers: bool = False,
     writing: Writing = Writing(),
     note: Callable[[str], None] = lambda _text: None,
 ) -> Path:
-    """Give a wheel a label and its properties, and return the path of the result.
+    """Edit a wheel, give it a label or take it away, and return the path of the result.
 
-    A plain wheel becomes a variant wheel; of a variant wheel label and document
-    are replaced (B-32). Everything else stays as it is, byte by byte.
+    Without a label a plain wheel stays plain and a variant wheel keeps its label and document
+    (B-32, B-42, B-43). Everything that is not edited stays as it is, byte by byte; the folders of
+    top-level packages always keep their names. Variant markers are resolved in a plain result,
+    because no other installer can read it otherwise (B-40).
 
     :param folder: where the result goes; may be the folder of the source.
     :param label: of the result; the old name of the null variant becomes ``null`` (F-53).
-    :param document: says what the label stands for, and maybe other labels too,
-        which are left out (F-24).
-    :param resolve_markers: whether variant markers in METADATA are resolved as far as
-        that is possible before the target is known (B-41), for tools that do not know
-        them (F-154).
-    :param note: told what else was changed (B-37), which dependencies are dropped, and what is
+    :param document: says what the label stands for, and maybe other labels, which are left out
+        (F-24); given together with the label.
+    :param is_plain: whether label and document of a variant wheel go.
+    :param resolve_markers: whether markers are resolved in a variant wheel too, as far as that is
+        possible before the target is known (B-41), for tools that do not know them (F-154).
+    :param note: told what was changed besides (B-37), which dependencies are dropped, and what is
         unwise about the label (F-3).
-    :raises InvalidDocument: the document does not know the label, or may not be
-        written; says everything at once (B-6).
-    :raises InvalidFilename: the source is not named like a wheel, or the new name
-        would be too long (F-3).
+    :raises InvalidDocument: the document does not know the label, or may not be written; says
+        everything at once (B-6).
+    :raises InvalidFilename: the source is not named like a wheel, or the new name is none.
+    :raises InvalidRequirement: a dependency cannot be read.
     :raises FileProblem: a file cannot be read or written, or exists already.
     :raises InvalidWheel: the source is not sound; nothing was written.
     """
+    if (label is None) != (document is None):
+        raise ValueError("a label and a document come together")
+    filename = parse_wheel_filename(source.name)
     label = NULL if label == OLD_NULL else label
-    filename = with_label(parse_wheel_filename(source.name), label)
-    single = single_label(document, label)
-    content = write_document(single, layout)
-    destination = folder / filename.text
-    with WheelArchive(source) as archive:
-        replaced = {f"{archive.dist_info}/variant.json": content}
-        if resolve_markers:
-            context = VariantContext(label, single.properties(label) or EMPTY)
-            replaced |= _resolved_metadata(archive, context, note)
+    result_label = None if is_plain else label or filename.label
+    labelled = filename if label is None and not is_plain else with_label(filename, result_label)
+    single = None
+    if label is not None and document is not None:
+        single = single_label(document, label)
+    with WheelArchive(source, filename) as archive:
+        context = None
+        if result_label is None or resolve_markers:
+            context = _context(archive, result_label, single)
+        edited = apply_edits(
+            archive.metadata(), edits, filename, where=str(source), context=context
+        )
+        named = renamed(labelled, edited.name, edited.version)
+        folders = _folders(archive, filename, named)
+        dist_info = folders.get(archive.dist_info, archive.dist_info)
+        replaced: dict[str, bytes] = {}
+        if single is not None:
+            replaced[f"{dist_info}/variant.json"] = write_document(single, layout)
+        if edited.data != archive.metadata():
+            replaced[f"{dist_info}/METADATA"] = edited.data
+        if edits.abi_exports is not None:
+            replaced[f"{dist_info}/{EXPORTS_FILE}"] = write_abi_exports(edits.abi_exports)
+        destination = folder / named.text
         notes = rewrite(
             source,
             destination,
             replace_members=replaced,
+            remove=[f"{archive.dist_info}/variant.json"] if is_plain else [],
+            rename_folders=folders,
             writing=writing,
             opened=archive,
         )
-    for text in (*writer_warnings(label), *notes):
+    warnings = () if result_label is None else writer_warnings(result_label)
+    for text in (*edited.notes, *warnings, *notes):
         note(text)
     return destination
 
@@ -96,14 +129,11 @@ def relabel(
 ) -> Path:
     """Call a variant wheel by another label; its properties stay. Return the path of the result.
 
-    :param folder: where the result goes; may be the folder of the source.
     :param label: the new label; None: derived from the properties (F-141).
     :raises UserError: ``invalid-label``; only what has no properties is called null, and always
         (F-6).
     :raises InvalidFilename: the source is not named like a variant wheel.
-    :raises InvalidDocument: as for `make_variant`.
-    :raises FileProblem: a file cannot be read or written, or exists already.
-    :raises InvalidWheel: the source is not sound; nothing was written.
+    :raises WheelfitError: as for `repack_wheel`.
     """
     filename = parse_wheel_filename(source.name)
     if filename.label is None:
@@ -124,16 +154,9 @@ def relabel(
             where=str(source),
             hint="null is the label of what has no properties, and of nothing else (F-6)",
         )
-    return make_variant(
-        source,
-        folder,
-        label=label,
-        document=replace(
-            document, variants={NULL if label == OLD_NULL else label: properties}, unusable={}
-        ),
-        writing=writing,
-        note=note,
-    )
+    label = NULL if label == OLD_NULL else label
+    document = replace(document, variants={label: properties}, unusable={})
+    return repack_wheel(source, folder, label=label, document=document, writing=writing, note=note)
 
 
 def make_plain(
@@ -143,49 +166,14 @@ def make_plain(
     writing: Writing = Writing(),
     note: Callable[[str], None] = lambda _text: None,
 ) -> Path:
-    """Take label and document from a wheel, and return the path of the result.
+    """Take label and document from a variant wheel, and return the path of the result.
 
-    Variant markers in METADATA are resolved as for any plain wheel: nothing is declared
-    (B-40). Everything else stays as it is, byte by byte.
-
-    :param folder: where the result goes; may be the folder of the source.
-    :param note: told what else was changed (B-37), and which dependencies are dropped.
     :raises InvalidFilename: the source is not named like a variant wheel.
-    :raises InvalidRequirement: a variant marker cannot be read.
-    :raises FileProblem: a file cannot be read or written, or exists already.
-    :raises InvalidWheel: the source is not sound; nothing was written.
+    :raises WheelfitError: as for `repack_wheel`.
     """
-    filename = parse_wheel_filename(source.name)
-    if filename.label is None:
+    if parse_wheel_filename(source.name).label is None:
         raise InvalidFilename("it is a plain wheel already", where=str(source))
-    destination = folder / with_label(filename, None).text
-    with WheelArchive(source) as archive:
-        notes = rewrite(
-            source,
-            destination,
-            replace_members=_resolved_metadata(archive, VariantContext.PLAIN, note),
-            remove=[f"{archive.dist_info}/variant.json"],
-            writing=writing,
-            opened=archive,
-        )
-    for text in notes:
-        note(text)
-    return destination
-
-
-def _resolved_metadata(
-    archive: WheelArchive, context: VariantContext, note: Callable[[str], None]
-) -> dict[str, bytes]:
-    """Return METADATA as it is before the target is known; nothing if it stays."""
-    given = archive.metadata()
-    resolved = without_variant_markers(
-        given,
-        context,
-        where=archive.where,
-        filtered=False,
-        dropped=lambda text: note(NOT_NEEDED.format(text)),
-    )
-    return {} if resolved == given else {f"{archive.dist_info}/METADATA": resolved}
+    return repack_wheel(source, folder, is_plain=True, writing=writing, note=note)
 
 
 def single_label(document: VariantDocument, label: Label) -> VariantDocument:
@@ -200,3 +188,46 @@ def single_label(document: VariantDocument, label: Label) -> VariantDocument:
         reason = document.unusable.get(label, "the label is not in the document")
         raise InvalidDocument([Fault(path_of("variants", label), reason, "F-24")])
     return replace(document, variants={label: properties}, unusable={})
+
+
+def renamed(filename: WheelFilename, name: NormalizedName, version: Version) -> WheelFilename:
+    """Return the file name of a wheel for another name and version; the rest stays (F-17).
+
+    :raises InvalidFilename: the name is none of a project, or the result is too long.
+    """
+    if (name, version) == (filename.name, filename.version):
+        return filename
+    _, _, rest = filename.text.split("-", 2)
+    text = f"{name.replace('-', '_')}-{version}-{rest}"
+    if len(text) > _LONGEST:
+        raise InvalidFilename(f"the file name would have {len(text)} bytes", where=text)
+    return parse_wheel_filename(text)
+
+
+def _folders(archive: WheelArchive, old: WheelFilename, new: WheelFilename) -> dict[str, str]:
+    """Return the new names of the folders that are named after the release (B-43)."""
+    if (old.name, old.version) == (new.name, new.version):
+        return {}
+    stem = f"{new.name.replace('-', '_')}-{new.version}"
+    folders = {archive.dist_info: f"{stem}.dist-info"}
+    for top in {name.partition("/")[0] for name in archive.names() if ".data/" in name}:
+        name, _, version = top.removesuffix(".data").rpartition("-")
+        if not top.endswith(".data") or canonicalize_name(name) != old.name:
+            continue
+        try:
+            if parse_version(version) == old.version:
+                folders[top] = f"{stem}.data"
+        except InvalidVersion:
+            continue
+    return folders
+
+
+def _context(
+    archive: WheelArchive, label: Label | None, single: VariantDocument | None
+) -> VariantContext:
+    """Return what variant markers of the result are about."""
+    if label is None:
+        return VariantContext.PLAIN
+    if single is None:
+        single = read_wheel_document(archive.variant_document(), label, where=archive.where)
+    return VariantContext(label, single.properties(label) or EMPTY)

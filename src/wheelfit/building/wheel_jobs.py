@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from wheelfit.building.repack.wheel import repack_wheel
+from wheelfit.building.repack.edits import NOTHING, Edits
 from wheelfit.building.repairing import needs_no_repair, repair_wheel
-from wheelfit.building.variant_wheel import make_plain, make_variant, relabel
+from wheelfit.building.variant_wheel import make_plain, relabel, repack_wheel
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.metadata import WrittenLayout, read_document
 from wheelfit.wheels.conversion import convert_wheel
@@ -20,21 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from wheelfit.building.repack.edits import Edits
-    from wheelfit.core.document import VariantDocument
     from wheelfit.core.labels import Label
     from wheelfit.wheels.conversion import Converted
-
-
-@dataclass(frozen=True, slots=True)
-class Make:
-    """The making of a variant wheel, or of a new label and document for one (B-32)."""
-
-    label: Label
-    document: bytes
-    """The document of the label, or of the release, as JSON."""
-    layout: WrittenLayout = "850"
-    resolve_markers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +49,12 @@ class Convert:
 
 @dataclass(frozen=True, slots=True)
 class Repack:
-    """Edits to the metadata of a wheel, and the variant that it becomes, if any (B-42, B-43)."""
+    """Edits to a wheel, and the variant that it becomes, if any (B-32, B-42, B-43)."""
 
-    edits: Edits
+    edits: Edits = NOTHING
     label: Label | None = None
     document: bytes | None = None
-    """As for `Make`; given together with the label."""
+    """The document of the label, or of the release, as JSON; given together with the label."""
     layout: WrittenLayout = "850"
     resolve_markers: bool = False
 
@@ -80,7 +67,7 @@ class Repair:
     """As ``auditwheel repair -w {dest_dir} {wheel}``."""
 
 
-Act: TypeAlias = Make | Relabel | Unmake | Convert | Repack | Repair
+Act: TypeAlias = Relabel | Unmake | Convert | Repack | Repair
 """What is done to a wheel."""
 
 
@@ -146,13 +133,6 @@ def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, Conver
     """Return where the result is, None if there is nothing to do; of a conversion more."""
     source, folder, writing = job.source, job.folder, job.writing
     match job.act:
-        case Make(label, document, layout, resolve):
-            parsed = _read(document)
-            path = make_variant(
-                source, folder, label=label, document=parsed, layout=layout,
-                resolve_markers=resolve, writing=writing, note=note,
-            )  # fmt: skip
-            return path, None
         case Relabel(label):
             return relabel(source, folder, label=label, writing=writing, note=note), None
         case Unmake(if_any):
@@ -171,13 +151,10 @@ def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, Conver
                 return None, None
             return repair_wheel(source, command, folder), None
         case Repack(edits, label, document, layout, resolve):
+            where = "the document of the variant"
+            parsed = None if document is None else read_document(document, where=where)
             path = repack_wheel(
-                source, folder, edits, label=label,
-                document=None if document is None else _read(document),
-                layout=layout, resolve_markers=resolve, writing=writing, note=note,
+                source, folder, edits, label=label, document=parsed, layout=layout,
+                resolve_markers=resolve, writing=writing, note=note,
             )  # fmt: skip
             return path, None
-
-
-def _read(document: bytes) -> VariantDocument:
-    return read_document(document, where="the document of the variant")

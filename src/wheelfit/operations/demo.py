@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.building.index_file import write_index_files
 from wheelfit.building.plain_wheel import write_plain_wheel
-from wheelfit.building.variant_wheel import make_variant
+from wheelfit.building.variant_wheel import repack_wheel
 from wheelfit.core.document import VariantDocument
 from wheelfit.core.host_file import HostFile, HostProvider
 from wheelfit.core.labels import parse_label
@@ -103,7 +103,7 @@ def stock_index(plain: Path, family: ProcessorFamily, folder: Path) -> list[Path
         providers={family.namespace: family.provider},
         variants=sets,
     )
-    wheels = [make_variant(copy, folder, label=label, document=document) for label in sets]
+    wheels = [repack_wheel(copy, folder, label=label, document=document) for label in sets]
     write_index_files(folder)
     return [copy, *wheels]
 

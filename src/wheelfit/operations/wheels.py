@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from wheelfit.building.wheel_jobs import Make
+    from wheelfit.building.wheel_jobs import Repack
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import Property
     from wheelfit.operations.context import Context, Reporter
@@ -151,9 +151,10 @@ def make_variant(request: MakeVariantRequest, context: Context) -> RewriteReport
     return rewrite(_variants(request, context), request, context)
 
 
-def _variants(request: MakeVariantRequest, context: Context) -> list[tuple[Path, Make]]:
+def _variants(request: MakeVariantRequest, context: Context) -> list[tuple[Path, Repack]]:
     """Return each wheel, and the variant to make of it."""
-    from wheelfit.building.wheel_jobs import Make
+    from wheelfit.building.repack.edits import NOTHING
+    from wheelfit.building.wheel_jobs import Repack
     from wheelfit.errors import UsageError
     from wheelfit.operations.requested_variants import open_table, requested_variant
 
@@ -170,7 +171,7 @@ def _variants(request: MakeVariantRequest, context: Context) -> list[tuple[Path,
             )
         found = [(wheel, variant) for wheel in wheels]
     return [
-        (wheel, Make(label, document, request.layout, request.resolve_markers))
+        (wheel, Repack(NOTHING, label, document, request.layout, request.resolve_markers))
         for wheel, (label, document) in found
     ]
 

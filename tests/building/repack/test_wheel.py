@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from wheelfit.building.repack.edits import NOTHING, Edits
-from wheelfit.building.repack.wheel import repack_wheel
+from wheelfit.building.variant_wheel import repack_wheel
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.labels import parse_label
 from wheelfit.core.metadata import read_document

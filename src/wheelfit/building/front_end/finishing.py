@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.building.front_end.toolchains.blas import contradictions, wanted_library
-from wheelfit.building.variant_wheel import make_variant
+from wheelfit.building.variant_wheel import repack_wheel
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity
 from wheelfit.checking.wheels.wheel import check_wheel
@@ -141,7 +141,7 @@ def finish(
     if choice.label is None or document is None:
         path = _resolved(raw.path, folder, epoch)
     else:
-        path = make_variant(
+        path = repack_wheel(
             raw.path,
             folder,
             label=choice.label,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.building.variant_wheel import NOT_NEEDED
 from wheelfit.core import core_metadata
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.versions import without_build
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
     from wheelfit.core.abi_exports import AbiExports
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.markers import VariantContext
+
+NOT_NEEDED = "it does not need {}, whose marker is false for it"
+"""The note on a dependency that is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
