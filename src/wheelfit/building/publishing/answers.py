@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.errors import UploadRefused
 from wheelfit.sources.server_words import words_of
@@ -21,24 +21,35 @@ _TAKEN = ("already exist", "already been taken", "already been uploaded", "alrea
 """How indexes of other makers say it, in small letters."""
 
 
-def failure_of(
-    status: int,
-    reason: str,
-    content: bytes,
-    headers: Mapping[str, str],
-    filename: str,
-    where: str,
-) -> Exception:
+class Answer(NamedTuple):
+    """An answer of an index."""
+
+    status: int
+    reason: str
+    """The words beside the status."""
+    headers: Mapping[str, str]
+    """By name in small letters."""
+    content: bytes
+    """The body, or its beginning."""
+
+    def json(self) -> dict[str, Any]:
+        """Return the object in it; an empty one if there is none."""
+        try:
+            found = json.loads(self.content)
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+def failure_of(answer: Answer, filename: str, where: str) -> Exception:
     """Return the error that an answer stands for.
 
-    :param reason: the words beside the status.
-    :param content: the body, or its beginning.
-    :param headers: by name in small letters.
     :param filename: what was sent.
     :param where: the address, as it may be shown.
     """
-    details = _details(content)
-    said = "; ".join(one["message"] for one in details) or words_of(reason, content)
+    status = answer.status
+    details = _details(answer)
+    said = "; ".join(one["message"] for one in details) or words_of(answer.reason, answer.content)
     if not details and is_conflict(status, said):
         details = [{"reference": NAME_TAKEN, "message": said, "where": filename}]
     elif status in (401, 403):
@@ -52,7 +63,7 @@ def failure_of(
             f"the index leads elsewhere with {status}, where nothing is sent",
             status=status,
             where=where,
-            note=redact(headers.get("location", "")[:_LONGEST]) or None,
+            note=redact(answer.headers.get("location", "")[:_LONGEST]) or None,
             hint="name the address for uploads as the index documents it",
         )
     if status in (404, 405):
@@ -84,12 +95,12 @@ def is_conflict(status: int, said: str) -> bool:
     return 400 <= status < 500 and any(words in said.lower() for words in _TAKEN)
 
 
-def _details(content: bytes) -> list[dict[str, str]]:
+def _details(answer: Answer) -> list[dict[str, str]]:
     """Return the errors in the answer of a wheelfit index; other indexes send none."""
     try:
         return [
             {name: str(one[name] or "") for name in ("reference", "message", "where")}
-            for one in json.loads(content)["errors"]
+            for one in answer.json()["errors"]
         ]
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except (LookupError, TypeError):
         return []

@@ -12,17 +12,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import urljoin
 
-from wheelfit.building.publishing.answers import failure_of
+from wheelfit.building.publishing.answers import Answer, failure_of
 from wheelfit.building.publishing.completeness import compare
 from wheelfit.building.publishing.publication import PublishResult, refuse_conflicts
 from wheelfit.building.publishing.release_files import release_groups
-from wheelfit.building.publishing.twine_sender import (
-    PATIENCE,
-    ask,
-    open_session,
-    read_attestations,
-    reason_of,
-)
+from wheelfit.building.publishing.twine_sender import IndexConnection, read_attestations
 from wheelfit.errors import UploadRefused
 from wheelfit.sources.server_words import words_of
 from wheelfit.sources.urls import origin, redact
@@ -40,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from wheelfit.building.publishing.release_files import OutgoingFile, Release
-    from wheelfit.building.publishing.twine_sender import Answer
     from wheelfit.sources.credentials import Login
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
@@ -75,7 +68,7 @@ class SessionIndex:
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self.root = root
-        self._session = open_session(root, login, context)
+        self._connection = IndexConnection(root, login, context)
         self._pause = pause
 
     def open(
@@ -167,7 +160,7 @@ class SessionIndex:
 
     def close(self) -> None:
         """Close the connections."""
-        self._session.close()
+        self._connection.close()
 
     def _wait(self, url: str, what: str, *, done: str, working: Sequence[str]) -> None:
         """Wait until an index has worked on something."""
@@ -181,7 +174,9 @@ class SessionIndex:
             if status not in working:
                 notices = "; ".join(map(str, said.get("notices") or ()))[:500]
                 words = notices or f"the index says {status!r}"
-                raise failure_of(400, f"it failed: {words}", b"", {}, what, redact(self.root))
+                raise failure_of(
+                    Answer(400, f"it failed: {words}", {}, b""), what, redact(self.root)
+                )
             if left <= 0:
                 raise Unreachable(f"the index still works on {what}", where=redact(self.root))
             seconds = _seconds(answer.headers.get("retry-after", ""))
@@ -219,28 +214,16 @@ class SessionIndex:
         headers = {"Accept": _TYPE, "Content-Type": kind}
         is_raw = said is None or isinstance(said, bytes | _Body)
         data = said if is_raw else json.dumps(said).encode()
-        try:
-            answer = ask(
-                self._session, method, url, data=data, headers=headers, timeout=PATIENCE, most=_MOST
-            )
-        except OSError as error:
-            raise Unreachable(
-                f"the index cannot be reached to send {what}: {reason_of(error)}",
-                where=redact(self.root),
-            ) from None
+        answer = self._connection.ask(
+            method, url, f"send {what}", data=data, headers=headers, most=_MOST
+        )
         is_conflict = conflicts and answer.status == 409 and "location" in answer.headers
         if answer.status < 300 or is_conflict:
             return answer
         said = answer.json()
         words = _problem(said) or words_of(answer.reason, answer.content)
-        raise failure_of(
-            answer.status,
-            f"it says: {words}",
-            _references(said),
-            answer.headers,
-            what,
-            redact(self.root),
-        )
+        told = answer._replace(reason=f"it says: {words}", content=_references(said))
+        raise failure_of(told, what, redact(self.root))
 
 
 def publish_in_sessions(

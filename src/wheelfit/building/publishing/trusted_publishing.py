@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
-from wheelfit.building.publishing.twine_sender import ask, open_session, reason_of
+from wheelfit.building.publishing.twine_sender import IndexConnection
 from wheelfit.sources.credentials import Login
 from wheelfit.sources.server_words import words_of
 from wheelfit.sources.urls import is_loopback, redact
@@ -18,14 +18,13 @@ from wheelfit_runtime.errors import (
     InvalidConfiguration,
     PolicyRefusal,
     UnexpectedStatus,
-    Unreachable,
 )
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Mapping
 
-    from wheelfit.building.publishing.twine_sender import Answer
+    from wheelfit.building.publishing.answers import Answer
 
 GENERIC_TOKEN = "WHEELFIT_OIDC_TOKEN"  # noqa: S105 - the name of a variable
 """A variable with a token for the audience of the index, from whatever CI service."""
@@ -130,7 +129,7 @@ class _Exchange:
     def __init__(self, url: str, context: ssl.SSLContext | None) -> None:
         parts = urlsplit(url)
         self._root = urlunsplit((parts.scheme, parts.netloc, "/_/oidc/", "", ""))
-        self._session = open_session(url, None, context)
+        self._connection = IndexConnection(url, None, context)
 
     def audience(self) -> str | None:
         """Return the audience of the tokens that the index takes; None: it takes none."""
@@ -166,21 +165,17 @@ class _Exchange:
 
     def _ask(self, method: str, path: str, data: Mapping[str, str] | None = None) -> Answer:
         try:
-            return ask(
-                self._session,
+            return self._connection.ask(
                 method,
                 f"{self._root}{path}",
+                "ask about identities",
                 json=data,
                 auth=lambda request: request,  # nor that of netrc
                 headers={"Accept": "application/json"},
                 timeout=_PATIENCE,
             )
-        except OSError as error:
-            raise Unreachable(
-                f"the index cannot be asked about identities: {reason_of(error)}", where=self._root
-            ) from None
         finally:
-            self._session.close()
+            self._connection.close()
 
     def _failure(self, answer: Answer) -> UnexpectedStatus:
         words = words_of(answer.reason, answer.content)

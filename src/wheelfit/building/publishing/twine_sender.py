@@ -10,11 +10,11 @@ import hashlib
 import json
 import time
 import zlib
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from packaging.metadata import parse_email
 
-from wheelfit.building.publishing.answers import failure_of
+from wheelfit.building.publishing.answers import Answer, failure_of
 from wheelfit.building.publishing.release_files import FileKind
 from wheelfit.core.filename import index_file_name
 from wheelfit.errors import AttestationProblem, InvalidSource, NeedsExtra
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 4
 """How often a server is asked that fails or cannot be reached."""
-PATIENCE = (30.0, 300.0)
-"""Seconds for a connection, and for an answer when all is sent."""
+_PATIENCE = (30.0, 300.0)
 _LOGIN_AGE = 300.0
 """Seconds after which a login that holds for minutes is renewed; the registry's holds for 900."""
 _MOST_METADATA = 16 << 20
@@ -63,56 +62,64 @@ class Sender(Protocol):
         """Close the connections."""
 
 
-def open_session(url: str, login: Login | None, context: ssl.SSLContext | None) -> Any:
-    """Open a session with the server of an index, which is one of `requests`.
+class IndexConnection:
+    """A connection to the server of an index.
 
     :param url: an address of the server, without credentials.
     :param login: what is shown there; None: nothing.
     :param context: whom to trust over TLS; None: whom `requests` does.
     :raises NeedsExtra: the library is not installed.
     """
-    try:
-        from twine.repository import Repository  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise NeedsExtra("publish", "twine") from None
-    user, password = ("", "") if login is None else (login.user, login.password)
-    session = Repository(url, user, password, disable_progress_bar=True).session
-    if context is not None:
-        session.mount("https://", _adapter(context))
-    return session
 
-
-class Answer(NamedTuple):
-    """An answer, or the beginning of one that is too long."""
-
-    status: int
-    reason: str
-    headers: Mapping[str, str]
-    """By name in small letters."""
-    content: bytes
-
-    def json(self) -> dict[str, Any]:
-        """Return the object in it; an empty one if there is none."""
+    def __init__(self, url: str, login: Login | None, context: ssl.SSLContext | None) -> None:
         try:
-            found = json.loads(self.content)
-        except (ValueError, RecursionError):
-            return {}
-        return found if isinstance(found, dict) else {}
+            from twine.repository import Repository  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise NeedsExtra("publish", "twine") from None
+        user, password = ("", "") if login is None else (login.user, login.password)
+        self._where = redact(url)
+        self._session = Repository(url, user, password, disable_progress_bar=True).session
+        if context is not None:
+            self._session.mount("https://", _adapter(context))
 
+    def log_in(self, login: Login) -> None:
+        """Show another login from now on."""
+        self._session.auth = (login.user, login.password)
 
-def ask(session: Any, method: str, url: str, *, most: int = _MOST_WORDS, **options: Any) -> Answer:
-    """Send a request, follow no redirect, and return the answer.
+    def ask(
+        self,
+        method: str,
+        url: str,
+        purpose: str,
+        *,
+        most: int = _MOST_WORDS,
+        timeout: tuple[float, float] = _PATIENCE,
+        **options: Any,
+    ) -> Answer:
+        """Send a request, follow no redirect, and return the answer.
 
-    :param session: what `open_session` returned.
-    :param most: bytes of the answer that are read; of what never ends the beginning is enough.
-    :param options: as `requests` takes them.
-    :raises OSError: the server cannot be reached; errors of `requests` are of this class.
-    """
-    answer = session.request(method, url, allow_redirects=False, stream=True, **options)
-    with answer:
-        content = next(answer.iter_content(most), b"")
-    headers = {name.lower(): value for name, value in answer.headers.items()}
-    return Answer(answer.status_code, answer.reason or "", headers, content)
+        :param purpose: as ``send fast-1.0.tar.gz``, for errors.
+        :param most: bytes of the answer that are read; of what never ends the beginning is enough.
+        :param timeout: seconds for a connection, and for an answer when all is sent.
+        :param options: as `requests` takes them.
+        :raises Unreachable: the server cannot be reached; its cause is the error of `requests`.
+        """
+        try:
+            answer = self._session.request(
+                method, url, allow_redirects=False, stream=True, timeout=timeout, **options
+            )
+            with answer:
+                content = next(answer.iter_content(most), b"")
+        except OSError as error:
+            raise Unreachable(
+                f"the index cannot be reached to {purpose}: {_reason_of(error)}", where=self._where
+            ) from error
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        return Answer(answer.status_code, answer.reason or "", headers, content)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._session.close()
 
 
 class TwineSender:
@@ -137,7 +144,7 @@ class TwineSender:
         pause: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._session = open_session(url, login, context)
+        self._connection = IndexConnection(url, login, context)
         self._url = url
         self._renew = renew
         self._pause = pause
@@ -150,7 +157,7 @@ class TwineSender:
             return
         login = self._renew()
         if login is not None:
-            self._session.auth = (login.user, login.password)
+            self._connection.log_in(login)
             self._since = self._clock()
 
     def send(self, file: OutgoingFile, sent: Callable[[int], None]) -> None:
@@ -185,7 +192,7 @@ class TwineSender:
 
     def close(self) -> None:
         """Close the connections."""
-        self._session.close()
+        self._connection.close()
 
     def _post(
         self,
@@ -205,7 +212,8 @@ class TwineSender:
             MultipartEncoderMonitor,
         )
 
-        failure: Exception = Unreachable("nothing was tried", where=redact(self._url))
+        where = redact(self._url)
+        failure: Exception = Unreachable("nothing was tried", where=where)
         for attempt in range(_ATTEMPTS):
             if attempt:
                 self._pause(2.0 ** (attempt - 1))
@@ -214,26 +222,18 @@ class TwineSender:
             monitor = MultipartEncoderMonitor(MultipartEncoder(fields), counted)
             headers = {"Content-Type": monitor.content_type, "Accept": "application/json"}
             try:
-                answer = ask(
-                    self._session, "POST", self._url,
-                    data=monitor, headers=headers, timeout=PATIENCE,
-                )  # fmt: skip
-            except OSError as error:
-                counted.undo()
-                failure = Unreachable(
-                    f"the index cannot be reached to send {filename}: {reason_of(error)}",
-                    where=redact(self._url),
+                answer = self._connection.ask(
+                    "POST", self._url, f"send {filename}", data=monitor, headers=headers
                 )
-                if isinstance(error, SSLError):
-                    raise failure from None  # no certificate becomes better by asking again
-                continue
-            if answer.status < 300:
-                return
-            failure = failure_of(answer.status, answer.reason, answer.content,
-                                 answer.headers, filename, redact(self._url))  # fmt: skip
+                if answer.status < 300:
+                    return
+                failure, may_pass = failure_of(answer, filename, where), answer.status >= 500
+            except Unreachable as error:
+                # No certificate becomes better by asking again.
+                failure, may_pass = error, not isinstance(error.__cause__, SSLError)
             counted.undo()
-            if answer.status < 500:
-                raise failure
+            if not may_pass:
+                break
         raise failure
 
 
@@ -342,7 +342,7 @@ def _adapter(context: ssl.SSLContext) -> Any:
     return Adapter()
 
 
-def reason_of(error: BaseException) -> str:
+def _reason_of(error: BaseException) -> str:
     """Return the innermost words about a connection that failed."""
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner
