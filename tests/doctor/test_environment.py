@@ -212,7 +212,9 @@ class TestHardware:
         patient.add("nvidia-cublas-cu12", "12.8.4.1", files=large)
         finding = patient.only(nvidia(None))
         assert finding.code == "idle-build"
-        assert "torch 2.8.0+cu128, nvidia-cublas-cu12 12.8.4.1, 1.5 MB for CUDA" in finding.message
+        assert (
+            "torch 2.8.0+cu128 and nvidia-cublas-cu12 12.8.4.1, 1.5 MB for CUDA" in finding.message
+        )
         patient.add("triton", "3.4.0+rocm6.4")
         assert patient.codes({"amd": {}}) == ["warning idle-build"]
 
@@ -285,7 +287,7 @@ class TestFiles:
         assert patient.codes() == ["error lost-file", "warning changed-file"]
         lost, changed = sorted(patient.findings(full=True), key=lambda one: one.severity)
         assert lost.message == "pack 1.0: 1 of 6 files missing: pack/a.py"
-        assert changed.message == "pack 1.0: 2 of 6 files not as installed: pack/b.py, pack/c.py"
+        assert changed.message == "pack 1.0: 2 of 6 files not as installed: pack/b.py and pack/c.py"
         assert lost.remedy == "`wheelfit install --force-reinstall pack==1.0`"
 
     def test_bytecode_may_go(self, patient: Patient) -> None:
@@ -431,7 +433,7 @@ class TestTags:
         patient.add("three", "3.0")
         finding = patient.only()
         assert (finding.code, finding.severity) == ("wrong-platform", Severity.ERROR)
-        assert f"cannot use one 1.0 (for {tag}), two 2.0 (for {tag})" in finding.message
+        assert f"cannot use one 1.0 (for {tag}) and two 2.0 (for {tag})" in finding.message
         assert finding.remedy == "wheelfit install --force-reinstall one==1.0 two==2.0"
 
     @pytest.mark.parametrize("installer", ["conda", "debian", ""])
@@ -476,7 +478,7 @@ class TestNeeds:
         finding = patient.only()
         assert finding.code == "unmet-requirement"
         assert finding.message == (
-            "app 1.0 needs gone>=2 (not installed), old>=2 (1.0 is installed)"
+            "app 1.0 needs gone>=2 (not installed) and old>=2 (1.0 is installed)"
         )
         assert finding.remedy == "wheelfit install 'gone>=2' 'old>=2'"
 

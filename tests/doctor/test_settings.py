@@ -153,7 +153,7 @@ def test_modules(root: Path, patient: Patient) -> None:
     touch(root, "/src/numpy/__init__.py", "/src/single.py", "/src/mine.py", "/other/mine.py")
     found = judge(root, patient=patient, PYTHONPATH="/src:/other:/gone")
     assert codes(found) == ["warning pythonpath-hides", "note path-entry-missing"]
-    assert found[0].message == "/src has its own numpy (of numpy 2.3.4), single (of numpy 2.3.4)"
+    assert found[0].message == "/src has its own numpy (of numpy 2.3.4) and single (of numpy 2.3.4)"
 
 
 def test_toolkits(root: Path) -> None:

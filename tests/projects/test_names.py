@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.projects.names import is_archive, is_repository_url, release_of
+from wheelfit.projects.names import is_archive, is_repository_url, sdist_release
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,4 @@ def test_repositories(text: str, holds: bool) -> None:  # noqa: FBT001
 )
 def test_no_release(name: str) -> None:
     """Archives that servers make of repositories promise no release."""
-    assert release_of(name) is None
+    assert sdist_release(name) is None

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from wheelfit_runtime.wording import listed
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from wheelfit_runtime.errors import WheelfitError
 
@@ -261,21 +264,5 @@ class Report:
         return self.worst() in faults
 
 
-def first_of(words: Sequence[str], most: int) -> str:
-    """Return a list for people: its first words, and how many more there are.
-
-    >>> first_of("abcd", 3)
-    'a, b, c and 1 more'
-    """
-    more = f" and {len(words) - most} more" if len(words) > most else ""
-    return ", ".join(words[:most]) + more
-
-
-def some_of(words: Iterable[str]) -> str:
-    """Return a list for people: all of a short one, the beginning of a long one.
-
-    >>> some_of("abcd"), some_of("abcdef")
-    ('a, b, c, d', 'a, b, c and 3 more')
-    """
-    listed = list(words)
-    return first_of(listed, len(listed) if len(listed) <= 4 else 3)
+some_of = partial(listed, most=4)
+"""Joins strings in sentences; of a long list the first three, and how many more there are."""

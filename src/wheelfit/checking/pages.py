@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from packaging.utils import parse_sdist_filename
-
 from wheelfit.checking import checks, tool_profiles
 from wheelfit.checking.findings import CheckedFile
 from wheelfit.checking.wheels.wheel import filename_findings
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
+from wheelfit.projects.names import sdist_release
 from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
@@ -64,16 +63,6 @@ def sort_files(files: Iterable[File]) -> dict[Release, ListedRelease]:
         elif (source := sdist_release(file.filename)) is not None:
             releases.setdefault(source, ListedRelease()).has_source = True
     return dict(sorted(releases.items()))
-
-
-def sdist_release(filename: str) -> Release | None:
-    """Return whose source distribution a file is; None if it is none."""
-    if not filename.endswith((".tar.gz", ".zip")):
-        return None
-    try:
-        return parse_sdist_filename(filename)
-    except ValueError:  # also for numbers of thousands of digits
-        return None
 
 
 def check_listing(

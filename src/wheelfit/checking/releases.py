@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import CheckedFile, Severity, first_of, some_of
+from wheelfit.checking.findings import CheckedFile, Severity, some_of
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.checking.wheels.dependencies import Declared, undeclared_findings
 from wheelfit.core.filename import index_file_name
@@ -280,7 +280,7 @@ def _shared_libraries(release: ReleaseFacts) -> Iterator[Finding]:
     names = some_of(sorted({name for names in shared.values() for name in names}))
     message = (
         f"{release.name} {release.version} has {size_in_words(size)} of the same libraries in "
-        f"{names}: {first_of([library.path for library in largest], 3)}"
+        f"{names}: {some_of([library.path for library in largest])}"
     )
     yield CheckedFile(release.where).found(checks.DUPLICATE_LIBRARY, message)
 

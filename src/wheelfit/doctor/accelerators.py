@@ -110,7 +110,7 @@ def _named_cuda(package: Package, local: str) -> Iterator[tuple[int, str]]:
 
 
 def _property_cuda(package: Package) -> Iterator[tuple[int, str]]:
-    found = _property(package, "nvidia :: cuda_version_lower_bound")
+    found = package.installed.properties.values("nvidia", "cuda_version_lower_bound")
     values = [value for value in found if _VERSION.fullmatch(value)]
     if values:
         # Of several lower bounds the lowest says for which major it was built.
@@ -156,9 +156,9 @@ def _named_rocm(package: Package, local: str) -> Iterator[tuple[str, str]]:
 
 
 def _property_rocm(package: Package) -> Iterator[tuple[str, str]]:
-    for value in _property(package, "amd :: rocm_version"):
-        if not _VERSION.fullmatch(value):
-            continue  # a wheel may say anything
+    for value in filter(
+        _VERSION.fullmatch, package.installed.properties.values("amd", "rocm_version")
+    ):
         yield value, f"its variant needs ROCm {value}"
 
 
@@ -166,9 +166,3 @@ def _cpu_sign(local: str) -> str:
     if local == "cpu" or local.startswith("cpu."):
         return f"its version ends with +{local}"
     return ""
-
-
-def _property(package: Package, wanted: str) -> Iterator[str]:
-    for feature, values in package.installed.properties.features():
-        if str(feature) == wanted:
-            yield from values

@@ -23,7 +23,7 @@ from packaging.version import InvalidVersion
 
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.core.versions import parse_version, without_build
-from wheelfit.projects.names import release_of
+from wheelfit.projects.names import sdist_release
 from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.file_readers import Around
 from wheelfit.sources.page import VARIANTS_SUFFIX
@@ -145,7 +145,7 @@ def version_of(filename: str) -> Version | None:
     if filename.endswith(".whl"):
         parts = filename.split("-", 2)
         return _parsed(parts[1]) if len(parts) == 3 else None
-    found = parse_index_file_name(filename) or release_of(filename)
+    found = parse_index_file_name(filename) or sdist_release(filename)
     return None if found is None else found[1]
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packaging.utils import InvalidSdistFilename, parse_sdist_filename
-from packaging.version import InvalidVersion
+from packaging.utils import parse_sdist_filename
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
@@ -25,15 +24,15 @@ def is_archive(name: str) -> bool:
     return name.lower().endswith(ENDINGS)
 
 
-def release_of(name: str) -> tuple[NormalizedName, Version] | None:
-    """Return the release that a file name promises; None if it is not named like a release.
+def sdist_release(name: str) -> tuple[NormalizedName, Version] | None:
+    """Return the release of a source distribution by its name; None if it is not named like one.
 
-    >>> release_of("Demo_Project-1.0.tar.gz")
+    >>> sdist_release("Demo_Project-1.0.tar.gz")
     ('demo-project', <Version('1.0')>)
     """
     try:
         return parse_sdist_filename(name)
-    except (InvalidSdistFilename, InvalidVersion, ValueError):
+    except ValueError:  # also for numbers of thousands of digits
         return None
 
 

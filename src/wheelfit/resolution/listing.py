@@ -22,7 +22,7 @@ from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.versions import parse_specifiers, without_build
 from wheelfit.errors import InvalidFilename
-from wheelfit.projects.names import release_of
+from wheelfit.projects.names import sdist_release
 from wheelfit.sources.page import File, WheelOrigin
 
 if TYPE_CHECKING:
@@ -417,7 +417,7 @@ class _Sorting(Struct):
                 # F-78: compared by value, 1.0 is 1.0.0.
                 self._files(index_file[1]).index_files.append(file)
             return
-        release = release_of(file.filename)
+        release = sdist_release(file.filename)
         if release is None or release[0] != self.name:
             return
         files = self._files(release[1])

@@ -79,7 +79,7 @@ def test_plain_wheels(tmp_path: Path) -> None:
     assert codes(report) == {"variant-marker-in-plain-wheel": 1}
     finding = only(report, "variant-marker-in-plain-wheel")
     assert finding.severity == "error"
-    assert "and 1 more" in finding.message
+    assert "and 'b; " in finding.message
     assert codes(check(path, profiles="uv"))["uv-markers"] == 1
 
 

@@ -43,7 +43,7 @@ class TestLibraries:
             tmp_path, "external-library", one=one, two=elf_file(needed=["libb.so.1"])
         )
         assert finding.severity == "warning"
-        assert "liba.so.1, libb.so.1 not in the wheel, needed by fast/one.so" in finding.message
+        assert "liba.so.1 and libb.so.1 not in the wheel, needed by fast/one.so" in finding.message
         assert "manylinux_2_28_x86_64 does not promise that" in finding.message
 
     @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from wheelfit.building.abi.bounds import ReleaseVerdict, bounds_of_interface
-from wheelfit.checking.findings import first_of
+from wheelfit.checking.findings import some_of
 from wheelfit.checking.wheels.stable_abi import stable_since
 from wheelfit.core.abi_exports import AbiExports
 from wheelfit.core.filename import parse_wheel_filename
@@ -102,7 +102,7 @@ def _notes(oldest: int, outside: Sequence[str], *, is_exact: bool) -> Iterator[s
 
     :param oldest: the minor of the first Python whose stable ABI has all that is not outside.
     """
-    few = first_of(outside, 3)
+    few = some_of(outside)
     if outside and is_exact:
         yield f"no stable ABI has {few}: without that it could have the tag cp3{oldest}-abi3"
     elif outside:

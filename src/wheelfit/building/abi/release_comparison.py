@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from wheelfit.building.abi.bounds import consumer_of, derive, name_of, offer_of
 from wheelfit.building.abi.torch_api import torch_notes
 from wheelfit.building.abi.versioned_names import namespace_notes
-from wheelfit.checking.findings import first_of
+from wheelfit.checking.findings import some_of
 from wheelfit.checking.wheels.platform_tags import read_platform
 from wheelfit.core.abi_exports import FILE, AbiExports, parse_abi_exports
 from wheelfit.core.filename import parse_wheel_filename
@@ -246,7 +246,7 @@ def _reservations(bounds: Bounds, offers: Sequence[Offer], *, program: str | Non
     stripped = [str(one.version) for one in fitting if not _has_debug(offers, one.version)]
     if stripped:
         yield (
-            f"the libraries of {first_of(stripped, _SHOWN)} have no debug information: changes of "
+            f"the libraries of {some_of(stripped)} have no debug information: changes of "
             "types and layouts cannot be seen"
         )
     if program is None and len(stripped) < len(fitting):
@@ -256,7 +256,7 @@ def _reservations(bounds: Bounds, offers: Sequence[Offer], *, program: str | Non
         )
     if bounds.unknown:
         yield (
-            f"nothing that was looked at offers {first_of(bounds.unknown, _SHOWN)}: they are of "
+            f"nothing that was looked at offers {some_of(bounds.unknown)}: they are of "
             "other libraries, or of a release that was not looked at"
         )
     releases = bounds.releases

@@ -22,7 +22,7 @@ from wheelfit.building.abi.bounds import (
     consumer_of,
     name_of,
 )
-from wheelfit.checking.findings import first_of
+from wheelfit.checking.findings import some_of
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.wording import count_of
 
@@ -116,18 +116,18 @@ def torch_notes(symbols: Iterable[str]) -> Iterator[str]:
         needs = "needs" if len(use.stable) == 1 else "need"
         yield (
             f"{count} of the stable C interface of torch {needs} torch {use.first} "
-            f"({first_of(use.newest_of(), 3)})"
+            f"({some_of(use.newest_of())})"
         )
         if use.first == torch_interface().oldest:
             yield f"functions of torch {use.first} may be older: the table begins there"
     if use.unstable:
         count = count_of(len(use.unstable), "symbol")
-        few = first_of(sorted(use.unstable), 3)
+        few = some_of(sorted(use.unstable))
         yield f"{count} of torch beside it no release promises to keep: {few}"
     if use.unknown:
         yield (
             f"the table of the interface, which ends with torch {torch_interface().newest}, has no "
-            f"{first_of(sorted(use.unknown), 3)}"
+            f"{some_of(sorted(use.unknown))}"
         )
 
 
@@ -180,5 +180,5 @@ def _reservations(consumer: Consumer, verdicts: Sequence[ReleaseVerdict]) -> Ite
         if name.startswith(("libtorch", "libc10")) and _LIBRARIES.fullmatch(name) is None
     )
     if others:
-        yield f"whether torch has {first_of(others, 3)} was not looked at"
+        yield f"whether torch has {some_of(others)} was not looked at"
     yield "what a function does with arguments that a newer release knows was not looked at"

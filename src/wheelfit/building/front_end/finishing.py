@@ -92,14 +92,11 @@ def with_dependencies(
     :param requirements: what it needs besides; what it needs already is not written again.
     :param epoch: see `wheelfit.wheels.rewrite.Writing`.
     """
-    destination = folder / source.name
     with WheelArchive(source) as archive:
         given = archive.metadata()
-        member = f"{archive.dist_info}/METADATA"
     there = read_metadata(given, source.name).requires_texts
     metadata = edited(given, added=[text for text in requirements if text not in there])
-    rewrite(source, destination, replace_members={member: metadata}, writing=Writing(epoch=epoch))
-    return destination
+    return _with_file(source, folder, "METADATA", metadata, epoch)
 
 
 def with_exports(source: Path, folder: Path, exports: AbiExports, epoch: int | None) -> Path:
@@ -107,11 +104,16 @@ def with_exports(source: Path, folder: Path, exports: AbiExports, epoch: int | N
 
     :param epoch: see `wheelfit.wheels.rewrite.Writing`.
     """
+    return _with_file(source, folder, EXPORTS_FILE, write_abi_exports(exports), epoch)
+
+
+def _with_file(source: Path, folder: Path, name: str, data: bytes, epoch: int | None) -> Path:
+    """Return a copy of a wheel with other content of a file in its dist-info."""
     destination = folder / source.name
     with WheelArchive(source) as archive:
-        member = f"{archive.dist_info}/{EXPORTS_FILE}"
-    carried = {member: write_abi_exports(exports)}
-    rewrite(source, destination, replace_members=carried, writing=Writing(epoch=epoch))
+        replaced = {f"{archive.dist_info}/{name}": data}
+        writing = Writing(epoch=epoch)
+        rewrite(source, destination, replace_members=replaced, writing=writing, opened=archive)
     return destination
 
 
@@ -192,15 +194,12 @@ def _resolved(source: Path, folder: Path, epoch: int | None) -> Path:
     """Return a plain wheel without variant markers: nothing is declared there (B-40)."""
     with WheelArchive(source) as archive:
         given = archive.metadata()
-        member = f"{archive.dist_info}/METADATA"
     resolved = without_variant_markers(
         given, VariantContext.PLAIN, where=source.name, filtered=False
     )
     if resolved == given:
         return source
-    destination = folder / source.name
-    rewrite(source, destination, replace_members={member: resolved}, writing=Writing(epoch=epoch))
-    return destination
+    return _with_file(source, folder, "METADATA", resolved, epoch)
 
 
 def _notes_about_blas(path: Path, properties: PropertySet) -> Iterator[str]:
@@ -223,11 +222,7 @@ def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
     :raises InvalidWheel: a member is damaged.
     :raises FileProblem: there is no room for what is unpacked.
     """
-    features = {
-        feature.name: values
-        for feature, values in properties.features()
-        if feature.namespace == "x86_64"
-    }
+    features = properties.to_mapping().get("x86_64", {})
     claimed = claimed_level(features)
     if claimed is None:
         return

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.building.index_file import combined_index_file, read_wheel_document
-from wheelfit.checking.pages import ListedRelease, sdist_release, sort_files
+from wheelfit.checking.pages import ListedRelease, sort_files
 from wheelfit.core import index_metadata
 from wheelfit.core.filename import index_file_name, parse_index_file_name, parse_wheel_filename
 from wheelfit.errors import InvalidFilename
+from wheelfit.projects.names import sdist_release
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit_runtime.errors import FileProblem
 

@@ -271,6 +271,10 @@ def differences(summaries: Mapping[NormalizedName, WheelSummary]) -> Iterator[Di
             yield Difference("ABI promises", message, "B-61")
 
 
+def _few(names: Iterable[str]) -> str:
+    return listed(sorted(names), most=7)
+
+
 def _only(first: str, before: frozenset[str], second: str, after: frozenset[str]) -> str:
     parts = [
         f"only {name} has {_few(own)}"
@@ -278,15 +282,6 @@ def _only(first: str, before: frozenset[str], second: str, after: frozenset[str]
         if own
     ]
     return "; ".join(parts)
-
-
-_SHOWN = 6
-
-
-def _few(items: Iterable[str]) -> str:
-    names = sorted(items)
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def repack_file(name: str, release: JoinedRelease) -> str:

@@ -21,7 +21,7 @@ from wheelfit.checking.documents.spelling import (
     spellings_of,
     words_of,
 )
-from wheelfit.checking.findings import CheckedFile, Correction, first_of
+from wheelfit.checking.findings import CheckedFile, Correction
 from wheelfit.core import strict_toml
 from wheelfit.core.index_metadata import label_fault
 from wheelfit.core.labels import NULL, OLD_NULL, derive_label, writer_warnings
@@ -331,15 +331,15 @@ class _Sense:
         dead = [value for value in values if value not in static]
         if len(dead) == len(values):
             yield self._unselectable(
-                f"the static list of {feature} has {first_of(static, _MOST)}, and none of "
-                f"{first_of(values, _MOST)}",
+                f"the static list of {feature} has {listed(static, most=_MOST)}, and none of "
+                f"{listed(values, most=_MOST)}",
                 path,
                 **_respelled(values, dead, static),
             )
         elif dead:
             yield _found(
                 checks.DEAD_VALUE,
-                f"{first_of(dead, _MOST)} is not in the static list of {feature}",
+                f"{listed(dead, most=_MOST)} is not in the static list of {feature}",
                 path=path,
                 **_respelled(values, dead, static),
             )
@@ -375,7 +375,7 @@ class _Sense:
             whole = ", so no machine can select the variant" if unknown == list(values) else ""
             yield _found(
                 checks.UNKNOWN_VALUE,
-                f"nobody offers {feature} with the value {first_of(unknown, _MOST)}{whole}",
+                f"nobody offers {feature} with the value {listed(unknown, most=_MOST)}{whole}",
                 path=path,
                 **_respelled(values, unknown, (*offered.published, *offered.wider)),
             )
@@ -384,7 +384,7 @@ class _Sense:
             yield _found(
                 checks.UNPUBLISHED_VALUE,
                 f"the published provider does not offer {feature} with the value "
-                f"{first_of(wider, _MOST)}",
+                f"{listed(wider, most=_MOST)}",
                 path=path,
             )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from packaging.specifiers import SpecifierSet
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import CheckedFile, Count, Report, Severity, Unchecked, first_of
+from wheelfit.checking.findings import CheckedFile, Count, Report, Severity, Unchecked, some_of
 from wheelfit.checking.indexes.reachability import reach_findings
 from wheelfit.checking.pages import sort_files
 from wheelfit.checking.targets.paths import check_paths
@@ -153,7 +153,7 @@ def _unhashed(repository: Repository, name: NormalizedName) -> Iterator[Finding]
     without = sorted(file.filename for file in files if not file.hashes)
     if page is not None and without:
         message = f"{len(without)} of {len(files)} files of {name} have no hash: "
-        yield CheckedFile(page.source).found(checks.UNHASHED_FILES, message + first_of(without, 3))
+        yield CheckedFile(page.source).found(checks.UNHASHED_FILES, message + some_of(without))
 
 
 def _pin_report(
@@ -240,5 +240,5 @@ def _unmet(
         severity = None if elsewhere else Severity.WARNING
         yield f"{pin} is required, and no source that was asked has it", severity
     elif not any(pin.specifier.contains(one, prereleases=True) for one in versions):
-        nearest = first_of([*map(str, sorted(versions, reverse=True))], 3) or "nothing"
+        nearest = some_of([*map(str, sorted(versions, reverse=True))]) or "nothing"
         yield f"{pin} is required, and there is only {nearest}", None

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import CheckedFile, Severity, first_of
+from wheelfit.checking.findings import CheckedFile, Severity
 from wheelfit.core.abi_dependency import KnownVersions
 from wheelfit.core.labels import NULL
 from wheelfit.core.ordering import order_labels
 from wheelfit.core.property_support import namespaces_used, support_for
 from wheelfit.core.providers import BuiltinProvider, StaticProvider
 from wheelfit_runtime.platforms.providers import by_namespace
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -65,7 +66,7 @@ def reach_findings(
         yield CheckedFile(release.where).found(
             checks.SHADOWED_VARIANT,
             f"{release.name} {release.version}: only who asks for "
-            f"{first_of(asked_for, _NAMED)} gets that",
+            f"{listed(asked_for, most=_NAMED)} gets that",
             remedy="nothing has to be done if that is meant: a wish decides, and no machine",
             severity=Severity.NOTE,
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
 from wheelfit.checking.findings import CheckedFile, Count, Report, Unchecked
-from wheelfit.checking.pages import check_listing, sdist_release, sort_files
+from wheelfit.checking.pages import check_listing, sort_files
 from wheelfit.checking.releases import (
     ReleaseFacts,
     check_index_file,
@@ -25,6 +25,7 @@ from wheelfit.checking.wheels.wheel import WheelFacts
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import InvalidFilename
+from wheelfit.projects.names import sdist_release
 from wheelfit.sources.hash_check import check_bytes
 from wheelfit.sources.page import VARIANTS_SUFFIX
 from wheelfit.sources.progress import NO_PROGRESS

@@ -12,7 +12,7 @@ from msgspec import Struct
 from packaging.version import InvalidVersion
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Severity
+from wheelfit.checking.findings import Severity, some_of
 from wheelfit.checking.wheels.build_traces import trace_findings
 from wheelfit.checking.wheels.loading import search_path_findings
 from wheelfit.checking.wheels.platform_tags import platform_findings
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.binaries.facts import Binaries, Binary, DeviceCode
 
 _AMD, _NVIDIA, _X86_64 = "amd", "nvidia", "x86_64"
-_SHOWN = 3
 
 
 def claim_findings(
@@ -56,9 +55,7 @@ def claim_findings(
     properties = None
     if document is not None and name.label is not None:
         properties = document.properties(name.label)
-    claimed: dict[str, dict[str, tuple[str, ...]]] = {}
-    for feature, values in properties.features() if properties is not None else ():
-        claimed.setdefault(feature.namespace, {})[feature.name] = tuple(values)
+    claimed = {} if properties is None else properties.to_mapping()
     yield from _level_findings(binaries, claimed.get(_X86_64, {}), place)
     yield from _amd_findings(binaries, claimed.get(_AMD, {}).get("gfx_arch", ()), place)
     nvidia = claimed.get(_NVIDIA, {})
@@ -83,7 +80,7 @@ def _level_findings(
         if is_below(claimed, level):
             yield place.found(
                 checks.LEVEL_TOO_LOW,
-                f"{_some(members)} refuses to load below {level}, {standing}",
+                f"{some_of(members)} refuses to load below {level}, {standing}",
                 severity=severity,
             )
     for one in unguarded_code(binaries, claimed):
@@ -135,7 +132,7 @@ def _code_findings(
         elif lacking:
             yield place.found(
                 checks.NO_SUCH_CODE,
-                f"it claims {value}, for which there is nothing in {_some(list(lacking))}",
+                f"it claims {value}, for which there is nothing in {some_of(list(lacking))}",
                 severity=Severity.WARNING,
             )
         elif not unsure and not any(_stands_for(code, value) for code in binaries.code):
@@ -182,7 +179,7 @@ def _amd_findings(
         elif lacking:
             yield place.found(
                 checks.NO_SUCH_CODE,
-                f"it claims {value}, for which there is nothing in {_some(lacking)}",
+                f"it claims {value}, for which there is nothing in {some_of(lacking)}",
                 severity=Severity.WARNING,
             )
     left = [target for target in there if set(values).isdisjoint(values_of(target))]
@@ -234,7 +231,7 @@ class _Bound(Struct, frozen=True):
 
 
 def _driver_findings(
-    binaries: Binaries, claimed: dict[str, tuple[str, ...]], place: CheckedFile
+    binaries: Binaries, claimed: Mapping[str, Sequence[str]], place: CheckedFile
 ) -> Iterator[Finding]:
     """Compare the lower bound of the driver with runtime libraries and PTX (P-92, P-93)."""
     bound = _bound(claimed.get("cuda_version_lower_bound", ()))
@@ -254,7 +251,7 @@ def _driver_findings(
         members = [one.member for one in majors[min(majors)]]
         yield place.found(
             checks.WRONG_CUDA_BOUND,
-            f"it claims {bound.text}, and {_some(members)} needs libraries of CUDA {min(majors)}",
+            f"it claims {bound.text}, and {some_of(members)} needs libraries of CUDA {min(majors)}",
         )
     elif majors and max(majors) < bound.pair[0]:
         yield place.found(
@@ -298,10 +295,3 @@ def _bound(values: Sequence[str]) -> _Bound | None:
             continue
         found.append(_Bound(value, (version.major, version.minor)))
     return min(found, key=lambda one: one.pair, default=None)
-
-
-def _some(members: Sequence[str]) -> str:
-    """Name members, and how many more there are."""
-    shown = listed(members[:_SHOWN])
-    more = len(members) - _SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown

@@ -9,12 +9,13 @@ from packaging.tags import InvalidTag, TooManyTagsError, parse_tag
 from packaging.utils import canonicalize_name
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Severity, first_of, some_of
+from wheelfit.checking.findings import Severity, some_of
 from wheelfit.core.abi_exports import FILE as EXPORTS_FILE
 from wheelfit.core.abi_exports import AbiExports, parse_abi_exports
 from wheelfit.wheels.dist_info import data_folder, header_values
 from wheelfit_runtime.errors import InvalidDocument
 from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from wheelfit.checking.findings import CheckedFile, Finding
     from wheelfit.wheels.archive import WheelArchive
 
-_SHOWN = 3
 _GENERIC_FOLDERS = frozenset(
     """
     benchmark benchmarks build dist doc docs example examples script scripts src test tests
@@ -72,7 +72,9 @@ def _tag_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding
     try:
         inner = frozenset(tag for text in texts for tag in parse_tag(text))
     except (InvalidTag, TooManyTagsError, ValueError):
-        yield inside.found(checks.WRONG_WHEEL_TAGS, f"no tag can be read of {first_of(texts, 1)}")
+        yield inside.found(
+            checks.WRONG_WHEEL_TAGS, f"no tag can be read of {listed(texts, most=2)}"
+        )
         return
     named = archive.filename.tags
     if inner == named:
@@ -163,13 +165,15 @@ def _bytecode_findings(
             is_copy = "__pycache__" in name.split("/") or name[:-1] in archive
             (copies if is_copy else alone).append(name)
     if copies:
-        message = f"{first_of(copies, 1)}: installers write that themselves, for the Python in use"
+        message = (
+            f"{listed(copies, most=2)}: installers write that themselves, for the Python in use"
+        )
         yield place.found(checks.COMPILED_PYTHON, message)
     pythons = {tag.interpreter for tag in archive.filename.tags}
     is_for_one = len(pythons) == 1 and all(map(_CPYTHON.fullmatch, pythons))
     if alone and not is_for_one:
         message = (
-            f"{first_of(alone, 1)} has no source and fits one Python, the tag admits "
+            f"{listed(alone, most=2)} has no source and fits one Python, the tag admits "
             f"{', '.join(sorted(pythons))}"
         )
         yield place.found(checks.COMPILED_PYTHON, message, severity=Severity.ERROR)

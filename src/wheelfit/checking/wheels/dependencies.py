@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import first_of
 from wheelfit.checking.tool_profiles import Profile
 from wheelfit.core.abi_dependency import abi_namespaces, not_admitted, project_of
 from wheelfit.core.labels import NULL, is_label
@@ -23,6 +22,7 @@ from wheelfit.core.properties import PropertySet, is_name, is_value
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import shortened
 from wheelfit.errors import InvalidRequirement
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -87,10 +87,10 @@ def check_dependencies(
             if reason is not None:
                 yield place.found(checks.MARKER_NEVER_MATCHES, f"{quoted}: {reason}")
     if with_markers and label is None:
-        message = f"a plain wheel has {first_of(with_markers, 1)}"
+        message = f"a plain wheel has {listed(with_markers, most=2)}"
         yield place.found(checks.VARIANT_MARKER_IN_PLAIN_WHEEL, message)
     if with_markers and Profile.UV in profiles:
-        message = f"METADATA has {first_of(with_markers, 1)}"
+        message = f"METADATA has {listed(with_markers, most=2)}"
         yield place.found(checks.UV_MARKERS, message)
 
 

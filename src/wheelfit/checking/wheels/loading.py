@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from wheelfit.checking import checks
-from wheelfit.checking.findings import Severity, first_of, some_of
+from wheelfit.checking.findings import Severity, some_of
 from wheelfit.checking.wheels.windows_libraries import origin_of
 from wheelfit.wheels.binaries.facts import Format
 from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -77,7 +78,7 @@ def search_path_findings(binaries: Binaries, place: CheckedFile) -> Iterator[Fin
                 folders[severity][entry or "the current folder"] = None
                 members[severity][one.member] = None
     for severity, entries in folders.items():
-        who = first_of(list(members[severity]), 1)
+        who = listed(list(members[severity]), most=2)
         message = f"libraries are looked for in {some_of(entries)}, by {who}"
         yield place.found(checks.RPATH_LEADS_OUT, message, severity=severity)
 
@@ -151,7 +152,9 @@ def library_findings(
 def _needing(libraries: dict[str, list[Binary]]) -> str:
     """Return which libraries are needed and not in the wheel, and by what."""
     members = dict.fromkeys(one.member for needing in libraries.values() for one in needing)
-    return f"{some_of(sorted(libraries))} not in the wheel, needed by {first_of(list(members), 1)}"
+    return (
+        f"{some_of(sorted(libraries))} not in the wheel, needed by {listed(list(members), most=2)}"
+    )
 
 
 def _version_findings(

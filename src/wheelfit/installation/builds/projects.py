@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from wheelfit.errors import InvalidSource
 from wheelfit.projects.archives import unpack_archive
-from wheelfit.projects.names import is_archive, is_repository_url, release_of
+from wheelfit.projects.names import is_archive, is_repository_url, sdist_release
 from wheelfit.projects.static_metadata import is_project, of_archive, of_project_file
 from wheelfit.projects.version_control import check_out, parse_repository_url
 from wheelfit.sources.page import File
@@ -278,7 +278,7 @@ def _unpacked(
     top = unpack_archive(path, inside, filename, where=shown)
     project = _inside(top, subdirectory, shown)
     data, is_reliable = of_archive(project)
-    promise = release_of(filename) if data is not None or source is None else None
+    promise = sdist_release(filename) if data is not None or source is None else None
     if not is_project(project):
         raise InvalidSource(
             "there is no project in it, neither a pyproject.toml nor a setup.py", where=shown

@@ -29,7 +29,7 @@ from wheelfit.errors import (
     StorageUnavailable,
 )
 from wheelfit.projects.archives import ArchiveLimits, unpack_archive
-from wheelfit.projects.names import release_of
+from wheelfit.projects.names import sdist_release
 from wheelfit.server.store.records import NewFile, Violation
 from wheelfit.sources.attestations import make_provenance
 from wheelfit.wheels.archive import WheelArchive
@@ -350,7 +350,7 @@ def check_sdist(path: Path, filename: str) -> tuple[tuple[Violation, ...], Sdist
     :return: what is wrong, and what is known; None if that is too little.
     :raises StorageUnavailable: there is no room to unpack it.
     """
-    release = release_of(filename)
+    release = sdist_release(filename)
     if release is None:
         message = "a source distribution is named name-version.tar.gz or name-version.zip"
         return (Violation("invalid-filename", message, filename),), None

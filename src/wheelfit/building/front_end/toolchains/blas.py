@@ -52,12 +52,7 @@ def wanted_library(properties: PropertySet) -> str | None:
     >>> wanted_library(PropertySet([parse_property("blas_lapack :: provider :: mkl")]))
     'mkl'
     """
-    values = {
-        value
-        for feature, values in properties.features()
-        if (feature.namespace, feature.name) in _FEATURES
-        for value in values
-    }
+    values = {value for feature in _FEATURES for value in properties.values(*feature)}
     return next(iter(values)) if len(values) == 1 and values <= LIBRARIES.keys() else None
 
 

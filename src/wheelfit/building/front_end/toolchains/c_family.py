@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from wheelfit.building.front_end.toolchains.inputs import CMAKE_BACKENDS, Toolchain
+from wheelfit.building.front_end.toolchains.inputs import CMAKE_BACKENDS, Toolchain, split_words
 from wheelfit.wheels.binaries.reading import read_binary
 from wheelfit_runtime.errors import InvalidConfiguration
 from wheelfit_runtime.platforms.child_processes import run
@@ -220,7 +220,7 @@ def marks_level(
     :param folder: for files; an empty one.
     :raises NeedsExtra: what reads libraries is not installed.
     """
-    command_words = _split(environ.get("CC") or command)
+    command_words = split_words(environ.get("CC") or command)
     path = environ.get("PATH")
     if not command_words or shutil.which(command_words[0], path=path) is None:
         command_words = ["cc"]
@@ -230,7 +230,7 @@ def marks_level(
     source, library = folder / "empty.c", folder / "empty.so"
     source.write_text("int wheelfit_empty;\n")
     command_line = [program, *command_words[1:], "-shared", "-fPIC", str(source)]
-    command_line += ["-o", str(library), *_split(environ.get("LDFLAGS", "")), option]
+    command_line += ["-o", str(library), *split_words(environ.get("LDFLAGS", "")), option]
     if not run(command_line, environ=environ, deadline=_DEADLINE).succeeded:
         return False
     try:
@@ -239,13 +239,6 @@ def marks_level(
     except OSError:
         return False
     return binary is not None and binary.levels.needed == level
-
-
-def _split(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return []
 
 
 C_FAMILY = Toolchain(words, add)

@@ -7,9 +7,9 @@ wherever they stand, and setuptools puts ``CPPFLAGS`` behind all of ours.
 from __future__ import annotations
 
 import re
-import shlex
 from typing import TYPE_CHECKING
 
+from wheelfit.building.front_end.toolchains.inputs import split_words
 from wheelfit.wheels.binaries.unguarded_instructions import claimed_level
 from wheelfit_runtime.platforms.providers.x86_64.tables import LEVELS
 
@@ -35,15 +35,11 @@ def notes_on_given_flags(
     :param environ: variables that compilers listen to, without flags of ours.
     :param adds_level: whether ours have an ``-march``, which counts more than one before it.
     """
-    features = {
-        feature.name: values
-        for feature, values in properties.features()
-        if feature.namespace == "x86_64"
-    }
+    features = properties.to_mapping().get("x86_64", {})
     level = claimed_level(features) if not set(features) - {"level"} else None
     claims = f"claims {level}" if features else "claims no level"
     for variable in _VARIABLES:
-        for word in _split(environ.get(variable, "")):
+        for word in split_words(environ.get(variable, "")):
             why = (
                 _choice_fault(word, level, claims)
                 if (variable in _BEHIND or not adds_level)
@@ -79,10 +75,3 @@ def _feature_fault(word: str, level: str, claims: str) -> str | None:
     if match["no"]:
         return f"the wheel {claims}, and is compiled without that" if owner <= level else None
     return f"the wheel {claims}, and is compiled for more" if owner > level else None
-
-
-def _split(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return []

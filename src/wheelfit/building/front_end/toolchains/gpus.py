@@ -14,7 +14,7 @@ from wheelfit.building.front_end.toolchains.inputs import CMAKE_BACKENDS, Toolch
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from wheelfit.building.front_end.toolchains.inputs import BuildInputs
     from wheelfit.core.properties import PropertySet
@@ -57,14 +57,8 @@ class Architecture:
 
 def cuda_architectures(properties: PropertySet) -> tuple[Architecture, ...]:
     """Return the architectures of NVIDIA's GPUs that properties ask for, the oldest first."""
-    matches = map(_VALUE.fullmatch, _values(properties, "nvidia", "sm_arch"))
+    matches = map(_VALUE.fullmatch, properties.values("nvidia", "sm_arch"))
     return tuple(sorted(Architecture(int(m[1]), m[2], m[3] == "virtual") for m in matches if m))
-
-
-def _values(properties: PropertySet, namespace: str, name: str) -> Iterator[str]:
-    for feature, values in properties.features():
-        if (feature.namespace, feature.name) == (namespace, name):
-            yield from values
 
 
 def torch_list(architectures: Iterable[Architecture]) -> str:
@@ -110,7 +104,7 @@ def _chooses_architectures(inputs: BuildInputs) -> bool:
 
 
 def _hip_words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(sorted(_values(properties, "amd", "gfx_arch")))
+    return tuple(properties.values("amd", "gfx_arch"))
 
 
 def _add_hip(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:

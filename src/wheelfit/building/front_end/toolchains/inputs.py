@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,6 +80,14 @@ class BuildInputs:
         given = self.settings.get("setup-args", [])
         given = [given] if isinstance(given, str) else given
         return replace(self, settings={**self.settings, "setup-args": [*words, *given]})
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a variable as a shell splits them; none where it cannot."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return []
 
 
 @dataclass(frozen=True, slots=True)
