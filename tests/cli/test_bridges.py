@@ -192,7 +192,7 @@ def test_by_configuration(
 ) -> None:
     """A user's file can agree to families, for good."""
     settings = tmp_path / "wheelfit.toml"
-    settings.write_text('bridge = ["faiss"]\n', encoding="utf-8")
+    settings.write_text('bridges = ["faiss"]\n', encoding="utf-8")
     monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
     assert bridges.install(CPU, "faiss") == {"faiss-cpu": "1.15.1", "faiss": "1.15.1:null"}
     assert bridges.install(CUDA_12, "faiss") == {

@@ -14,10 +14,10 @@ from wheelfit.core.bridges import BridgeFamily
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.bridges import catalogue
 from wheelfit.sources.bridges.catalogue import (
+    SHIPPED,
     BridgeCatalogue,
     KnownFamilies,
     shipped,
-    shipped_for,
     shipped_names,
 )
 from wheelfit.sources.bridges.repository import BridgedRepository
@@ -117,7 +117,7 @@ class TestPages:
 
     def test_what_nobody_agreed_to(self, repository: FakeRepository) -> None:
         """A family that does not count is asked for nothing."""
-        unbridged = BridgedRepository(repository, BridgeCatalogue(defaults=False))
+        unbridged = BridgedRepository(repository, BridgeCatalogue(["none"]))
         found = page(unbridged, "xgboost")
         assert names(found) == ["xgboost-3.4.1-py3-none-manylinux_2_28_x86_64.whl"]
         assert repository.asked == ["project xgboost"]
@@ -336,6 +336,6 @@ def test_families_that_stand_for_other_names() -> None:
     for family in families:
         for project in family.projects:
             if not project.endswith("*"):
-                assert family in shipped_for(canonicalize_name(project))
-    assert [one.name for one in shipped_for(canonicalize_name("torch"))] == ["pytorch"]
-    assert shipped_for(canonicalize_name("numpy")) == ()
+                assert family in SHIPPED.standing_for(canonicalize_name(project))
+    assert [one.name for one in SHIPPED.standing_for(canonicalize_name("torch"))] == ["pytorch"]
+    assert SHIPPED.standing_for(canonicalize_name("numpy")) == ()

@@ -102,7 +102,7 @@ def test_one_line_of_configuration(world: World, serve: Callable[..., RunningInd
     server = serve("--mirror", "pytorch", "--mirror", "https://pypi.org/simple/")
     settings = world.folder / ".config" / "wheelfit" / "wheelfit.toml"
     settings.parent.mkdir(parents=True)
-    settings.write_text(f'bridge = ["{server.said["bridges"][0]}"]\n', "utf-8")
+    settings.write_text(f'bridges = ["{server.said["bridges"][0]}"]\n', "utf-8")
     words = ["install", "torch", "--for", CPU, "--index-url", server.url, "--no-cache-dir"]
     world.run(*words, "--target", str(world.folder / "first"))
     world.net.hosts.clear()

@@ -51,20 +51,24 @@ USER = ".config/wheelfit/wheelfit.toml"
     ("user", "project", "variable", "expected", "says"),
     [
         ("", "", "", OWNER, None),
-        ("", "no-bridges = true", "", REGISTRY, "pyproject.toml"),
-        ("no-bridges = true", "", "", REGISTRY, "wheelfit.toml:1"),
-        ("no-bridges = true", "no-bridges = false", "", REGISTRY, "wheelfit.toml:1"),
-        ("", "", "1", REGISTRY, "WHEELFIT_NO_BRIDGES"),
-        ("no-bridges = true", "", "no", OWNER, None),
+        ("", "bridges = []", "", REGISTRY, "pyproject.toml"),
+        ("bridges = []", "", "", REGISTRY, "wheelfit.toml:1"),
+        ('bridges = ["pytorch"]', "bridges = []", "", REGISTRY, "pyproject.toml"),
+        ("", "", "none", REGISTRY, "WHEELFIT_BRIDGES"),
+        ("", "", " ", OWNER, None),
+        ("bridges = []", "", "default", OWNER, None),
+        ("bridges = []", "", "pytorch", OWNER, None),
+        ("bridges = []", "", "xgboost", REGISTRY, "wheelfit.toml:1"),
+        ('bridges = ["none", "pytorch"]', "", "", OWNER, None),
     ],
 )
 def test_each_layer(
     world: World, user: str, project: str, variable: str, expected: str, says: str | None
 ) -> None:
-    """A user, a project and a variable can forbid it; a project cannot allow it."""
+    """A user, a project and a variable can forbid it, and what is said later can allow it."""
     write(world, USER, f"{user}\n")
     write(world, "pyproject.toml", f"{PROJECT}{project}\n")
-    world.variables = {"WHEELFIT_NO_BRIDGES": variable} if variable else {}
+    world.variables = {"WHEELFIT_BRIDGES": variable} if variable else {}
     assert locked(world) == expected
     found = owners(world)["pytorch"]
     assert "torch" in found["projects"]
@@ -73,18 +77,38 @@ def test_each_layer(
     assert says is None or says in found["reason"]
 
 
+def test_what_a_project_names(world: World) -> None:
+    """A project that names a family gets the line where that belongs."""
+    write(world, "pyproject.toml", f'{PROJECT}bridges = ["pytorch"]\n')
+    error = json.loads(world.run("lock", "--json", code=1).stdout)["error"]
+    assert "a project can only set bridges to []" in error["message"]
+    assert "your own wheelfit.toml, or in WHEELFIT_BRIDGES" in error["hint"]
+
+
+def test_options_after_a_setting(world: World) -> None:
+    """Where a setting turns families off, those of options count and no others."""
+    write(world, USER, "bridges = []\n")
+    assert world.choose(MACHINE, "torch").chosen["torch"].startswith(f"{REGISTRY} ")
+    assert world.choose(MACHINE, "torch", "--bridge", "pytorch").chosen["torch"].startswith(OWNER)
+    other = world.choose(MACHINE, "torch", "--bridge", "xgboost")
+    assert other.chosen["torch"].startswith(f"{REGISTRY} ")
+    both = world.choose(MACHINE, "torch", "--bridge", "default", "--no-bridges")
+    assert both.chosen["torch"].startswith(f"{REGISTRY} ")
+
+
 def test_the_policy_of_a_site(world: World) -> None:
     """What a policy forbids no user allows, and what he names is refused."""
-    write(world, "policy.toml", "version = 1\nno-bridges = true\n")
+    write(world, "policy.toml", "version = 1\nbridges = []\n")
     policy = str(world.folder / "policy.toml")
-    world.variables = {"WHEELFIT_POLICY_FILE": policy, "WHEELFIT_NO_BRIDGES": "no"}
+    world.variables = {"WHEELFIT_POLICY_FILE": policy, "WHEELFIT_BRIDGES": "default"}
     assert world.choose(MACHINE, "torch").chosen["torch"].startswith(f"{REGISTRY} ")
     error = world.choose(MACHINE, "torch", "--bridge", "pytorch", code=7).error
     assert (error["code"], error["where"]) == ("refused", policy)
-    assert "no-bridges = true" in error["note"]
+    assert "bridges = []" in error["note"]
     assert policy in owners(world)["pytorch"]["reason"]
-    assert f"no index of an owner of projects counts: no-bridges is set by the policy {policy}" in (
-        world.run("config", "show").stdout
+    assert (
+        f"no index of an owner of projects counts: bridges is set to [] by the policy {policy}"
+        in (world.run("config", "show").stdout)
     )
 
 
@@ -115,13 +139,13 @@ def test_a_pinned_project(world: World) -> None:
 
 def test_a_mirror(world: World) -> None:
     """What the user names is what counts, wherever it is, without its password."""
-    write(world, USER, 'bridge = ["pytorch@https://me:secret@own.example/whl"]\n')
+    write(world, USER, 'bridges = ["pytorch@https://me:secret@own.example/whl"]\n')
     assert owners(world)["pytorch"]["url"].endswith("own.example/whl")
     assert "secret" not in world.run("config", "show").stdout.partition("the registry")[2]
 
 
 def test_a_policy_that_cannot_be_read(world: World) -> None:
     """A slip in a policy ends everything that chooses."""
-    write(world, "policy.toml", 'version = 1\nno-bridges = "yes"\n')
+    write(world, "policy.toml", 'version = 1\nbridges = ["pytorch"]\n')
     world.variables = {"WHEELFIT_POLICY_FILE": str(world.folder / "policy.toml")}
     assert world.choose(MACHINE, "torch", code=7).error["code"] == "unusable-policy"

@@ -403,7 +403,10 @@ def _said(
                 where=at.where,
                 hint="write it under [tool.wheelfit] of its pyproject.toml",
             )
-        if is_bound and setting.project is ProjectMay.NOT_SET_IT:
+        if is_bound and (
+            setting.project is ProjectMay.NOT_SET_IT
+            or (setting.project is ProjectMay.EMPTY_IT and value != [])
+        ):
             raise _not_allowed(setting, name, at)
         said[key] = (setting.kind.read(key, value, at), SettingOrigin(name, at.where))
     return said
@@ -412,8 +415,11 @@ def _said(
 def _not_allowed(setting: Option, name: str, place: ValuePlace) -> InvalidConfiguration:
     if name == PROJECT:
         either = f", or in {setting.variable}" if setting.kind.is_text else ""
+        no_more = (
+            "can only set {} to []" if setting.project is ProjectMay.EMPTY_IT else "cannot set {}"
+        )
         return InvalidConfiguration(
-            f"a project cannot set {setting.key}: {setting.why}",
+            f"a project {no_more.format(setting.key)}: {setting.why}",
             where=place.where,
             hint=f"it belongs in your own wheelfit.toml{either} (`wheelfit config path`)",
         )

@@ -148,7 +148,7 @@ class SitePolicy(Struct, frozen=True):
         return next((file.where for file in self.files if file.no_env_override), None)
 
     @property
-    def no_bridges(self) -> str | None:
+    def forbids_bridges(self) -> str | None:
         """Which file forbids that families of distributions stand for projects."""
         return next((file.where for file in self.files if file.no_bridges), None)
 

@@ -70,12 +70,14 @@ def read_policy(data: bytes, where: str, *, grants: bool) -> PolicyFile:
     table = _load(data, where, PolicyRefusal, code="unusable-policy")
     table.only(
         "version", "plugins", "trusted", "disable-provider", "ignore-static",
-        "no-env-override", "no-bridges", "forbid-trust-all",
+        "no-env-override", "bridges", "forbid-trust-all",
     )  # fmt: skip
     _check_version(table)
     rule = table.content.get("plugins", "user")
     if rule not in get_args(PluginRule):
         table.must_be(f"one of {', '.join(get_args(PluginRule))}", rule, "plugins")
+    if (bridges := table.content.get("bridges", [])) != []:
+        table.must_be("[], which forbids all families", bridges, "bridges")
     return PolicyFile(
         where,
         cast(PluginRule, rule),
@@ -83,7 +85,7 @@ def read_policy(data: bytes, where: str, *, grants: bool) -> PolicyFile:
         _namespaces(table, "disable-provider"),
         _namespaces(table, "ignore-static", wild=":all:"),
         no_env_override=table.flag("no-env-override"),
-        no_bridges=table.flag("no-bridges"),
+        no_bridges="bridges" in table,
         forbid_trust_all=table.flag("forbid-trust-all"),
         grants=grants,
     )

@@ -15,6 +15,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
@@ -208,6 +209,8 @@ def _plain(value: object) -> Any:
     """Return a value as JSON has it, sets and mappings in a fixed order."""
     if value is None or isinstance(value, (str, int, float)):
         return value
+    if isinstance(value, FunctionType):  # for hints, which decide nothing
+        return value.__qualname__
     if isinstance(value, Struct):
         return _named(value, value.__struct_fields__)
     if is_dataclass(value):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelfit.core.accelerators import concerned_extras, owner_of_libraries
-from wheelfit.sources.bridges.catalogue import names_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -25,7 +24,6 @@ def tell_accelerator_use(
     candidates: Candidates,
     reporter: Reporter,
     *,
-    no_bridges: bool,
     there: Collection[NormalizedName] = (),
     lock: str = "",
     told: set[str] | None = None,
@@ -36,26 +34,24 @@ def tell_accelerator_use(
     :param arriving: the packages that would be fetched.
     :param candidates: by which they were chosen.
     :param reporter: told, a line for each.
-    :param no_bridges: whether all families are turned off.
     :param there: what is installed.
     :param lock: the command that remedies are options of, where the result is of a lock; nothing
         but the lock is asked then.
     :param told: lines that were told already; grows.
     """
-    if not _is_concerned(resolution, arriving):
+    if not _is_concerned(resolution, arriving, candidates):
         return ()
     from wheelfit.resolution.accelerator_use import Surroundings, accelerator_use
 
     chosen_by = candidates.within(resolution.context)
     around = Surroundings(
         chosen_by.support_of,
-        candidates.policy.preferences,
+        candidates.policy,
         chosen_by.bridge,
         candidates.target.environment,
         there,
         None if lock else candidates,
         lock,
-        no_bridges,
     )
     found = tuple(accelerator_use(resolution, arriving, around))
     told = set() if told is None else told
@@ -71,8 +67,6 @@ def use_on_platform(
     names: Collection[NormalizedName],
     candidates: Candidates,
     machine_of: Callable[[], ChosenMachine],
-    *,
-    no_bridges: bool,
 ) -> tuple[AcceleratorUse, ...]:
     """Return the same of a result for every machine of a platform, as one of them would find it.
 
@@ -80,9 +74,8 @@ def use_on_platform(
     :param names: what comes whichever of them is taken.
     :param candidates: by which they were chosen.
     :param machine_of: opens the machine, where packages may have to do with accelerators.
-    :param no_bridges: whether all families are turned off.
     """
-    if not _is_concerned(resolution, names):
+    if not _is_concerned(resolution, names, candidates):
         return ()
     from wheelfit.resolution.accelerator_use import Surroundings, accelerator_use
 
@@ -91,18 +84,22 @@ def use_on_platform(
         lambda document, namespaces: machine.support(
             document, frozenset(namespaces), candidates.known
         ),
-        candidates.policy.preferences,
+        candidates.policy,
         candidates.bridge,
         candidates.target.environment,
-        no_bridges=no_bridges,
     )
     return tuple(accelerator_use(resolution, names, around))
 
 
-def _is_concerned(resolution: Resolution, arriving: Collection[NormalizedName]) -> bool:
+def _is_concerned(
+    resolution: Resolution,
+    arriving: Collection[NormalizedName],
+    candidates: Candidates,
+) -> bool:
     """Return whether a package may have to do with accelerators: most results have none."""
     return any(owner_of_libraries(name) for name in arriving) or any(
-        names_for(pin.name) or (pin.core is not None and concerned_extras(pin.core))
+        candidates.policy.families(pin.name)
+        or (pin.core is not None and concerned_extras(pin.core))
         for pin in resolution.pins
         if pin.label is None and pin.name in arriving
     )

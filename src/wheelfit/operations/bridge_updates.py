@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from wheelfit.core.bridges import BridgeFamily
     from wheelfit.core.filename import WheelFilename
     from wheelfit.operations.context import Context
     from wheelfit.sources.bridges.catalogue import KnownFamilies
@@ -247,17 +246,6 @@ def _report(
             added.append(name)
         elif newest is not None and newest != known:
             changed.append(name)
-            if clauses := _needs_consent(newest, known):
+            if clauses := families.restrictions(name):
                 restricted[name] = clauses
     return BridgeUpdateReport(action, families, update, tuple(added), tuple(changed), restricted)
-
-
-def _needs_consent(newest: BridgeFamily, known: BridgeFamily) -> tuple[str, ...]:
-    """Return the reasons to restrict an updated family until the user names it."""
-    if not newest.by_default:
-        return ()
-    if not known.by_default:
-        return ("would count without --bridge",)
-    further = tuple(f"names {clause}" for clause in newest.further_places(known))
-    projects = (one for one in newest.projects if one not in known.projects)
-    return (*further, *(f"stands for {project}" for project in projects))

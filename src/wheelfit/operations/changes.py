@@ -421,14 +421,12 @@ def told_accelerator_use(
     ground: ChangeContext,
     reporter: Reporter,
     *,
-    no_bridges: bool,
     lock: str = "",
 ) -> tuple[AcceleratorUse, ...]:
     """Warn of what would come for accelerators in vain, or leave them idle; return it.
 
     :param decision: what would be done.
     :param ground: where.
-    :param no_bridges: whether all families are turned off.
     :param lock: the command that makes the lock from which it would be done; empty: there is none.
     """
     coming = [pin.name for pin in decision.planned.install]
@@ -441,7 +439,6 @@ def told_accelerator_use(
         coming,
         ground.candidates,
         reporter,
-        no_bridges=no_bridges,
         there={entry.name for entry in decision.present.installed},
         lock=lock,
     )

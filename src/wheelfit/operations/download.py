@@ -225,7 +225,6 @@ def _fetched(
                 [pin.name for pin in resolution.pins],
                 opened.candidates,
                 reporter,
-                no_bridges=request.no_bridges,
                 told=told,
             )
             if staging is None:

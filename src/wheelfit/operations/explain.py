@@ -135,9 +135,7 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
         )
         names = [pin.name for pin in resolution.pins]
         names += [edge.needed for edge in resolution.edges]
-        accelerators = tell_accelerator_use(
-            resolution, names, candidates, context.reporter, no_bridges=request.no_bridges
-        )
+        accelerators = tell_accelerator_use(resolution, names, candidates, context.reporter)
         present = [one.properties for one in explanations]
         return ExplainReport(
             opened.machine,

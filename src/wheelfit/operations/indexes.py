@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.cache_folder import cache_folder
@@ -18,6 +18,7 @@ from wheelfit.sources.open import OpenedSources, is_protected, open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.sources.urls import origin, redact
 from wheelfit_runtime.errors import (
+    FileProblem,
     InvalidConfiguration,
     NetworkError,
     NoFit,
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.requests import SourceOptions
+    from wheelfit.resolution.candidates import ChoicePolicy
     from wheelfit.resolution.requirements_file import RequirementsFile
     from wheelfit.resolution.resolution import Pin
-    from wheelfit.sources.bridges.catalogue import BridgeCatalogue
+    from wheelfit.sources.bridges.catalogue import BridgeCatalogue, KnownFamilies
     from wheelfit.sources.bridges.repository import BridgedRepository
     from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.merged import Pool
@@ -178,54 +180,6 @@ def configured_sources(settings: SourceSettings) -> tuple[ConfiguredSource, ...]
     )
 
 
-class OwnersIndex(Struct, frozen=True):
-    """An index of the owner of some projects, which may count without anybody having named it."""
-
-    family: str
-    url: str
-    """Without credentials."""
-    projects: tuple[str, ...]
-    """Those of the family to which this applies; ``name-*`` are all that begin so."""
-    reason: str = ""
-    """Why it does not count for them; empty: it counts."""
-
-    def to_json(self) -> dict[str, object]:
-        """Return the index as plain data."""
-        return {
-            "family": self.family,
-            "url": self.url,
-            "projects": list(self.projects),
-            "counts": not self.reason,
-            "reason": self.reason or None,
-        }
-
-
-def owners_indexes(
-    settings: SourceSettings, wanted: Iterable[str] = (), off: str = ""
-) -> tuple[OwnersIndex, ...]:
-    """Return the indexes of owners that count by default, and why some do not.
-
-    :param settings: the sources.
-    :param wanted: the families that the user named.
-    :param off: why none counts; empty: nobody has turned them off.
-    """
-    from wheelfit.sources.bridges.catalogue import projects_of_owners, shipped
-
-    named = {one.partition("@")[0]: one.partition("@")[2] for one in wanted}
-    found = []
-    for family, projects in projects_of_owners().items():
-        known = shipped(family)
-        url = redact(named.get(family) or (known.base if known is not None else ""))
-        by_reason: dict[str, list[str]] = {}
-        for one in projects:
-            reason = "" if family in named else settings.why_not_of_registry(one)
-            by_reason.setdefault(off or reason, []).append(one)
-        found += [
-            OwnersIndex(family, url, tuple(those), reason) for reason, those in by_reason.items()
-        ]
-    return tuple(found)
-
-
 def open_indexes(
     request: SourceOptions,
     settings: SourceSettings,
@@ -270,10 +224,8 @@ def open_indexes(
         )
 
     repository = opened(settings)
-    if request.no_bridges:
-        return repository
     shelf = families_that_count(request, settings, context.environ)
-    return _bridged(shelf, settings, repository, opened, kept_in)
+    return _bridged(shelf, settings, repository, opened, kept_in) if shelf else repository
 
 
 def settings_of_place(
@@ -305,7 +257,7 @@ def families_that_count(
 ) -> BridgeCatalogue:
     """Return the families of distributions that count under some settings.
 
-    :param request: with what the user named.
+    :param request: with what the user named; ``no_bridges`` is as if that were nothing.
     :param settings: how indexes are reached, and which there are.
     :param environ: the environment of the process, in which a policy may forbid all of them.
     :raises PolicyRefusal: a policy forbids what the user named, or cannot be read.
@@ -320,23 +272,51 @@ def families_that_count(
     def policy() -> str | None:
         from wheelfit.operations.trust_store import read_policies
 
-        return read_policies(environ).no_bridges
+        return read_policies(environ).forbids_bridges
 
-    if request.bridge and (where := policy()) is not None:
-        raise PolicyRefusal(
-            f"a policy forbids bridges, as {listed(request.bridge)}",
-            where=where,
-            note="it says no-bridges = true",
-        )
+    if request.no_bridges:
+        return BridgeCatalogue(["none"])
     shelf = BridgeCatalogue(
         request.bridge,
         is_of_registry=settings.is_of_registry,
         is_forbidden=lambda: policy() is not None,
         families=known_families(environ, shipped_bridges=request.shipped_bridges),
     )
+    if shelf.agreed and (where := policy()) is not None:
+        raise PolicyRefusal(
+            f"a policy forbids bridges, as {listed(request.bridge)}",
+            where=where,
+            note="it says bridges = []",
+        )
     for base in shelf.bases.values():
         check_place(base, settings)
     return shelf
+
+
+def with_families(
+    policy: ChoicePolicy, request: SourceOptions, environ: Mapping[str, str]
+) -> ChoicePolicy:
+    """Return a policy by which hints name the families that there are under some settings.
+
+    :param policy: the policy without them.
+    :param request: with what the user says of families.
+    :param environ: the environment of the process.
+    """
+
+    @cache
+    def known() -> KnownFamilies:
+        from wheelfit.sources.bridges.catalogue import SHIPPED, known_families
+
+        try:
+            return known_families(environ, shipped_bridges=request.shipped_bridges)
+        except FileProblem:  # of which is told where families count, and not beside another error
+            return SHIPPED
+
+    return structs.replace(
+        policy,
+        families=lambda project: known().standing_for(project),
+        bridges_off=request.bridges_off,
+    )
 
 
 def check_place(base: str, settings: SourceSettings) -> None:
@@ -426,7 +406,7 @@ def _of_owners(pins: Iterable[Pin], bridged: BridgedRepository) -> Iterator[str]
         verb, those = ("comes", "its") if len(names) == 1 else ("come", "their")
         yield (
             f"{listed(names)} {verb} from {base}, the index of {those} owner; "
-            "--no-bridges takes what the registry has"
+            "--no-bridges, or bridges = [] in a configuration, takes what the registry has"
         )
 
 

@@ -83,9 +83,7 @@ def install(request: InstallRequest, context: Context) -> ChangeReport:
         check_folder_pins((pin.name for pin in pins), request)
         durations.tell(resolved_in_words(decision), "resolve", context.reporter)
         tell_sources(decision.resolution.pins, opened.repository, context.reporter)
-        accelerators = told_accelerator_use(
-            decision, opened, context.reporter, no_bridges=request.no_bridges
-        )
+        accelerators = told_accelerator_use(decision, opened, context.reporter)
         decision, sizes = carry_out_or_rehearse(
             decision, decide, request, context, opened, durations
         )

@@ -25,7 +25,13 @@ from wheelfit.locking.freshness import (
 from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.operations.cache_folder import cache_folder
 from wheelfit.operations.environments import open_environment_of
-from wheelfit.operations.indexes import open_indexes, read_settings, tell_later, telling_later
+from wheelfit.operations.indexes import (
+    open_indexes,
+    read_settings,
+    tell_later,
+    telling_later,
+    with_families,
+)
 from wheelfit.operations.named_sources import from_sources, open_named, root_of
 from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.projects import open_project, project_request, works_on_project
@@ -270,7 +276,11 @@ class _Locking:
         self._settings = read_settings(request, context.environ, wanted.files, prefix=prefix)
         providers = ProviderPolicy(abi_dependency=not request.no_abi_dependency)
         self._policy = structs.replace(
-            choice_policy(request, providers, wanted.hashes, wanted.labels),
+            with_families(
+                choice_policy(request, providers, wanted.hashes, wanted.labels),
+                request,
+                context.environ,
+            ),
             sources=source_policy(request, wanted, rules),
         )
         named = frozenset(map(canonicalize_name, request.upgrade_package))
@@ -542,7 +552,6 @@ class _Locking:
         from wheelfit.operations.context import Reporter
         from wheelfit.operations.machine import choose_machine
 
-        no_bridges = self._request.no_bridges
         if self._request.hosts:
             for one in solutions:
                 yield from tell_accelerator_use(
@@ -550,7 +559,6 @@ class _Locking:
                     [pin.name for pin in one.resolution.pins],
                     one.candidates,
                     Reporter(),
-                    no_bridges=no_bridges,
                 )
             return
         target = self._environment.target()
@@ -563,7 +571,6 @@ class _Locking:
                     one.common,
                     one.candidates,
                     lambda: choose_machine(self._request, target, silent),
-                    no_bridges=no_bridges,
                 )
                 return
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.locking.document import DEFAULT_LIMITS, is_lock_name, read_lock
 from wheelfit.operations.environments import open_environment_of
-from wheelfit.operations.indexes import open_indexes, read_settings
+from wheelfit.operations.indexes import open_indexes, read_settings, with_families
 from wheelfit.operations.requests import (
     BoundOptions,
     EnvironmentOptions,
@@ -95,7 +95,7 @@ class OpenedLock(NamedTuple):
             self.lock,
             machine.target,
             machine.detector,
-            choice_policy(request, machine.policy),
+            with_families(choice_policy(request, machine.policy), request, machine.context.environ),
             user_lists=machine.user_lists,
             plugins=machine.plugins(self.environment, self.repository, self.settings, request),
             files=files or self.repository,

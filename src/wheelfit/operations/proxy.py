@@ -229,7 +229,8 @@ class _Upstreams:
             return None
         web = self._web(url, settings)
         plain = Upstream(url, web, cooldown=self._cooldown, note=self._tell)
-        if self._request.no_bridges:
+        shelf = families_that_count(self._request, settings, self._context.environ)
+        if not shelf:
             return plain
         from wheelfit.server.proxy.upstream import BridgedUpstream
         from wheelfit.sources.find_links import LinkPage
@@ -240,7 +241,6 @@ class _Upstreams:
                 return LinkPage(url, web.files, pages=web.pages, note=self._tell)
             return Upstream(url, web, cooldown=self._cooldown, note=self._tell)
 
-        shelf = families_that_count(self._request, settings, self._context.environ)
         return BridgedUpstream(plain, shelf, open_index)
 
     def _leave_out(self, url: str, why: str) -> None:

@@ -110,6 +110,15 @@ class SourceOptions(CacheOptions):
     connections: int = 4
     offline: bool = False
 
+    @property
+    def bridges_off(self) -> Literal["", "option", "setting"]:
+        """What has turned off the families that count by default; empty: nothing."""
+        if self.no_bridges:
+            return "option"
+        from wheelfit.sources.bridges.catalogue import has_defaults
+
+        return "" if has_defaults(self.bridge) else "setting"
+
 
 class EnvironmentOptions(CacheOptions):
     """The environment that is read or changed; by default the active one, else ``.venv``."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from wheelfit.installation.builds.deferred import DeferredBuilding
 from wheelfit.operations.environments import open_environment_of
-from wheelfit.operations.indexes import open_indexes, read_settings
+from wheelfit.operations.indexes import open_indexes, read_settings, with_families
 from wheelfit.operations.machine import choose_machine
 from wheelfit.operations.pip_rules import read_rules
 from wheelfit.operations.preferences import choice_policy
@@ -194,7 +194,11 @@ def open_for_choice(
     machine = choose_machine(request, current, context)
     environment = environment.to_be_taken_to(machine.target)
     policy = replace(
-        choice_policy(request, machine.policy, wanted.hashes, wanted.labels),
+        with_families(
+            choice_policy(request, machine.policy, wanted.hashes, wanted.labels),
+            request,
+            context.environ,
+        ),
         sources=source_policy(request, wanted, rules),
     )
     settings = read_settings(

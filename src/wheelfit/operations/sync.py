@@ -145,9 +145,7 @@ def _sync(
         decision = decide()
     if request.refit:
         _tell_unlisted(decision, choosing, reporter)
-    accelerators = told_accelerator_use(
-        decision, ground, reporter, no_bridges=request.no_bridges, lock="wheelfit lock"
-    )
+    accelerators = told_accelerator_use(decision, ground, reporter, lock="wheelfit lock")
     decision, sizes = carry_out_or_rehearse(
         decision, decide, request, opened.context, ground, durations
     )

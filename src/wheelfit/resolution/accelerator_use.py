@@ -38,15 +38,14 @@ if TYPE_CHECKING:
     from wheelfit.core.bridges import BridgeFamily, FamilyMember
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
-    from wheelfit.core.ordering import Preferences
     from wheelfit.core.property_support import Support
     from wheelfit.core.requirements import Requirement
-    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.candidates import Candidates, ChoicePolicy
     from wheelfit.resolution.resolution import Pin, Resolution
 
 
-_DEFAULT = "leaving out --no-bridges"
-"""What gets a family that counts by default."""
+_LEAVING_OUT = "leaving out --no-bridges"
+"""What gets a family that counts by default, where that option was given."""
 
 
 class Remedy(NamedTuple):
@@ -98,8 +97,8 @@ class Surroundings(NamedTuple):
 
     support_of: Callable[[VariantDocument, Iterable[str]], Support]
     """Returns what the machine supports of some namespaces."""
-    preferences: Preferences
-    """What the user wished; nobody is told of what was wished."""
+    policy: ChoicePolicy
+    """What the user decided; nobody is told of what was wished."""
     bridge: Callable[[NormalizedName], BridgeFamily | None]
     """Returns the family that stands for a project already."""
     environment: Mapping[str, str]
@@ -110,8 +109,6 @@ class Surroundings(NamedTuple):
     """What there is; None where only a lock is known, or where it is for several machines."""
     lock: str = ""
     """How remedies are typed that belong to a lock, as ``wheelfit lock``; empty: as they are."""
-    no_bridges: bool = False
-    """Whether all families are turned off."""
 
 
 def accelerator_use(
@@ -241,7 +238,7 @@ class _Findings:
         builds = listed(list(dict.fromkeys(one.build for one in remedies)))
         kind = "without them" if all(one.has_no_libraries for one in remedies) else "for it"
         several = len({one.words for one in remedies}) > 1
-        are_typed = len({one.words for one in remedies} - {_DEFAULT}) > 1
+        are_typed = len({one.words for one in remedies} - {_LEAVING_OUT}) > 1
         takes = f"take{'' if are_typed else 's'} {'builds' if several else 'a build'}"
         return f"{options} {takes} {kind} ({builds}){_too(others)}"
 
@@ -276,18 +273,18 @@ class _Findings:
 
     def _typed(self, remedies: Sequence[Remedy]) -> str:
         """Return the options to type for bridges."""
-        words = dict.fromkeys(one.words for one in remedies if one.words != _DEFAULT)
+        words = dict.fromkeys(one.words for one in remedies if one.words != _LEAVING_OUT)
         if self._around.lock:
             return f"`{self._around.lock} {' '.join(words)}`"
-        if self._around.no_bridges:
-            return f"{' '.join(words)} in place of --no-bridges" if words else _DEFAULT
+        if self._around.policy.bridges_off == "option":
+            return f"{' '.join(words)} in place of --no-bridges" if words else _LEAVING_OUT
         return " ".join(words)
 
     # --- accelerators that stay idle ----------------------------------------------------------
 
     def idle(self) -> Iterator[AcceleratorUse]:
         """Yield which accelerators are left idle though another build would use them."""
-        if not self._around.preferences.variants:
+        if not self._around.policy.preferences.variants:
             return
         found: dict[str, dict[NormalizedName, Remedy]] = {}
         for name in self._arriving:
@@ -343,7 +340,7 @@ class _Findings:
 
     def _uses(self, pin: Pin) -> Iterator[tuple[str, Remedy]]:
         """Yield the namespaces of what the machine has and a package would use, with how."""
-        extras, families = list(self._extras(pin)), _families(pin.name)
+        extras, families = list(self._extras(pin)), self._around.policy.families(pin.name)
         if not (extras or families) or _names_builds(pin.name) or self._needs_libraries(pin):
             return
         told = set()
@@ -444,10 +441,12 @@ class _Findings:
     def _bridge(self, name: NormalizedName) -> Remedy | None:
         """Return the remedy by a family not yet in use that has a build for the machine."""
         pin = self._pins.get(name)
-        is_possible = self._around.preferences.variants and self._around.bridge(name) is None
+        is_possible = self._around.policy.preferences.variants and self._around.bridge(name) is None
         if pin is None or not is_possible:
             return None
-        found = filter(None, (self._best(family, pin) for family in _families(name)))
+        found = filter(
+            None, (self._best(family, pin) for family in self._around.policy.families(name))
+        )
         # One that uses another accelerator is better than one for any machine.
         remedies = (remedy for _, remedy in found)
         return min(remedies, key=lambda one: one.has_no_libraries, default=None)
@@ -501,12 +500,15 @@ class _Findings:
             return Remedy(f"--bridge {family.name}", build, has_no_libraries=not used)
         if member.label is None or member.distribution == name:
             return None
-        if family.by_default and not self._around.no_bridges:
+        off = self._around.policy.bridges_off
+        if family.by_default and not off:
             return None  # it would count if it could
         candidates = self._around.candidates
         if candidates is not None and not _has_wheel(candidates, member):
             return None
-        option = _DEFAULT if family.by_default else f"--bridge {family.name}"
+        option = f"--bridge {family.name}"
+        if family.by_default:
+            option = _LEAVING_OUT if off == "option" else "--bridge default"
         return Remedy(option, member.distribution, has_no_libraries=not member.when)
 
     def _is_usable(self, namespace: str, majors: Iterable[str]) -> bool:
@@ -519,7 +521,7 @@ class _Findings:
         return not any(_lacking(support, namespace, major) for major in majors)
 
     def _is_wished(self, namespace: str) -> bool:
-        return ACCELERATORS[namespace] not in self._around.preferences.forbid
+        return ACCELERATORS[namespace] not in self._around.policy.preferences.forbid
 
     def _support(self, namespace: str) -> Support | None:
         """Return the support of the machine for a namespace; None if unknown."""
@@ -572,12 +574,6 @@ def _document(content: Mapping[str, object]) -> VariantDocument:
     from wheelfit.core.metadata import read_document  # noqa: PLC0415 - start-up
 
     return read_document(json.dumps(content).encode(), where="accelerators")
-
-
-def _families(project: NormalizedName) -> tuple[BridgeFamily, ...]:
-    from wheelfit.sources.bridges.catalogue import shipped_for  # noqa: PLC0415 - start-up
-
-    return shipped_for(project)
 
 
 def _has_wheel(candidates: Candidates, member: FamilyMember) -> bool:

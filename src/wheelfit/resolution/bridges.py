@@ -216,11 +216,9 @@ def not_agreed(candidates: Candidates, name: NormalizedName) -> str:
     :param name: of the project.
     :return: empty if there is no such family.
     """
-    from wheelfit.sources.bridges.catalogue import shipped_for  # noqa: PLC0415 - of errors only
-
     if candidates.bridge(name) is not None:
         return ""
-    others = [one for one in shipped_for(name) if not one.by_default]
+    others = [one for one in candidates.policy.families(name) if not one.by_default]
     return "; ".join(f"--bridge {one.name} takes {_what(one, name)}" for one in others)
 
 

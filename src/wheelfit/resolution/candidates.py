@@ -10,7 +10,7 @@ from __future__ import annotations
 from copy import copy
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -64,6 +64,12 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
 
+def _shipped_families(project: NormalizedName) -> tuple[BridgeFamily, ...]:
+    from wheelfit.sources.bridges.catalogue import SHIPPED  # noqa: PLC0415 - start-up
+
+    return SHIPPED.standing_for(project)
+
+
 class ChoicePolicy(Struct, frozen=True):
     """The user's decisions about choosing wheels."""
 
@@ -78,6 +84,10 @@ class ChoicePolicy(Struct, frozen=True):
     """Names of agreements that do not bind, because the user allows what they forbid."""
     sources: SourcePolicy | None = None
     """The source distributions that count beside wheels; None: none does."""
+    families: Callable[[NormalizedName], tuple[BridgeFamily, ...]] = _shipped_families
+    """Returns the families that stand for a project, whether they count or not."""
+    bridges_off: Literal["", "option", "setting"] = ""
+    """What has turned off the families that count by default; empty: nothing."""
 
     @property
     def binding(self) -> tuple[Agreement, ...]:

@@ -142,7 +142,9 @@ def test_an_install_uses_it(run: Runner, update: Update, wheels: Path, tmp_path:
     sources = ("--no-index", "--find-links", str(wheels), "acme", "--json")
     said = run(*words, *sources, "--bridge", "acme").object
     assert "acme-gpu" in json.dumps(said)
-    assert "acme-gpu" not in run(*words, *sources).out
+    plain = run(*words, *sources).object
+    assert plain.pop("accelerators")[0]["remedies"] == ["--bridge acme"]
+    assert "acme-gpu" not in json.dumps(plain)
     refused = run(*words, *sources, "--bridge", "acme", "--shipped-bridges", code=1)
     assert "there is no bridge 'acme'" in refused.error["message"]
 
@@ -291,6 +293,21 @@ class TestWrongWheels:
                 text = "Wheel-Version: 1.0\n" if name == "WHEEL" else ""
                 archive.writestr(f"wheelfit_families-{NEWER}.dist-info/{name}", text)
         assert code_of(update(code=4)) == "invalid-wheel"
+
+
+def test_hints_know_it(run: Runner, update: Update, index: RecordingIndex, wheels: Path) -> None:
+    """A family that an update brought is named where it would help, as a shipped one is."""
+    publish(wheels, changes={"acme": ACME})
+    build_wheel(wheels, "acme-gpu", "1.0", tag="py3-none-any")
+    words = ("explain", "acme", "--index-url", index.url, "--json")
+
+    def hint(*more: str) -> str:
+        return str(run(*words, *more, code=3).object["error"]["hint"])
+
+    assert "--bridge" not in hint()
+    update()
+    assert "--bridge acme takes one of acme-gpu" in hint()
+    assert "--bridge" not in hint("--shipped-bridges")
 
 
 def test_a_newer_format(run: Runner, update: Update, wheels: Path) -> None:

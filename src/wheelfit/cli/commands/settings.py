@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from wheelfit.cli.configuration import Configuration, Effective
     from wheelfit.cli.output import Output, Style
     from wheelfit.operations.context import Context
-    from wheelfit.operations.indexes import ConfiguredSource, OwnersIndex
+    from wheelfit.operations.indexes import ConfiguredSource
+    from wheelfit.operations.owners_indexes import OwnersIndex
 
 
 def _show(arguments: Namespace, output: Output, context: Context) -> int:
@@ -75,21 +76,22 @@ def _sources(
 
     And the indexes of owners of projects, with whether they count.
     """
-    from wheelfit.operations.indexes import configured_sources, owners_indexes, read_settings
+    from wheelfit.operations.indexes import configured_sources, read_settings
+    from wheelfit.operations.owners_indexes import owners_indexes
     from wheelfit.operations.requests import SourceOptions
-    from wheelfit.operations.trust_store import read_policies
 
+    bridges = effective["bridges"]
     request = SourceOptions(
-        index_table=effective["index"].value or (), pin_table=effective["sources"].value or ()
+        index_table=effective["index"].value or (),
+        pin_table=effective["sources"].value or (),
+        bridge=tuple(bridges.value or ()),
+        shipped_bridges=effective["shipped-bridges"].value or False,
     )
     settings = read_settings(request, context.environ)
-    off, policy = "", read_policies(context.environ).no_bridges
-    if policy is not None:
-        off = f"no-bridges is set by the policy {policy}"
-    elif effective["no-bridges"].value:
-        off = f"no-bridges is set by {effective['no-bridges'].parts[0][0]}"
-    owners = owners_indexes(settings, effective["bridge"].value or (), off)
-    return configured_sources(settings), owners
+    off = next(
+        (f"bridges is set to [] by {by}" for by, said in bridges.parts if "none" in said), ""
+    )
+    return configured_sources(settings), owners_indexes(request, settings, context.environ, off)
 
 
 def _worked_on(arguments: Namespace, *, works_on_project: bool) -> Namespace:

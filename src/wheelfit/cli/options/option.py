@@ -28,6 +28,7 @@ class ProjectMay(Enum):
 
     SET_IT = "yes"
     TIGHTEN_IT = "if it is stricter"
+    EMPTY_IT = "only to `[]`"
     NOT_SET_IT = "no"
     ALONE_SET_IT = "only there"
 
@@ -72,6 +73,8 @@ class Option(NamedTuple):
     is_required: bool = False
     alternative: str = ""
     """Options of a group with the same word exclude each other."""
+    setting: str = ""
+    """The key in configuration files; default: the name."""
     stored_as: str = ""
     """The attribute of the parsed arguments; default: the name with underscores."""
     project: ProjectMay | None = None
@@ -114,11 +117,15 @@ class Option(NamedTuple):
     @property
     def destination(self) -> str:
         """The attribute of the parsed arguments."""
-        return self.stored_as or self.key.replace("-", "_")
+        return self.stored_as or self._bare_name.replace("-", "_")
 
     @property
     def key(self) -> str:
         """The key in configuration files."""
+        return self.setting or self._bare_name
+
+    @property
+    def _bare_name(self) -> str:
         return self.name.lstrip("-").lower()
 
     @property

@@ -303,6 +303,23 @@ class _Consent(Several):
         return list(above) if "never" in above else super().join(above, below)
 
 
+class _Families(Several):
+    """Families of distributions, of which one that is named later counts more."""
+
+    title = "a list of texts; `[]` is no family"
+
+    def read(self, key: str, value: object, place: ValuePlace) -> list[Any]:
+        return super().read(key, value, place) or ["none"]
+
+    def join(self, above: Any, below: Any) -> list[Any]:
+        """Return the value of two layers together; ``none`` undoes what lies below it."""
+        rest = [] if "none" in above else [one for one in below if one not in above]
+        return [*rest, *above]
+
+    def show(self, value: Any) -> list[Any]:
+        return [] if list(value) == ["none"] else list(value)
+
+
 class _Requirements(Several):
     """A list of requirements, which know where they were written."""
 
@@ -549,6 +566,7 @@ WISHES = Several(ANY_TEXT, _wish)
 LABELS = Several(ANY_TEXT, _label, name=_project_of)
 NAMES = Several(TEXT, _name)
 EXCLUDES = Several(TEXT, _name, name=_project_of)
+FAMILIES = _Families(ANY_FILE)
 CONSENT = _Consent(TEXT, _consent)
 NAMES_OR_ALL = Several(TEXT, _name_or_all)
 PUBLISHERS = Several(ANY_TEXT, _publisher)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.check_environment import FitnessReport
     from wheelfit.operations.diagnosis import Diagnosis
-    from wheelfit.operations.indexes import ConfiguredSource, OwnersIndex
+    from wheelfit.operations.indexes import ConfiguredSource
+    from wheelfit.operations.owners_indexes import OwnersIndex
     from wheelfit_runtime.platforms.features import Detection
 
     Line = tuple[str, Style]
@@ -104,7 +105,7 @@ def owner_lines(owners: Sequence[OwnersIndex]) -> Iterator[str]:
         yield f"no index of an owner of projects counts: {reason}"
         return
     if owners:
-        yield "instead of the registry the index of an owner counts (no-bridges = true: none):"
+        yield "instead of the registry the index of an owner counts (bridges = []: none):"
     for one in owners:
         verb, why = (" does not count", f": {one.reason}") if one.reason else ("", "")
         yield f"  {one.url}{verb} for {', '.join(one.projects)}{why}"

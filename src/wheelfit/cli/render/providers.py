@@ -272,7 +272,7 @@ def show_bridge_members(report: BridgesReport, output: Output) -> None:
 
 def _show_family(family: BridgeFamily, output: Output) -> None:
     output.result(family.name, "strong")
-    counts = "always, unless --no-bridges is given" if family.by_default else ""
+    counts = "always, unless bridges = [] or --no-bridges turns it off" if family.by_default else ""
     output.folded(f"  counts      {counts or f'with --bridge {family.name}'}", hang=12)
     for member in family.members:
         name = f"{member.distribution} in {member.index}" if member.index else member.distribution

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from packaging.utils import canonicalize_name
 
@@ -32,6 +32,8 @@ SHIPPED_VERSION = "2026.11.28"
 several. It rises whenever a file of a family changes."""
 ALL_KNOWN = "all-known"
 """Stands for every shipped family of names; those of indexes change where things come from."""
+_NONE, _DEFAULT = "none", "default"
+"""Words that drop what was named before and what counts by default, and have the latter back."""
 _SUFFIX = ".toml"
 _FOLDER = Path(__file__).with_name("definitions")
 _INDEXES = _FOLDER / "indexes"
@@ -83,7 +85,7 @@ class KnownFamilies:
         """Return a shipped family as it may count where the user does not name it.
 
         That is as its newest file has it, unless this would send people to places that the shipped
-        file does not name. An update turns no family on.
+        file does not name. An update turns no family on, and lets none stand for further projects.
 
         :param name: normalised.
         """
@@ -92,7 +94,58 @@ class KnownFamilies:
             return known
         newest = self.named(name) or known
         counting = known if newest.further_places(known) else newest
-        return replace(counting, by_default=newest.by_default and known.by_default)
+        return replace(
+            counting,
+            by_default=newest.by_default and known.by_default,
+            projects=tuple(one for one in counting.projects if one in known.projects),
+        )
+
+    def restrictions(self, name: str) -> tuple[str, ...]:
+        """Return what of a family's newest file counts only if the user names it, a clause each.
+
+        :param name: normalised.
+        """
+        newest, counting = self.named(name), self.unasked(name)
+        if newest is None or counting is None or not newest.by_default:
+            return ()
+        if not counting.by_default:
+            return ("would count without --bridge",)
+        further = (f"names {clause}" for clause in newest.further_places(counting))
+        projects = (one for one in newest.projects if one not in counting.projects)
+        return (*further, *(f"stands for {project}" for project in projects))
+
+    def standing_for(self, project: NormalizedName) -> tuple[BridgeFamily, ...]:
+        """Return the families that stand for a project, whether any of them counts or not.
+
+        :param project: what is asked for.
+        """
+        own = [project] if project in self._names_of_one_project else []
+        found = []
+        for name in (*own, *(name for name, _ in _of_indexes(project, self._indexes))):
+            family, unasked = self.named(name), self.unasked(name)
+            if family is not None and family.stands_for(project):
+                is_default = unasked is not None and unasked.by_default
+                found.append(replace(family, by_default=is_default))
+        return tuple(found)
+
+    def of_owners(self) -> tuple[BridgeFamily, ...]:
+        """Return the families of indexes that count by default, as they do."""
+        found = (self.unasked(name) for name, _, is_by_default in _indexes() if is_by_default)
+        return tuple(one for one in found if one is not None and one.by_default)
+
+    @cached_property
+    def _indexes(self) -> tuple[_IndexesHead, ...]:
+        """The families of indexes: name, projects, and whether they count by default."""
+        if not self._newer:
+            return _indexes()
+        newer = (_head(name, text) for name, text in self._newer.items())
+        shipped_ones = (one for one in _indexes() if one[0] not in self._newer)
+        return (*shipped_ones, *filter(None, newer))
+
+    @cached_property
+    def _names_of_one_project(self) -> frozenset[str]:
+        of_indexes = {name for name, _, _ in self._indexes}
+        return _of_one_project() | (self._newer.keys() - of_indexes)
 
     def find(self, text: str) -> BridgeFamily:
         """Return the family that somebody names.
@@ -162,35 +215,41 @@ def shipped(name: str) -> BridgeFamily | None:
     return None
 
 
+_IndexesHead: TypeAlias = "tuple[str, Sequence[str], bool]"
+"""Of a family of indexes: its name, its projects, and whether it counts by default."""
+
+
 @cache
-def _indexes() -> tuple[tuple[str, Sequence[str], bool], ...]:
-    """Return the shipped families of indexes: name, projects, and whether it counts by default.
+def _indexes() -> tuple[_IndexesHead, ...]:
+    """Return the shipped families of indexes.
 
     Every project that is asked for is looked up here, so the files are read no further than needed.
     """
-    found = []
-    for path in sorted(_INDEXES.glob(f"*{_SUFFIX}")):
-        head = path.read_text(encoding="utf-8").partition("\n[[member]]")[0]
-        listed = _PROJECTS.search(head)
-        names = [path.stem] if listed is None else _NAME.findall(listed[1])
-        found.append((path.stem, names, "\nby-default = true" in head))
-    return tuple(found)
+    paths = sorted(_INDEXES.glob(f"*{_SUFFIX}"))
+    heads = (_head(path.stem, path.read_text(encoding="utf-8")) for path in paths)
+    return tuple(filter(None, heads))
 
 
-def _of_indexes(project: str) -> Iterator[tuple[str, bool]]:
+def _head(name: str, text: str) -> _IndexesHead | None:
+    """Return what the file of a family of indexes begins with; None for another family."""
+    head = text.partition("\n[[member]]")[0]
+    if "\nbase = " not in head:
+        return None
+    listed = _PROJECTS.search(head)
+    projects = [name] if listed is None else _NAME.findall(listed[1])
+    return name, projects, "\nby-default = true" in head
+
+
+def _of_indexes(project: str, heads: Sequence[_IndexesHead]) -> Iterator[tuple[str, bool]]:
     """Yield the names of families of indexes for a project, with whether they count by default."""
-    for name, projects, is_by_default in _indexes():
+    for name, projects, is_by_default in heads:
         if any(fnmatchcase(project, one) for one in projects):
             yield name, is_by_default
 
 
-def projects_of_owners() -> dict[str, tuple[str, ...]]:
-    """Return the projects of the shipped families of indexes that count by default, by family."""
-    return {name: tuple(projects) for name, projects, is_by_default in _indexes() if is_by_default}
-
-
 def _owner_name(project: str) -> str:
-    return next((name for name, is_by_default in _of_indexes(project) if is_by_default), "")
+    owners = (name for name, is_by_default in _of_indexes(project, _indexes()) if is_by_default)
+    return next(owners, "")
 
 
 @cache
@@ -199,30 +258,21 @@ def _of_one_project() -> frozenset[str]:
     return frozenset(path.stem for path in _FOLDER.glob(f"*{_SUFFIX}"))
 
 
-def names_for(project: NormalizedName) -> tuple[str, ...]:
-    """Return the names of the shipped families that may stand for a project; none is parsed.
+def has_defaults(wanted: Iterable[str]) -> bool:
+    """Return whether families that count by default do, where a user names some.
 
-    :param project: what is asked for.
+    :param wanted: what the user names, in order.
     """
-    own = project if project in _of_one_project() else ""
-    return tuple(filter(None, (own, *(name for name, _ in _of_indexes(project)))))
-
-
-def shipped_for(project: NormalizedName) -> tuple[BridgeFamily, ...]:
-    """Return the shipped families that stand for a project, whether anybody agrees or not.
-
-    :param project: what is asked for.
-    """
-    found = map(shipped, names_for(project))
-    return tuple(one for one in found if one is not None and one.stands_for(project))
+    words = [one for one in wanted if one in (_NONE, _DEFAULT)]
+    return words[-1:] != [_NONE]
 
 
 class BridgeCatalogue:
     """The families that count in one command.
 
     :param wanted: names of families, ``all-known``, or paths of files that end with ``.toml``;
-        ``NAME@URL`` has the indexes of a family elsewhere.
-    :param defaults: whether those count that their projects themselves name.
+        ``NAME@URL`` has the indexes of a family elsewhere; ``none`` drops those before it and those
+        that count by default, which ``default`` has back.
     :param is_of_registry: returns whether a project comes from the public registry and nowhere
         else, so that its owner's index may stand for it by default.
     :param is_forbidden: returns whether none may stand for anything; asked when one would.
@@ -236,13 +286,12 @@ class BridgeCatalogue:
         self,
         wanted: Iterable[str] = (),
         *,
-        defaults: bool = True,
         is_of_registry: Callable[[NormalizedName], bool] = lambda _project: False,
         is_forbidden: Callable[[], bool] = lambda: False,
         families: KnownFamilies = SHIPPED,
     ) -> None:
         self._families = families
-        self._defaults = defaults
+        self._defaults = True
         self._is_of_registry = is_of_registry
         self._is_forbidden = is_forbidden
         self._unasked: dict[str, BridgeFamily | None] = {}
@@ -280,6 +329,11 @@ class BridgeCatalogue:
         """Return whether the user named a family."""
         return family in self._agreed
 
+    @property
+    def agreed(self) -> tuple[BridgeFamily, ...]:
+        """The families that the user named."""
+        return tuple(self._agreed)
+
     def named(self, name: str) -> BridgeFamily | None:
         """Return a family whether anybody has agreed to it or not; None if there is none.
 
@@ -297,6 +351,12 @@ class BridgeCatalogue:
         return self._defaults or bool(self._agreed)
 
     def _agree(self, text: str) -> None:
+        if text in (_NONE, _DEFAULT):
+            self._defaults = text == _DEFAULT
+            if text == _NONE:
+                self._agreed.clear()
+                self.bases.clear()
+            return
         if text == ALL_KNOWN:
             for name in shipped_names():
                 known = self._as_unasked(name)

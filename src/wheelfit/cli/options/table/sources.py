@@ -5,11 +5,11 @@ from __future__ import annotations
 from wheelfit.cli.options.file_tables import INDEXES, PINS
 from wheelfit.cli.options.option import Option, OptionGroup, ProjectMay
 from wheelfit.cli.options.values import (
-    ANY_FILE,
     ANY_TEXT,
     ANY_TEXTS,
     CONNECTIONS,
     COUNT,
+    FAMILIES,
     FILE,
     FILES,
     FLAG,
@@ -102,13 +102,15 @@ SOURCES = OptionGroup(
     Option("--no-index", FLAG, "use --find-links only"),
     Option(
         "--bridge FAMILY",
-        Several(ANY_FILE),
+        FAMILIES,
         "present the members of this family as variants: a name of `wheelfit bridges`, "
-        "NAME@URL with its indexes elsewhere, a file FAMILY.toml, or all-known",
-        project=ProjectMay.NOT_SET_IT,
+        "NAME@URL with its indexes elsewhere, a file FAMILY.toml, or all-known; none drops "
+        "what was named before and what counts by default, default has the latter back",
+        setting="bridges",
+        project=ProjectMay.EMPTY_IT,
         why="a bridge decides which packages stand for a name",
     ),
-    Option("--no-bridges", FLAG, "take every project as what it is", project=ProjectMay.TIGHTEN_IT),
+    Option("--no-bridges", FLAG, "take every project as what it is"),
     SHIPPED_BRIDGES,
     Option("--proxy URL", ANY_TEXT, "proxy for every request"),
     Option("--cert FILE", FILE, "certificate authorities to trust"),
