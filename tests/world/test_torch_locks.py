@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -102,6 +103,40 @@ def test_versions_that_are_asked_for(world: World, requirement: str, version: st
     said = world.run("tree", "pylock.asked.toml", "--json").stdout
     (world.folder / "pylock.asked.toml").unlink()
     assert f'"version": "{version}"' in said
+
+
+@pytest.mark.parametrize(
+    ("older", "versions", "given_up"),
+    [
+        ("cu126 cu132 rocm7.2", ("2.13.0", "0.28.0"), ""),
+        ("cu126 cu132", ("2.14.1", "0.29.1"), "torchvision 0.29.1 for ROCm (0.28.0 has one)"),
+    ],
+)
+def test_releases_that_go_together(
+    new_world: Callable[[], World], older: str, versions: tuple[str, str], given_up: str
+) -> None:
+    """The newest releases for the most kinds of machines are taken that go with each other."""
+    world = new_world()
+    for project, version, builds, needs in (
+        ("torch", "2.14.1", "cu126 cu132 rocm7.2", ()),
+        ("torchvision", "0.29.1", "cu126 cu132", ("torch==2.14.1",)),
+        ("torch", "2.13.0", older, ()),
+        ("torchvision", "0.28.0", "cu126 cu132 rocm7.2", ("torch==2.13.0",)),
+    ):
+        for build in ("cpu", *builds.split()):
+            world.pytorch.add(
+                f"whl/{build}", wheels(project, f"{version}+{build}", LINUX, requires=needs)
+            )
+        world.registry.add(wheels(project, version, LINUX, requires=needs))
+    words = ["lock", "torch", "torchvision", "--platform", "linux-x86_64"]
+    said = world.run(*words, "--python-version", PYTHON)
+    assert re.findall(r"^\+ \w+ (\S+)$", said.stdout, re.MULTILINE) == [*versions]
+    assert given_up in said.stderr
+    assert ("--for MACHINE" in said.stderr) is bool(given_up)
+    assert chosen(world, "pylock.toml", "v100-535") == {
+        "torch": f"{versions[0]}+cu126 (cu126)",
+        "torchvision": f"{versions[1]}+cu126 (cu126)",
+    }
 
 
 def test_no_lock_of_substitutes(world: World) -> None:

@@ -165,7 +165,7 @@ def put_together(
     if old is not None:
         lock = _with_foreign_tables(lock, old, where)
     resolutions = [one.solution.resolution for one in settled]
-    notes = dict.fromkeys(note for resolution in resolutions for note in resolution.notes)
+    notes = dict.fromkeys(text for one in resolutions for text in (*one.given_up, *one.notes))
     return LockResult(lock, tuple(settled), (*notes, *merged.notes))
 
 

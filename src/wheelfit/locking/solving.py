@@ -24,6 +24,7 @@ from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.versions import without_build
 from wheelfit.errors import InvalidRequirement, SourceOff
 from wheelfit.locking.freshness import version_of
+from wheelfit.locking.joint_releases import resolve_jointly
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.request import ResolutionRequest
@@ -153,12 +154,13 @@ class Solver:
         if preferred:
             chosen = opened(Pinned(self.repository, preferred, self._pages))
             try:
-                return self._solution(environment, chosen, preferred, more)
+                return self._solution(environment, chosen, preferred, more, resolve_jointly)
             except SourceOff:
                 raise
             except (NoFit, HashMismatch, UserError):
                 pass  # not all of them will do
-        return self._solution(environment, opened(self.repository), preferred, more)
+        chosen = opened(self.repository)
+        return self._solution(environment, chosen, preferred, more, resolve_jointly)
 
     def within(self, fork: Fork) -> Solver:
         """Return the same for one choice of extras and groups that conflict.
@@ -181,9 +183,10 @@ class Solver:
         chosen = self.every_label(solution.environment, repository, policy)
         needs = (*solution.more, *more)
         found = self._solution(solution.environment, chosen, solution.versions, needs)
-        # Among the locked versions alone nothing is old.
-        held_back = solution.resolution.held_back
-        return replace(found, resolution=structs.replace(found.resolution, held_back=held_back))
+        # Among the locked versions alone nothing is old, and nothing was given up.
+        old, new = solution.resolution, found.resolution
+        resolution = structs.replace(new, held_back=old.held_back, given_up=old.given_up)
+        return replace(found, resolution=resolution)
 
     def every_label(
         self,
@@ -219,6 +222,7 @@ class Solver:
         candidates: Candidates,
         preferred: Mapping[NormalizedName, Version],
         more: Sequence[RequestedRequirement],
+        resolved: Callable[..., Resolution] = resolve,
     ) -> Solution:
         request, variables = self.request, environment.target.environment
         roots = [root for root in request.roots if root.requirement.applies(variables)]
@@ -233,7 +237,7 @@ class Solver:
             dependencies=request.dependencies,
         )
         resolution = self._approve(
-            lambda: resolve(asked, candidates, threads=self.threads), candidates
+            lambda: resolved(asked, candidates, threads=self.threads), candidates
         )
         candidates = candidates.within(resolution.context)
         return Solution(environment, resolution, candidates, tuple(more))

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.properties import PropertySet
     from wheelfit.resolution.candidates import Candidates
-    from wheelfit.resolution.listing import Listing, Release
     from wheelfit.resolution.request import InstalledBuild
     from wheelfit.resolution.resolution import Pin, Resolution
 
@@ -57,9 +56,31 @@ def favoured(
     family, listing = candidates.bridge(name), candidates.listing(name)
     if family is None or listing is None or not candidates.policy.preferences.variants:
         return None
+    fitting = fitting_releases(candidates, name, prereleases=prereleases)
+    for member in family.distributions:
+        present = installed.get(member)
+        if present is not None and member != name and present.version in fitting:
+            return present.version
+    return min(fitting, key=lambda one: listing.ranks.get(one, 0), default=None)
+
+
+def fitting_releases(
+    candidates: Candidates, name: NormalizedName, *, prereleases: bool
+) -> Sequence[Version]:
+    """Return the releases of a family with a member that wants what the machine has.
+
+    :param candidates: what the machine has, and what the user wishes.
+    :param name: the project that the family stands for.
+    :param prereleases: whether they count.
+    :raises NetworkError: a source cannot be read.
+    """
+    family, listing = candidates.bridge(name), candidates.listing(name)
+    if family is None or listing is None:
+        return ()
     found = _Fitting(candidates, family)
     wishes = candidates.applying(name, found.document)
     pinned = candidates.policy.preferences.labels.get(name)
+    is_for_all = not candidates.is_for_one_machine  # whose builds have machines of their own
 
     def fits(filename: WheelFilename) -> bool:
         member = family.member_of_wheel(filename)
@@ -69,12 +90,12 @@ def favoured(
             return member.label == pinned
         properties = family.properties(member)
         return (
-            found.supports(member)
+            (is_for_all or found.supports(member))
             and candidates.objection(properties) is None
             and wishes.objection(properties, found.support) is None
         )
 
-    fitting = [
+    return [
         version
         for version, release in listing.releases.items()
         if (prereleases or not version.is_prerelease)
@@ -86,51 +107,6 @@ def favoured(
             for wheel in release.wheels
         )
     ]
-    if not candidates.is_for_one_machine:
-        return _of_everybody(listing, fitting, family, prereleases=prereleases)
-    for member in family.distributions:
-        present = installed.get(member)
-        if present is not None and member != name and present.version in fitting:
-            return present.version
-    return min(fitting, key=lambda one: listing.ranks.get(one, 0), default=None)
-
-
-def _of_everybody(
-    listing: Listing, fitting: Sequence[Version], family: BridgeFamily, *, prereleases: bool
-) -> Version | None:
-    """Return one release for all machines: it must have something for any, if one has.
-
-    Of these the newest of those with builds for the most kinds of accelerators.
-    """
-    everybody = [
-        version
-        for version, release in listing.releases.items()
-        if (prereleases or not version.is_prerelease)
-        and any(
-            wheel.rejection is None and wheel.filename.label in (None, NULL)
-            for wheel in release.wheels
-        )
-    ]
-    best = [version for version in everybody if version in fitting] or everybody or fitting
-    return max(
-        best, key=lambda one: len(accelerator_kinds(listing.releases[one], family)), default=None
-    )
-
-
-def accelerator_kinds(release: Release, family: BridgeFamily) -> set[tuple[str, str]]:
-    """Return the kinds of accelerators that a release has builds for.
-
-    That is their namespaces, and the major version of what a build needs of a driver, since
-    nothing that is built for one major runs on a driver of an older one.
-    """
-    kinds = set()
-    for wheel in release.wheels:
-        member = None if wheel.rejection else family.member_of_wheel(wheel.filename)
-        for feature, values in () if member is None else member.when.features():
-            is_bound = feature.name.endswith("_version_lower_bound")
-            majors = {value.partition(".")[0] for value in values} if is_bound else {""}
-            kinds |= {(feature.namespace, major) for major in majors}
-    return {one for one in kinds if one[1] or not any(two[0] == one[0] and two[1] for two in kinds)}
 
 
 class _Fitting:

@@ -196,7 +196,18 @@ class Catalogue:
 
     def _find_favoured(self, name: NormalizedName) -> Version | None:
         request = self._request
+        if name in request.favoured:
+            return request.favoured[name]
         if self.candidates.bridge(name) is not None:
+            if not self.candidates.is_for_one_machine:
+                from wheelfit.resolution.accelerator_kinds import (  # noqa: PLC0415 - start-up
+                    kinds_by_release,
+                    with_most_kinds,
+                )
+
+                return with_most_kinds(
+                    kinds_by_release(self.candidates, name, prereleases=request.prereleases)
+                )
             from wheelfit.resolution.bridges import favoured  # noqa: PLC0415 - start-up
 
             return favoured(
@@ -210,6 +221,15 @@ class Catalogue:
         return accelerated(
             self.candidates, name, self.versions(name), prereleases=request.prereleases
         )
+
+    def kinds(self, name: NormalizedName, version: Version) -> frozenset[str]:
+        """Return the kinds of accelerators that a release of a family has builds for."""
+        from wheelfit.resolution.accelerator_kinds import kinds_of  # noqa: PLC0415 - start-up
+
+        listing = self.candidates.listing(name)
+        if listing is None or listing.bridge is None:
+            return frozenset()
+        return kinds_of(listing.releases[version], listing.bridge)
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
         """Tell whether a release has a wheel that fits, its core metadata read."""

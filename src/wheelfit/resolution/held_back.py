@@ -146,19 +146,15 @@ class HeldBackSearch:
             is_by_option = listing.bridge is None
             return f"has no wheel that fits{'; --prefer-binary' if is_by_option else ''}"
         if self._catalogue.favoured(name) == self._solved.versions[Package(name)]:
-            lacking = self._lacking(name, release)
+            lacking = self._lacking(name, version)
             return f"has {lacking}; {name}=={self._release(name, version)} takes it"
         return ""
 
-    def _lacking(self, name: NormalizedName, release: Release) -> str:
+    def _lacking(self, name: NormalizedName, version: Version) -> str:
         """Return the lack of a newer release of a family or with variants, in words."""
-        from wheelfit.resolution.bridges import accelerator_kinds  # noqa: PLC0415 - start-up
-
-        candidates = self._catalogue.candidates
-        if candidates.is_for_one_machine:
+        if self._catalogue.candidates.is_for_one_machine:
             return "no build for the accelerator of this machine"
-        family = candidates.bridge(name)
-        has_some = family is not None and accelerator_kinds(release, family)
+        has_some = self._catalogue.kinds(name, version)
         return (
             "builds for fewer kinds of accelerators" if has_some else "no build for an accelerator"
         )

@@ -118,6 +118,8 @@ class ResolutionRequest(Struct, frozen=True):
     """Projects that are left out, whoever needs them."""
     preferred: Mapping[NormalizedName, Version] = field(default_factory=dict)
     """Versions to try before newer ones, as those of an older lock; a wish, never a limit."""
+    favoured: Mapping[NormalizedName, Version] = field(default_factory=dict)
+    """Releases to try before newer ones for the builds that they have; what is newer is told."""
     preferred_builds: Mapping[NormalizedName, tuple[Label, PropertySet]] = field(
         default_factory=dict
     )
@@ -150,6 +152,7 @@ class ResolutionRequest(Struct, frozen=True):
     def __post_init__(self) -> None:
         force_setattr(self, "installed", MappingProxyType(dict(self.installed)))
         force_setattr(self, "preferred", MappingProxyType(dict(self.preferred)))
+        force_setattr(self, "favoured", MappingProxyType(dict(self.favoured)))
         force_setattr(self, "around", MappingProxyType(dict(self.around or self.installed)))
         there = self.there or {name: one.version for name, one in self.installed.items()}
         force_setattr(self, "there", MappingProxyType(dict(there)))

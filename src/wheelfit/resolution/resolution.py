@@ -149,7 +149,9 @@ class Resolution(Struct, frozen=True):
     held_back: tuple[HeldBack, ...] = ()
     """What is older than the newest release that was asked for, and why."""
     unmet: tuple[str, ...] = ()
-    """Needs that are not met because of that, one sentence each."""
+    """Needs that are not met because of what the user says, one sentence each."""
+    given_up: tuple[str, ...] = ()
+    """Builds for which there are other releases, but none that go together, one sentence each."""
     leaving: Mapping[NormalizedName, str] = field(default_factory=lambda: MappingProxyType({}))
     """What is installed and must go though nothing of its name comes, with the reason as a clause.
     """

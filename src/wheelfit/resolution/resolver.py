@@ -30,6 +30,7 @@ from wheelfit.sources.hash_check import WEAK_HASHES
 from wheelfit.sources.page import ProjectPage
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import NoCompatibleWheel, NoFit, UserError
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -528,7 +529,11 @@ class _Resolving:
             other = catalogue.favoured(pin.name) if pin.requested else None
             if other is None or other == pin.release or accelerators_of(pin.properties):
                 continue
-            whose = "that of this machine" if catalogue.candidates.is_for_one_machine else "one"
+            whose = "that of this machine"
+            if not catalogue.candidates.is_for_one_machine:
+                whose = listed(sorted(catalogue.kinds(pin.name, other)))
+                if not whose:
+                    continue
             yield (
                 f"{pin} uses no accelerator; {pin.name} {other} has a build for {whose} "
                 f"({pin.name}=={other} takes it)"

@@ -1,0 +1,170 @@
+"""The newest releases that together have builds for the most kinds of accelerators.
+
+Each family has its favourite, with builds for the most kinds; favourites may not go together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations, islice
+from operator import and_
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+from packaging.specifiers import SpecifierSet
+
+from wheelfit.core.requirements import Requirement
+from wheelfit.resolution.accelerator_kinds import kinds_by_release, with_most_kinds
+from wheelfit.resolution.request import RequestedRequirement
+from wheelfit.resolution.resolver import resolve
+from wheelfit.resolution.version_set import VersionSet
+from wheelfit_runtime.errors import HashMismatch, NoFit
+from wheelfit_runtime.wording import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.request import ResolutionRequest
+    from wheelfit.resolution.resolution import Resolution
+
+_TRIES = 12
+"""Sets of kinds for which releases that go together are looked for."""
+
+
+def resolve_jointly(
+    request: ResolutionRequest, candidates: Candidates, *, threads: int
+) -> Resolution:
+    """Return wheels that meet a request, for machines with the most kinds of accelerators.
+
+    A kind counts if each project that has builds for it in some release has one in the release
+    that is taken: what lacks one leaves such a machine without its accelerator. What is preferred
+    stays, and nothing else is older than it would be.
+
+    :param request: what is asked.
+    :param candidates: for machines of every kind; for one machine its own favourites count.
+    :param threads: how many questions to the sources travel at once.
+    :raises WheelfitError: as ``wheelfit.resolution.resolver.resolve``.
+    """
+    found = resolve(request, candidates, threads=threads)
+    if candidates.is_for_one_machine:
+        return found
+    projects = list(_projects(found, request, candidates))
+    versions = _versions(found, projects)
+    for kinds in islice(_sets_of_kinds(projects), _TRIES):
+        if all(one.having(kinds)[0] == versions[one.name] for one in projects):
+            break
+        limits = tuple(one.limit(kinds) for one in projects)
+        limited = replace(request, constraints=(*request.constraints, *limits))
+        try:
+            going = _versions(resolve(limited, candidates, threads=threads), projects)
+        except (NoFit, HashMismatch):
+            continue
+        if going == versions:
+            break
+        preferred = {name: one for name, one in request.preferred.items() if name not in going}
+        favouring = replace(request, favoured=going, preferred=preferred)
+        other = resolve(favouring, candidates, threads=threads)
+        if _versions(other, projects) == going:
+            found = other
+            break
+    lost = _given_up(projects, _versions(found, projects))
+    return replace(found, given_up=tuple(lost))
+
+
+@dataclass(frozen=True, slots=True)
+class _Project:
+    """A project that a family stands for, with the releases that the request admits."""
+
+    name: NormalizedName
+    releases: Mapping[Version, frozenset[str]]
+    """Those that count, newest first, each with its kinds."""
+    others: Sequence[Version]
+    """Those that do not count."""
+    kinds: frozenset[str]
+    """The kinds that any release has builds for, even one that the request does not admit."""
+
+    def having(self, kinds: frozenset[str]) -> Sequence[Version]:
+        """Return the releases with builds for some kinds, of those for which any has one."""
+        wanted = kinds & self.kinds
+        return [version for version, its in self.releases.items() if wanted <= its]
+
+    def limit(self, kinds: frozenset[str]) -> RequestedRequirement:
+        """Return a constraint that excludes the other releases."""
+        having = self.having(kinds)
+        others = (*self.others, *(one for one in self.releases if one not in having))
+        specifier = SpecifierSet(",".join(f"!={one}" for one in others))
+        return RequestedRequirement(Requirement(self.name, specifier=specifier))
+
+
+def _projects(
+    found: Resolution, request: ResolutionRequest, candidates: Candidates
+) -> Iterator[_Project]:
+    """Yield the projects of a resolution that families stand for, those asked for first."""
+    asked = (*request.requirements, *request.constraints, *request.overrides)
+    environment = candidates.target.environment
+    for pin in sorted(found.pins, key=lambda one: not one.requested):
+        listing = None if pin.is_given else candidates.listing(pin.name)
+        if listing is None or listing.bridge is None:
+            continue
+        kinds = kinds_by_release(candidates, pin.name, prereleases=request.prereleases)
+        sets = (
+            VersionSet.of(one.requirement.specifier)
+            for one in asked
+            if one.requirement.name == pin.name and one.requirement.applies(environment)
+        )
+        admitted = reduce(and_, sets, VersionSet.full()).members(listing.releases)
+        if pin.release == request.preferred.get(pin.name):
+            admitted = [pin.release]
+        releases = {version: kinds[version] for version in admitted if version in kinds}
+        if pin.release in releases:
+            others = [version for version in admitted if version not in releases]
+            yield _Project(pin.name, releases, others, frozenset().union(*kinds.values()))
+
+
+def _sets_of_kinds(projects: Sequence[_Project]) -> Iterator[frozenset[str]]:
+    """Yield the sets for which each project has a release: the largest, then the newest first."""
+    every = sorted(frozenset().union(*(one.kinds for one in projects)))
+    for size in range(len(every), 0, -1):
+        sets = map(frozenset, combinations(every, size))
+        possible = [kinds for kinds in sets if all(one.having(kinds) for one in projects)]
+        yield from sorted(possible, key=lambda kinds: _age(projects, kinds))
+
+
+def _age(projects: Sequence[_Project], kinds: frozenset[str]) -> list[int]:
+    """Return how many releases of each project are newer than the newest for some kinds."""
+    return [[*one.releases].index(one.having(kinds)[0]) for one in projects]
+
+
+def _versions(
+    found: Resolution, projects: Sequence[_Project]
+) -> Mapping[NormalizedName, Version | None]:
+    pins = {pin.name: pin.release for pin in found.pins}
+    return {one.name: pins.get(one.name) for one in projects}
+
+
+def _given_up(
+    projects: Sequence[_Project], versions: Mapping[NormalizedName, Version | None]
+) -> Iterator[str]:
+    """Yield the kinds for which other releases of some projects have builds, in one sentence."""
+    lost = []
+    for project in projects:
+        version, best = versions[project.name], with_most_kinds(project.releases)
+        if version is None or best is None:
+            continue
+        kinds = [
+            kind
+            for kind in sorted(project.releases[best] - project.releases.get(version, frozenset()))
+            if all(one.having(frozenset([kind])) for one in projects)
+        ]
+        if kinds:
+            lost.append(f"{project.name} {version} for {listed(kinds)} ({best} has one)")
+    if lost:
+        yield (
+            f"no build of {listed(lost)}: no releases that go together have builds for all of "
+            "these machines; --for MACHINE locks what each machine can have"
+        )
