@@ -126,7 +126,7 @@ def fault(line: str, commands: Mapping[str, Command]) -> str:
         command = command.subcommands[words.pop(0)]
     known = {"-h", "--help"}
     for option in command.shown():
-        known |= {option.name, option.short, option.alias}
+        known |= set(option.names)
     for word in words:
         if word == "--":
             break

@@ -66,7 +66,7 @@ def test_messages_name_options_that_exist() -> None:
     known = {"--help", "--version"}
     for command in working_commands().values():
         for option in command.shown():
-            known |= {option.name, option.alias}
+            known |= set(option.names)
     folders = ("resolution", "operations", "installation", "locking", "cli/render")
     named = {
         name: f"{path}:{number}"
