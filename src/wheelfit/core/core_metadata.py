@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from wheelfit.core.markers import VariantContext
     from wheelfit.core.requirements import Requirement
 
-_MAJOR = 2
-"""The newest major version of core metadata that is read; a newer one must be refused."""
+_NEWEST_MAJOR = {"Metadata-Version": 2, "Wheel-Version": 1}
+"""The newest major version of core metadata that is read, and that of the wheel's format, which
+wheels from 2.0 on state here as well (PEP 777); a newer one must be refused."""
 _READ = frozenset(
     {
         "classifier",
@@ -48,6 +49,7 @@ _READ = frozenset(
         "requires-dist",
         "requires-python",
         "version",
+        "wheel-version",
     }
 )
 
@@ -127,14 +129,15 @@ def read_metadata(data: bytes, where: str) -> CoreMetadata:
     for name, value, _, _ in _headers(data):
         if name in _READ:
             fields.setdefault(name, []).append(_text(value))
-    format_version = _only(fields, "metadata-version") or ""
-    major = format_version.partition(".")[0]
-    if major.isascii() and major.isdecimal() and (len(major) > 1 or int(major) > _MAJOR):
-        raise InvalidWheel(
-            f"the metadata has Metadata-Version {format_version[:20]}, which this version of "
-            "wheelfit does not read",
-            where=where,
-        )
+    for field_name, newest in _NEWEST_MAJOR.items():
+        format_version = _only(fields, field_name.lower()) or ""
+        major = format_version.partition(".")[0]
+        if major.isascii() and major.isdecimal() and (len(major) > 1 or int(major) > newest):
+            raise InvalidWheel(
+                f"the metadata has {field_name} {format_version[:20]}, which this version of "
+                "wheelfit does not read",
+                where=where,
+            )
     project = _only(fields, "name")
     if not project:
         raise InvalidWheel("the metadata has no Name", where=where)

@@ -7,10 +7,12 @@ and one character decide what is what.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, NoReturn
 
 from msgspec import Struct
+from msgspec.structs import replace
 from packaging.tags import InvalidTag, Tag, TooManyTagsError, parse_tag
 from packaging.utils import NormalizedName, canonicalize_name, parse_sdist_filename
 from packaging.version import InvalidVersion
@@ -27,7 +29,10 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
 _SUFFIX = ".whl"
+_NEWER_SUFFIX = ".whlx"
 _INDEX_SUFFIX = "-variants.json"
+NEWER_FORMAT = "its wheel format is 2.0 or newer, and this version of wheelfit reads 1.x"
+"""Why a wheel of a newer format is left out (PEP 777)."""
 _LONGEST = 255
 """Bytes that a file name may have on the usual file systems (F-3)."""
 _MOST_TAGS = 1024
@@ -67,7 +72,13 @@ class WheelFilename(Struct, frozen=True):
         """The given file name without its label."""
         if self.label is None:
             return self.text
-        return self.text[: -len(self.label) - len(_SUFFIX) - 1] + _SUFFIX
+        stem, dot, suffix = self.text.rpartition(".")
+        return f"{stem[: -len(self.label) - 1]}{dot}{suffix}"
+
+    @property
+    def is_newer_format(self) -> bool:
+        """Whether it is a wheel of a format from 2.0 on (PEP 777), which is not read."""
+        return is_newer_format(self.text)
 
     def __str__(self) -> str:
         _, _, rest = self.text.split("-", 2)
@@ -116,6 +127,27 @@ def parse_wheel_filename(text: str) -> WheelFilename:
         None if label is None else Label(label),
         text,
     )
+
+
+def is_newer_format(filename: str) -> bool:
+    """Return whether a file is called like a wheel of a format from 2.0 on (PEP 777)."""
+    return filename.endswith(_NEWER_SUFFIX)
+
+
+def parse_newer_wheel_filename(text: str) -> WheelFilename | None:
+    """Read the file name of a wheel of a format from 2.0 on (PEP 777), to say why it is not taken.
+
+    >>> parse_newer_wheel_filename("fastfft-3.0-cp313-cp313-win_amd64.whlx").is_newer_format
+    True
+
+    :param text: the file name, already percent-decoded, without any folder.
+    :return: None: it is named otherwise.
+    """
+    if not is_newer_format(text):
+        return None
+    with suppress(InvalidFilename):
+        return replace(parse_wheel_filename(text.removesuffix(_NEWER_SUFFIX) + _SUFFIX), text=text)
+    return None
 
 
 def with_label(filename: WheelFilename, label: Label | None) -> WheelFilename:

@@ -84,6 +84,7 @@ def _paths(names: Sequence[str]) -> Iterator[Path]:
 
 
 def _read(path: Path, *, instructions: bool) -> Binaries:
+    from wheelfit.core.filename import NEWER_FORMAT, is_newer_format
     from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.binaries.facts import Binaries
     from wheelfit.wheels.binaries.instructions import with_instructions
@@ -105,6 +106,8 @@ def _read(path: Path, *, instructions: bool) -> Binaries:
         raise FileProblem(
             f"it cannot be read: {error.strerror or type(error).__name__}", where=str(path)
         ) from error
+    if is_newer_format(path.name):
+        raise FileProblem(NEWER_FORMAT, where=str(path))
     if binary is None:
         raise FileProblem(
             "it is neither a wheel nor a binary", where=str(path), hint="name a wheel or a library"

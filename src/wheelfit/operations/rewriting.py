@@ -79,6 +79,7 @@ def find_wheels(names: Sequence[str]) -> list[Path]:
     import os
     from pathlib import Path
 
+    from wheelfit.core.filename import NEWER_FORMAT, is_newer_format
     from wheelfit.errors import UsageError
     from wheelfit_runtime.errors import FileProblem
 
@@ -86,6 +87,8 @@ def find_wheels(names: Sequence[str]) -> list[Path]:
     for name in names:
         path = Path(name)
         if not path.is_dir():
+            if is_newer_format(name):
+                raise FileProblem(NEWER_FORMAT, where=name)
             if path.suffix != ".whl":
                 raise UsageError(
                     f"{name} is no wheel, and no folder of wheels",

@@ -246,7 +246,8 @@ def _wrong_python(release: Release, here: Version) -> str:
 def _at_first_sight(release: Release) -> str:
     """Return why no file of a release can be used, as its listing has it."""
     reasons = [wheel.rejection for wheel in release.wheels if wheel.rejection not in (None, NO_TAG)]
-    return str(reasons[0]).partition(",")[0] if reasons else "has no wheel that fits"
+    more = f": {str(reasons[0]).partition(',')[0]}" if reasons else ""
+    return f"has no wheel that fits{more}"
 
 
 def _is_yanked(release: Release) -> bool:

@@ -18,7 +18,12 @@ from msgspec.structs import replace
 from packaging.specifiers import InvalidSpecifier
 from packaging.version import Version
 
-from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.core.filename import (
+    NEWER_FORMAT,
+    parse_index_file_name,
+    parse_newer_wheel_filename,
+    parse_wheel_filename,
+)
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.versions import parse_specifiers, without_build
 from wheelfit.errors import InvalidFilename
@@ -411,6 +416,10 @@ class _Sorting(Struct):
         if file.filename.endswith(".whl"):
             self._wheel(file)
             return
+        newer = parse_newer_wheel_filename(file.filename)
+        if newer is not None and newer.name == self.name:
+            self._files(newer.version).wheels.append((file, newer))
+            return
         index_file = parse_index_file_name(file.filename)
         if index_file is not None:
             if index_file[0] == self.name:
@@ -467,6 +476,8 @@ class _Judge(Struct):
         return file, rejection
 
     def _rejection(self, file: File, filename: WheelFilename) -> str | None:
+        if filename.is_newer_format:
+            return NEWER_FORMAT
         fits = self.fitting.get(filename.tags)  # a page has few sets of tags, many files
         if fits is None:
             fits = self.target.tags.best(filename.tags) is not None

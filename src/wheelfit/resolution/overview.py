@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.specifiers import SpecifierSet
 
 from wheelfit.core.abi_dependency import KnownVersions
+from wheelfit.core.filename import NEWER_FORMAT
 from wheelfit.core.phrases import needs_in_words
 from wheelfit.core.property_support import namespaces_used, support_for
 from wheelfit.core.selection import select
@@ -290,7 +291,9 @@ class _Looking:
         """Yield wheels that are out by their listing entry, with the reason."""
         all_yanked = all(wheel.is_yanked for wheel in self._release.wheels)
         for wheel in self._release.wheels:
-            if wheel.is_yanked and not all_yanked:
+            if wheel.filename.is_newer_format:
+                yield wheel.filename.text, NEWER_FORMAT
+            elif wheel.is_yanked and not all_yanked:
                 yield wheel.filename.text, "yanked"
         if onlooker.any_python:
             return

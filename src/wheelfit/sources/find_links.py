@@ -12,7 +12,11 @@ from urllib.parse import quote_from_bytes
 
 from packaging.utils import InvalidName, canonicalize_name, parse_sdist_filename
 
-from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.core.filename import (
+    parse_index_file_name,
+    parse_newer_wheel_filename,
+    parse_wheel_filename,
+)
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.client import PAGE_LIMIT, unexpected
 from wheelfit.sources.file_readers import ReadsFiles
@@ -245,7 +249,8 @@ def _project_of(filename: str) -> NormalizedName | None:
         if filename.endswith(VARIANTS_SUFFIX):
             parsed = parse_index_file_name(filename)
             return parsed[0] if parsed is not None else None
-        return parse_sdist_filename(filename)[0]
+        newer = parse_newer_wheel_filename(filename)
+        return newer.name if newer is not None else parse_sdist_filename(filename)[0]
     except (InvalidFilename, ValueError):  # the latter also for endless numbers
         pass
     # A wheel whose name breaks a rule still belongs to somebody, who should

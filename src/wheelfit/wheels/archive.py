@@ -110,7 +110,7 @@ class WheelArchive(ZipArchive):
         text = self.read(f"{self.dist_info}/WHEEL")
         version = header_value(text, "Wheel-Version")
         if version is None or version.partition(".")[0] != "1":
-            fault = f"its format has the unsupported version {version!r}"
+            fault = f"its Wheel-Version is {version}, and this version of wheelfit reads 1.x"
             if not self._lenient:
                 raise InvalidWheel(fault, where=self.where)
             self.tolerated.append(Fault("WHEEL", fault, "B-34"))

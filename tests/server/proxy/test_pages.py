@@ -13,6 +13,8 @@ import pytest
 from server.proxy.behind import JSON, PIP, UV, Behind, body, target_of, user_agent
 
 from wheelfit.core.compatible_tags import macos_platforms
+from wheelfit.server.folder import FolderIndex
+from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Answer, Request
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -67,6 +69,31 @@ def behind(index: RecordingIndex) -> Iterator[Behind]:
 
 class TestVariants:
     """Projects with variants."""
+
+    def test_newer_formats(self, folder: Path) -> None:
+        """A labelled wheel of a newer format is left out, and a plain one stays as it is."""
+        release(folder, "some", {"cu129": [LINUX_TAG], None: [LINUX_TAG]})
+        newer = {f"some-1.0-{LINUX_TAG}-cu129.whlx", f"some-1.0-{LINUX_TAG}.whlx"}
+        index = FolderIndex(folder)
+
+        def answer(request: Request) -> Answer:
+            page = index(request)
+            if request.path != "/simple/some/":
+                return page
+            listed = json.loads(body(page))
+            listed["files"] += [
+                {"filename": one, "url": f"../../{one}", "hashes": {}} for one in newer
+            ]
+            return Answer.of(200, json.dumps(listed).encode(), {"content-type": JSON})
+
+        with LoopbackServer(answer) as server:
+            behind = Behind(f"{server.origin}/simple/", supported={"nvidia": CUDA}, mode="full")
+            assert set(behind.page("some")) == {
+                f"some-1.0-{LINUX_TAG}.whl",
+                f"some-1.0-0_cu129-{LINUX_TAG}.whl",
+                f"some-1.0-{LINUX_TAG}.whlx",
+            }
+            behind.close()
 
     def test_the_best_build_goes_before_the_plain_wheel(self, folder: Path, behind: Behind) -> None:
         """R1: the label is a build tag, and the plain wheel stays listed as it is."""

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 from wheelfit.building.index_file import combined_index_file, read_wheel_document
 from wheelfit.checking.pages import ListedRelease, sort_files
 from wheelfit.core import index_metadata
-from wheelfit.core.filename import index_file_name, parse_index_file_name, parse_wheel_filename
+from wheelfit.core.filename import (
+    NEWER_FORMAT,
+    index_file_name,
+    is_newer_format,
+    parse_index_file_name,
+    parse_wheel_filename,
+)
 from wheelfit.errors import InvalidFilename
 from wheelfit.projects.names import sdist_release
 from wheelfit.sources.progress import NO_PROGRESS
@@ -173,6 +179,8 @@ def _in_folder(folder: Path) -> Iterator[Path]:
 
 
 def _matters(name: str) -> bool:
+    if is_newer_format(name):
+        raise FileProblem(NEWER_FORMAT, where=name)
     is_wheel = name.endswith(".whl")
     return is_wheel or parse_index_file_name(name) is not None or sdist_release(name) is not None
 

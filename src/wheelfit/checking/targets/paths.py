@@ -22,7 +22,12 @@ from wheelfit.checking.releases import (
 )
 from wheelfit.checking.targets.each_wheel import WheelToCheck, broken_promises, in_threads, look_at
 from wheelfit.checking.wheels.wheel import WheelFacts
-from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.core.filename import (
+    NEWER_FORMAT,
+    is_newer_format,
+    parse_index_file_name,
+    parse_wheel_filename,
+)
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import InvalidFilename
 from wheelfit.projects.names import sdist_release
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
 
 _DOCUMENT = "variant.json"
+_HINT = "name wheels, *-variants.json files, folders of them, or project:NAME for an index"
 _PROJECT = "pyproject.toml"
 _PAGE = "index.html"
 _LARGEST_PAGE = 256 << 20
@@ -116,7 +122,7 @@ class _NamedFiles:
             self.picked.add(path)
         elif path.name == _PROJECT:
             self.projects[path] = None
-        else:
+        elif not is_newer_format(path.name):
             self._skip(path, "it is neither a wheel nor a variant document")
 
     def _add_file(self, path: Path) -> bool:
@@ -132,6 +138,8 @@ class _NamedFiles:
         elif path.name == _PAGE:
             self.pages[path] = None
         else:
+            if is_newer_format(path.name):
+                self._skip(path, NEWER_FORMAT, "check it with a newer wheelfit")
             return False
         return True
 
@@ -152,8 +160,7 @@ class _NamedFiles:
         if not count and not problems:
             self._skip(folder, "there is nothing to check in the folder")
 
-    def _skip(self, path: Path, reason: str) -> None:
-        hint = "name wheels, *-variants.json files, folders of them, or project:NAME for an index"
+    def _skip(self, path: Path, reason: str, hint: str = _HINT) -> None:
         self.unchecked.append(Unchecked(str(path), FileProblem.reference, reason, hint))
 
 

@@ -23,6 +23,7 @@ from wheelfit.checking.releases import (
 )
 from wheelfit.checking.tool_profiles import Profile, is_closed
 from wheelfit.checking.wheels.wheel import WheelFacts, check_parts, check_wheel
+from wheelfit.core.filename import NEWER_FORMAT, is_newer_format
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS
@@ -139,7 +140,8 @@ def check_url(
         (outcome,) = outcomes
         count = Count(len(listed.wheels), len(listed.index_files), 1)
         return Report.of(outcome.findings, filter(None, [outcome.unchecked]), count)
-    reason = "it is neither a wheel nor a *-variants.json file"
+    is_newer = is_newer_format(file.filename)
+    reason = NEWER_FORMAT if is_newer else "it is neither a wheel nor a *-variants.json file"
     return Report.of((), [Unchecked(redact(bare), FileProblem.reference, reason)], Count())
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
+from wheelfit.core.filename import NEWER_FORMAT, is_newer_format
 from wheelfit.errors import InvalidSource
 from wheelfit.projects.archives import unpack_archive
 from wheelfit.projects.names import is_archive, is_repository_url, sdist_release
@@ -182,6 +183,8 @@ def _archive(
     bare, _ = split_userinfo(without_fragment(source.url))
     filename = last_segment(bare)
     shown = redact(bare)
+    if is_newer_format(filename):
+        raise UserError(NEWER_FORMAT, where=source.where or shown)
     if not is_archive(filename):
         raise UserError(
             f"{filename or shown!r} is neither a wheel nor an archive of a project",

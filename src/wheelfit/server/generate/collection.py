@@ -75,6 +75,8 @@ class Collection:
     """By the path of the file, or by a release as ``torch-2.8.0``."""
     strange: tuple[str, ...] = ()
     """Archives that are no source distributions by their name."""
+    newer: tuple[str, ...] = ()
+    """Wheels of a newer format."""
 
 
 def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collection:
@@ -83,6 +85,7 @@ def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collecti
     :raises FileProblem: a folder cannot be read.
     """
     from wheelfit.core.filename import (  # noqa: PLC0415 - start-up
+        is_newer_format,
         parse_index_file_name,
         release_of,
     )
@@ -90,6 +93,7 @@ def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collecti
     archives: list[CollectedFile] = []
     index_files: list[CollectedFile] = []
     strange: list[str] = []
+    newer: list[str] = []
     provenance: dict[str, CollectedFile] = {}
     yanked: dict[str, CollectedFile] = {}
     for found in walk(folder, without=without):
@@ -103,12 +107,16 @@ def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collecti
             archives.append(found)
         elif name.endswith(_ARCHIVES):
             strange.append(name)
+        elif is_newer_format(name):
+            newer.append(name)
         elif parse_index_file_name(found.filename) is not None:
             index_files.append(found)
-    return Collection(tuple(archives), tuple(index_files), provenance, yanked, tuple(strange))
+    return Collection(
+        tuple(archives), tuple(index_files), provenance, yanked, tuple(strange), tuple(newer)
+    )
 
 
-_WANTED = (*_ARCHIVES, _PROVENANCE, _YANKED, ".json")
+_WANTED = (*_ARCHIVES, ".whlx", _PROVENANCE, _YANKED, ".json")
 
 
 def walk(folder: Path, *, without: frozenset[Path] = frozenset()) -> Iterator[CollectedFile]:

@@ -14,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 
 from wheelfit.checking.findings import CheckedFile
 from wheelfit.core.filename import (
+    NEWER_FORMAT,
     index_file_name,
     parse_index_file_name,
     parse_wheel_filename,
@@ -150,6 +151,8 @@ def _notes(folder: Path, collection: Collection) -> Iterator[str]:
         yield f"{folder} has no wheels and no source distributions: the index is empty"
     for name in collection.strange:
         yield f"{name} is left out: it is not named as a source distribution"
+    for name in collection.newer:
+        yield f"{name} is left out: {NEWER_FORMAT}"
     files = {found.name for found in collection.archives}
     releases = {release_of(found.filename) for found in collection.archives}
     for name in sorted(collection.provenance.keys() - files):

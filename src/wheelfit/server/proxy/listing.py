@@ -151,13 +151,20 @@ class _Lister:
         self._favoured: Memo[None, Version | None] = Memo()
 
     def releases(self) -> list[Release]:
-        """Return the releases with variants."""
+        """Return the releases with variants, without wheels of newer formats (PEP 777)."""
         listing = self._candidates.listing(self.page.name)
         if listing is None or not self.profile.policy.preferences.variants:
             return []
+        releases = [
+            structs.replace(
+                release,
+                wheels=tuple(one for one in release.wheels if not one.filename.is_newer_format),
+            )
+            for release in listing.releases.values()
+        ]
         return [
             release
-            for release in listing.releases.values()
+            for release in releases
             if any(wheel.filename.is_variant for wheel in release.wheels)
         ]
 

@@ -18,6 +18,7 @@ from packaging.metadata import InvalidMetadata, Metadata, parse_email
 from wheelfit.checking.findings import Severity
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.filename import NEWER_FORMAT, is_newer_format
 from wheelfit.core.labels import writer_faults
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import shortened
@@ -126,6 +127,8 @@ def check_name(filename: str) -> tuple[Violation, ...]:
         return wrong("the name has characters that no file of an index has")
     if (fault := path_fault(filename) or windows_fault(filename)) is not None:
         return wrong(fault)
+    if is_newer_format(filename):
+        return wrong(NEWER_FORMAT)
     if not filename.endswith((".whl", ".tar.gz", ".zip")):
         return wrong("it is neither a wheel nor a source distribution (.tar.gz or .zip)")
     return ()
