@@ -19,7 +19,7 @@ from wheelfit.operations.requests import frozen_request
 from wheelfit_runtime.errors import UserError, WheelfitError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
@@ -139,6 +139,7 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
     if is_read and not found.has_faults(strict=False):
         index_files, contradictions = documents_of(destination, outgoing, there, context)
         found += Report.of(contradictions, (), Count()).without(request.ignore)
+        _warn_of_drafts(index_files.values(), context)
     report = PublishReport(
         destination.name,
         _way_of(destination, one_by_one=request.one_by_one),
@@ -166,6 +167,24 @@ def publish(request: PublishRequest, context: Context) -> PublishReport:
     else:
         act, more = _write(context, destination, outgoing, there)
     return replace(report, found=found + more, act=act)
+
+
+def _warn_of_drafts(documents: Iterable[bytes], context: Context) -> None:
+    """Warn of schemas before 1.0, which may change in any release of theirs."""
+    import json
+
+    from wheelfit.core.variant_json_layouts.schema import KEY, parse_schema
+    from wheelfit_runtime.wording import listed
+
+    schemas = {str(json.loads(document).get(KEY)) for document in documents}
+    drafts = sorted(
+        text for text in schemas if (schema := parse_schema(text)) and schema.version[0] == 0
+    )
+    if drafts:
+        context.reporter.warn(
+            f"the schema {listed(drafts)} is a draft and not for production: installers may stop "
+            "to read it, and these wheels would have to be built again"
+        )
 
 
 def _choices(

@@ -113,6 +113,13 @@ def test_a_source_distribution_goes_first(run: Runner, source: Path, legacy: Leg
     assert {"wrong-folder", "wrong-metadata", "name-taken"} <= set(codes(said))
 
 
+def test_drafts(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
+    """A schema before 1.0 is a draft, of which one line warns."""
+    said = run("publish", "--to", legacy.url, dist)
+    assert said.err.count("is a draft and not for production") == 1
+    assert "/peps/850/v0.2.0.json" in said.err
+
+
 def test_a_dry_run_sends_nothing(run: Runner, dist: Path, legacy: LegacyIndex) -> None:
     """``--dry-run`` says what would be sent, and with how much the project ends up."""
     said = run("publish", dist, "--to", legacy.url, "--dry-run", "--json").object
