@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.projects.names import is_archive, is_repository_url, sdist_release
+from wheelfit.core.filename import sdist_release
+from wheelfit.projects.names import is_archive, is_repository_url
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from wheelfit.checking import checks, tool_profiles
 from wheelfit.checking.findings import CheckedFile
 from wheelfit.checking.wheels.wheel import filename_findings
-from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, sdist_release
 from wheelfit.errors import InvalidFilename
-from wheelfit.projects.names import sdist_release
 from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:

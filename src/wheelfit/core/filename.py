@@ -214,8 +214,20 @@ def release_of(filename: str) -> tuple[NormalizedName, Version] | None:
         if filename.endswith(".whl"):
             wheel = parse_wheel_filename(filename)
             return wheel.name, wheel.version
+    except InvalidFilename:
+        return None
+    return sdist_release(filename)
+
+
+def sdist_release(filename: str) -> tuple[NormalizedName, Version] | None:
+    """Return the release of a source distribution by its name; None if it is not named like one.
+
+    >>> sdist_release("Demo_Project-1.0.tar.gz")
+    ('demo-project', <Version('1.0')>)
+    """
+    try:
         return parse_sdist_filename(filename)
-    except (InvalidFilename, ValueError):  # the latter also for numbers of thousands of digits
+    except ValueError:  # also for numbers of thousands of digits
         return None
 
 

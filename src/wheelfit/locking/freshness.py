@@ -22,9 +22,8 @@ from msgspec import Struct
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
-from wheelfit.core.filename import parse_index_file_name
+from wheelfit.core.filename import parse_index_file_name, sdist_release
 from wheelfit.core.versions import parse_version, without_build
-from wheelfit.projects.names import sdist_release
 from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.file_readers import Around
 from wheelfit.sources.page import VARIANTS_SUFFIX

@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from packaging.utils import parse_sdist_filename
-
-if TYPE_CHECKING:
-    from packaging.utils import NormalizedName
-    from packaging.version import Version
-
 ENDINGS = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 """How the names of archives end."""
 _SYSTEMS = ("git", "hg", "svn", "bzr")
@@ -22,18 +14,6 @@ def is_archive(name: str) -> bool:
     (True, False)
     """
     return name.lower().endswith(ENDINGS)
-
-
-def sdist_release(name: str) -> tuple[NormalizedName, Version] | None:
-    """Return the release of a source distribution by its name; None if it is not named like one.
-
-    >>> sdist_release("Demo_Project-1.0.tar.gz")
-    ('demo-project', <Version('1.0')>)
-    """
-    try:
-        return parse_sdist_filename(name)
-    except ValueError:  # also for numbers of thousands of digits
-        return None
 
 
 def is_repository_url(text: str) -> bool:

@@ -23,11 +23,11 @@ from wheelfit.core.filename import (
     parse_index_file_name,
     parse_newer_wheel_filename,
     parse_wheel_filename,
+    sdist_release,
 )
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.versions import parse_specifiers, without_build
 from wheelfit.errors import InvalidFilename
-from wheelfit.projects.names import sdist_release
 from wheelfit.sources.page import File, WheelOrigin
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from wheelfit.core.filename import (
     is_newer_format,
     parse_index_file_name,
     parse_wheel_filename,
+    sdist_release,
 )
 from wheelfit.errors import InvalidFilename
-from wheelfit.projects.names import sdist_release
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit_runtime.errors import FileProblem
 

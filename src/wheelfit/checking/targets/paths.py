@@ -27,10 +27,10 @@ from wheelfit.core.filename import (
     is_newer_format,
     parse_index_file_name,
     parse_wheel_filename,
+    sdist_release,
 )
 from wheelfit.core.strict_json import DEFAULT_LIMITS
 from wheelfit.errors import InvalidFilename
-from wheelfit.projects.names import sdist_release
 from wheelfit.sources.hash_check import check_bytes
 from wheelfit.sources.page import VARIANTS_SUFFIX
 from wheelfit.sources.progress import NO_PROGRESS

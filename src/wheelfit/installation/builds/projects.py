@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
-from wheelfit.core.filename import NEWER_FORMAT, is_newer_format
+from wheelfit.core.filename import NEWER_FORMAT, is_newer_format, sdist_release
 from wheelfit.errors import InvalidSource
 from wheelfit.projects.archives import unpack_archive
-from wheelfit.projects.names import is_archive, is_repository_url, sdist_release
+from wheelfit.projects.names import is_archive, is_repository_url
 from wheelfit.projects.static_metadata import is_project, of_archive, of_project_file
 from wheelfit.projects.version_control import check_out, parse_repository_url
 from wheelfit.sources.page import File

@@ -17,11 +17,15 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from wheelfit.checking.findings import Check, CheckedFile, Severity
-from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, release_of
+from wheelfit.core.filename import (
+    parse_index_file_name,
+    parse_wheel_filename,
+    release_of,
+    sdist_release,
+)
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.metadata import losses, read_document, write_document
 from wheelfit.errors import InvalidFilename
-from wheelfit.projects.names import sdist_release
 from wheelfit.server.generate.generation import index_entry
 from wheelfit.server.generate.manifest import MANIFEST, read_manifest
 from wheelfit.server.generate.publishing import CHANGED_FILE, by_version, paths_of, publish

@@ -18,7 +18,7 @@ from packaging.metadata import InvalidMetadata, Metadata, parse_email
 from wheelfit.checking.findings import Severity
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.core.core_metadata import read_metadata
-from wheelfit.core.filename import NEWER_FORMAT, is_newer_format
+from wheelfit.core.filename import NEWER_FORMAT, is_newer_format, sdist_release
 from wheelfit.core.labels import writer_faults
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import shortened
@@ -30,7 +30,6 @@ from wheelfit.errors import (
     StorageUnavailable,
 )
 from wheelfit.projects.archives import ArchiveLimits, unpack_archive
-from wheelfit.projects.names import sdist_release
 from wheelfit.server.store.records import NewFile, Violation
 from wheelfit.sources.attestations import make_provenance
 from wheelfit.wheels.archive import WheelArchive
