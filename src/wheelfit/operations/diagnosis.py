@@ -22,10 +22,51 @@ if TYPE_CHECKING:
     from wheelfit.doctor.settings import Settings, Variable
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.indexes import ConfiguredSource
+    from wheelfit.operations.owners_indexes import OwnersBuild, OwnersIndex
     from wheelfit_runtime.platforms.features import Detection
     from wheelfit_runtime.platforms.scrubbing import Scrubber
 
 _LIBC = re.compile(r"(manylinux|musllinux)_([0-9]+)_([0-9]+)_")
+
+
+@dataclass(frozen=True, slots=True)
+class SourcesReport:
+    """The places where files come from on a machine."""
+
+    configured: tuple[ConfiguredSource, ...] = ()
+    owners: tuple[OwnersIndex, ...] = ()
+    """The indexes of owners of projects, whether they count or not."""
+    builds: tuple[OwnersBuild, ...] = ()
+    """What is installed of them."""
+    problems: Mapping[str, str] | None = None
+    """Why some of them do not answer, by family, an empty text for one that does; None: none was
+    asked."""
+
+    def to_json(self, scrub: Callable[[str], str]) -> dict[str, object]:
+        """Return the keys of the object of ``--json`` that are about them.
+
+        :param scrub: takes out what identifies the machine.
+        """
+        return {
+            "sources": [
+                {**one.to_json(), "url": scrub(one.url), "origin": scrub(one.origin)}
+                for one in self.configured
+            ],
+            "owners": [
+                {
+                    **one.to_json(),
+                    "url": scrub(one.url),
+                    "reason": scrub(one.reason) if one.reason else None,
+                    "problem": None if (problem := self._problem(one)) is None else scrub(problem),
+                }
+                for one in self.owners
+            ],
+            "owned": [{**one.to_json(), "place": scrub(one.place)} for one in self.builds],
+        }
+
+    def _problem(self, index: OwnersIndex) -> str | None:
+        asked = {} if index.reason or self.problems is None else self.problems
+        return asked.get(index.family)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +90,7 @@ class Diagnosis:
     """The child processes of detection."""
     settings: Settings | None = None
     """None where another machine is judged for, which has its own."""
-    sources: tuple[ConfiguredSource, ...] = ()
+    sources: SourcesReport = SourcesReport()
     """Where files come from on this machine, as settings and pip's configuration have it."""
     contents: Contents | None = None
     process: Process | None = None
@@ -107,10 +148,7 @@ class Diagnosis:
             ],
             "environment": _environment(self),
             "settings": None if self.settings is None else _settings(self.settings, scrub),
-            "sources": [
-                {**source.to_json(), "url": scrub(source.url), "origin": scrub(source.origin)}
-                for source in self.sources
-            ],
+            **self.sources.to_json(scrub),
             "runtime": None if self.process is None else _process(self.process, scrub),
             "summary": summary_json(self.findings),
             "findings": [finding_json(one, scrub) for one in self.findings],

@@ -13,10 +13,10 @@ from wheelfit.checking.findings import CheckedFile, Count, Report
 from wheelfit.doctor.diagnoses import DIAGNOSES, ENVIRONMENT_UNUSABLE, OWN_REQUIREMENT_UNMET
 from wheelfit.doctor.own_requirements import unmet_requirements
 from wheelfit.errors import UnusableInterpreter, UsageError
-from wheelfit.operations.diagnosis import Diagnosis
+from wheelfit.operations.diagnosis import Diagnosis, SourcesReport
 from wheelfit.operations.environment_findings import ExaminationRequest, remedies_for
 from wheelfit.operations.requests import frozen_request
-from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
+from wheelfit_runtime.errors import WheelfitError
 from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.scrubbing import Scrubber
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from wheelfit.checking.findings import Finding
     from wheelfit.core.target import Target
+    from wheelfit.doctor.environment import Contents
     from wheelfit.doctor.machine import TimedProcesses
     from wheelfit.doctor.own_requirements import UnmetRequirement
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.context import Context
-    from wheelfit.operations.indexes import ConfiguredSource
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.sources.settings import NamedIndex, PinnedProject
 
@@ -46,8 +46,11 @@ class DoctorRequest(ExaminationRequest):
     only: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     repair: bool = False
+    online: bool = False
     index_table: tuple[NamedIndex, ...] = ()
     pin_table: tuple[PinnedProject, ...] = ()
+    bridge: tuple[str, ...] = ()
+    shipped_bridges: bool = False
 
 
 def diagnose(request: DoctorRequest, context: Context) -> Diagnosis:
@@ -142,9 +145,9 @@ def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
     report = about_contents(contents, machine.target, hardware, machine.support, agreements)
     findings = [*unusable, *report.findings]
     settings = None
-    sources: tuple[ConfiguredSource, ...] = ()
+    sources = SourcesReport()
     if request.host is None and request.replay is None:
-        sources = _sources(request, context, environment)
+        sources = _sources(request, context, environment, contents)
     if request.host is None:
         seen = real.surroundings
         settings = read_settings(seen)
@@ -182,18 +185,33 @@ def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
 
 
 def _sources(
-    request: DoctorRequest, context: Context, environment: Environment
-) -> tuple[ConfiguredSource, ...]:
+    request: DoctorRequest, context: Context, environment: Environment, contents: Contents
+) -> SourcesReport:
+    """Return where files come from on this machine, as far as that can be read."""
     from wheelfit.operations.indexes import configured_sources, read_settings
+    from wheelfit.operations.owners_indexes import OwnersView
     from wheelfit.operations.requests import SourceOptions
 
-    options = SourceOptions(index_table=request.index_table, pin_table=request.pin_table)
-    prefix = environment.interpreter.prefix
+    options = SourceOptions(
+        index_table=request.index_table,
+        pin_table=request.pin_table,
+        bridge=request.bridge,
+        shipped_bridges=request.shipped_bridges,
+    )
+    sources = SourcesReport()
     try:
-        return configured_sources(read_settings(options, context.environ, prefix=prefix))
-    except InvalidConfiguration as error:
-        context.reporter.warn(f"{error.message} ({error.where})")
-        return ()
+        settings = read_settings(options, context.environ, prefix=environment.interpreter.prefix)
+        sources = SourcesReport(configured_sources(settings))
+        view = OwnersView(options, settings, context.environ)
+    except WheelfitError as error:
+        context.reporter.warn(f"{error.message} ({error.where})" if error.where else error.message)
+        return sources
+    return SourcesReport(
+        sources.configured,
+        view.indexes(),
+        tuple(view.builds(one.installed for one in contents.packages)),
+        view.ask(context) if request.online else None,
+    )
 
 
 def _open_environment(

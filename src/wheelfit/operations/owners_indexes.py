@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from packaging.utils import canonicalize_name
 
+from wheelfit.operations.requests import SourceOptions
 from wheelfit.sources.urls import redact
+from wheelfit_runtime.errors import NetworkError, UnexpectedStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from wheelfit.core.bridges import BridgeFamily
-    from wheelfit.operations.requests import SourceOptions
+    from wheelfit.core.bridges import BridgeFamily, FamilyMember
+    from wheelfit.installation.installed import Installed
+    from wheelfit.operations.context import Context
+    from wheelfit.sources.bridges.catalogue import KnownFamilies
     from wheelfit.sources.settings import SourceSettings
+
+_PATIENCE = 5.0
+"""Seconds in which an index must begin to answer."""
 
 
 class OwnersIndex(Struct, frozen=True):
@@ -38,46 +47,150 @@ class OwnersIndex(Struct, frozen=True):
         }
 
 
-def owners_indexes(
-    request: SourceOptions,
-    settings: SourceSettings,
-    environ: Mapping[str, str],
-    off: str = "bridges is set to []; `wheelfit config show --origin` says where",
-) -> tuple[OwnersIndex, ...]:
-    """Return the indexes of owners that count by default or are named, and why some do not count.
+class OwnersBuild(Struct, frozen=True):
+    """An installed package that is a build of its owner's index."""
+
+    name: str
+    version: str
+    family: str
+    build: str
+    """As the family calls it."""
+    place: str
+    """The URL of the index, the page or the folder that it is from, without credentials."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the build as plain data."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "family": self.family,
+            "build": self.build,
+            "place": self.place,
+        }
+
+
+class OwnersView:
+    """The indexes of owners of projects as somebody's settings have them.
 
     :param request: with what the user says of families.
     :param settings: the sources.
     :param environ: the environment of the process, in which a policy may forbid all of them.
-    :param off: the reason where ``bridges`` turns off those that count by default.
     :raises UserError: a family is named that there is not.
     :raises FileProblem: a file of families cannot be read.
     :raises InvalidDocument: ``invalid-bridge``; a file breaks its rules.
     :raises PolicyRefusal: a policy cannot be read.
     """
-    from wheelfit.operations.trust_store import read_policies
-    from wheelfit.sources.bridges.catalogue import BridgeCatalogue, known_families
 
-    known = known_families(environ, shipped_bridges=request.shipped_bridges)
-    shelf = BridgeCatalogue(request.bridge, families=known)
-    policy = read_policies(environ).forbids_bridges
-    turned_off = off if request.bridges_off else ""
+    def __init__(
+        self, request: SourceOptions, settings: SourceSettings, environ: Mapping[str, str]
+    ) -> None:
+        from wheelfit.operations.trust_store import read_policies
+        from wheelfit.sources.bridges.catalogue import BridgeCatalogue, known_families
 
-    def reason(family: BridgeFamily, project: str) -> str:
-        if policy is not None:
-            return f"bridges is set to [] by the policy {policy}"
-        if family in shelf.agreed:
-            return ""
-        return turned_off or settings.why_not_of_registry(project)
+        self._request = request
+        self._settings = settings
+        self._known: KnownFamilies = known_families(
+            environ, shipped_bridges=request.shipped_bridges
+        )
+        self._shelf = BridgeCatalogue(request.bridge, families=self._known)
+        self._policy = read_policies(environ).forbids_bridges
+        named = {one.name: one for one in self._shelf.agreed if one.is_of_indexes}
+        self._families = {one.name: one for one in self._known.of_owners()} | named
 
-    def rows() -> Iterator[OwnersIndex]:
-        named = {one.name: one for one in shelf.agreed if one.is_of_indexes}
-        for family in ({one.name: one for one in known.of_owners()} | named).values():
+    def indexes(
+        self, off: str = "bridges is set to []; `wheelfit config show --origin` says where"
+    ) -> tuple[OwnersIndex, ...]:
+        """Return those that count by default or are named, and why some do not count.
+
+        :param off: the reason where ``bridges`` turns off those that count by default.
+        """
+        found = []
+        for family in self._families.values():
             by_reason: dict[str, list[str]] = {}
             for project in family.projects:
-                by_reason.setdefault(reason(family, project), []).append(project)
-            url = redact(shelf.bases.get(family.name, family.base))
-            for why, projects in by_reason.items():
-                yield OwnersIndex(family.name, url, tuple(projects), why)
+                by_reason.setdefault(self._reason(family, project, off), []).append(project)
+            found += [
+                OwnersIndex(family.name, redact(self._base(family)), tuple(projects), reason)
+                for reason, projects in by_reason.items()
+            ]
+        return tuple(found)
 
-    return tuple(rows())
+    def builds(self, installed: Iterable[Installed]) -> Iterator[OwnersBuild]:
+        """Yield the installed packages that are of an owner's index, by label or local version.
+
+        :param installed: what is installed.
+        """
+        for entry in installed:
+            for family in self._known.standing_for(entry.name):
+                member = _member_of(family, entry) if family.is_of_indexes else None
+                if member is not None and not member.is_of_registry:
+                    yield OwnersBuild(
+                        entry.name,
+                        str(entry.version),
+                        family.name,
+                        str(member.label or member.local),
+                        redact(self._place(family, member)),
+                    )
+                    break
+
+    def ask(self, context: Context) -> Mapping[str, str]:
+        """Ask every index that counts, and return why some do not answer, by family.
+
+        :param context: its environment has what is needed to reach them.
+        :return: an empty text for one that answers.
+        """
+        from wheelfit.sources.concurrency import at_once
+
+        counting = {one.family for one in self.indexes() if not one.reason}
+        families = [family for name, family in self._families.items() if name in counting]
+        problems = at_once(families, lambda family: self._problem(family, context), most=8)
+        return {one.name: problem for one, problem in zip(families, problems, strict=True)}
+
+    def _problem(self, family: BridgeFamily, context: Context) -> str:
+        """Return why the first place of a family does not answer; empty: it does."""
+        from wheelfit.operations.indexes import open_indexes, settings_of_place
+
+        member = next(one for one in family.members if not one.is_of_registry)
+        project = (member.projects or family.projects)[0].replace("*", "")
+        is_mirrored = family.name in self._shelf.bases
+        place = settings_of_place(
+            replace(self._settings, cache=False, timeout=_PATIENCE, retries=0),
+            # Of files that no page lists any answer will do.
+            self._base(family) if member.files else self._place(family, member),
+            is_page=bool(member.page),
+            hosts=() if is_mirrored else family.only_hosts,
+        )
+        try:
+            with open_indexes(SourceOptions(no_bridges=True), place, context) as sources:
+                sources.project(canonicalize_name(project))
+        except UnexpectedStatus as error:
+            return "" if member.files else error.message
+        except NetworkError as error:
+            return error.message
+        return ""
+
+    def _base(self, family: BridgeFamily) -> str:
+        return self._shelf.bases.get(family.name, family.base)
+
+    def _place(self, family: BridgeFamily, member: FamilyMember) -> str:
+        is_whole = member.is_elsewhere and family.name not in self._shelf.bases
+        return member.place if is_whole else f"{self._base(family)}/{member.folder}"
+
+    def _reason(self, family: BridgeFamily, project: str, off: str) -> str:
+        """Return why the index of an owner does not count for a project; empty: it does."""
+        if self._policy is not None:
+            return f"bridges is set to [] by the policy {self._policy}"
+        if family in self._shelf.agreed:
+            return ""
+        is_off = bool(self._request.bridges_off)
+        return off if is_off else self._settings.why_not_of_registry(project)
+
+
+def _member_of(family: BridgeFamily, entry: Installed) -> FamilyMember | None:
+    """Return the member of a family of indexes that an installed package is of."""
+    if entry.label is not None:
+        return family.member_of(entry.label, entry.version, entry.name)
+    if entry.version.local is None:
+        return None
+    members = family.members_of(entry.version, entry.name)
+    return next((one for one in members if one.local == entry.version.local), None)

@@ -26,7 +26,7 @@ from wheelfit.cli.options.table.hardware import (
 )
 from wheelfit.cli.options.table.installing import CHECK_ENV
 from wheelfit.cli.options.table.machine import MACHINE, PROVIDER_SETTINGS
-from wheelfit.cli.options.table.sources import NAMED_INDEXES, SOURCES, UPLOADS
+from wheelfit.cli.options.table.sources import SOURCES, SOURCES_EXAMINED, UPLOADS
 from wheelfit.cli.options.table.variants import AGREEMENT_SETTINGS
 
 if TYPE_CHECKING:
@@ -396,14 +396,14 @@ Find out what is wrong here, and what to do about it.
 
 Looks at the machine with all its probes, at environment variables and tools, and at everything
 that is installed: whether it fits the machine, and whether it goes together. --runtime looks at a
-running process instead. Nothing that is installed is imported, and without --repair nothing is
-changed and no network is used. The report is made to be sent: host names, serial numbers and
-credentials are left out.
+running process instead. Nothing that is installed is imported, nothing is changed without --repair,
+and no network is used without --repair or --online. The report is made to be sent: host names,
+serial numbers and credentials are left out.
 
 It reports packages that wheelfit itself depends on and that are missing, damaged or of an
 unsuitable version; --repair installs them.
 """,
-        (DOCTOR, ENVIRONMENT, MACHINE, AGREEMENT_SETTINGS, NAMED_INDEXES),
+        (DOCTOR, ENVIRONMENT, MACHINE, AGREEMENT_SETTINGS, SOURCES_EXAMINED),
         _doctor,
     ),
 }

@@ -77,7 +77,7 @@ def _sources(
     And the indexes of owners of projects, with whether they count.
     """
     from wheelfit.operations.indexes import configured_sources, read_settings
-    from wheelfit.operations.owners_indexes import owners_indexes
+    from wheelfit.operations.owners_indexes import OwnersView
     from wheelfit.operations.requests import SourceOptions
 
     bridges = effective["bridges"]
@@ -91,7 +91,8 @@ def _sources(
     off = next(
         (f"bridges is set to [] by {by}" for by, said in bridges.parts if "none" in said), ""
     )
-    return configured_sources(settings), owners_indexes(request, settings, context.environ, off)
+    view = OwnersView(request, settings, context.environ)
+    return configured_sources(settings), view.indexes(off)
 
 
 def _worked_on(arguments: Namespace, *, works_on_project: bool) -> Namespace:

@@ -44,7 +44,7 @@ _TABLE = {
     "--require-attestations --json --verbose",
     "providers trust": "--namespace --hash --keep --try --yes --python --index-url --json",
     "check-env": "--strict --python --target --for --devices --no-plugins --json --verbose",
-    "doctor": "--runtime --full --strict --only --ignore --repair --python --for --json --verbose",
+    "doctor": "--runtime --full --online --only --ignore --repair --python --for --json --verbose",
     "demo": "--gpu --index-url --find-links --offline --json --verbose",
     "bridges check": "--index-url --find-links --offline --json --verbose",
 }

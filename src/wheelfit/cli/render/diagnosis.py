@@ -10,7 +10,7 @@ from wheelfit.core.durations import duration_in_words
 from wheelfit.operations.diagnosis import libc_of
 from wheelfit.operations.text import columns, in_one_line
 from wheelfit_runtime import __version__
-from wheelfit_runtime.wording import count_of
+from wheelfit_runtime.wording import count_of, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.doctor.accelerators import Build
     from wheelfit.installation.environment import Environment
     from wheelfit.operations.check_environment import FitnessReport
-    from wheelfit.operations.diagnosis import Diagnosis
+    from wheelfit.operations.diagnosis import Diagnosis, SourcesReport
     from wheelfit.operations.indexes import ConfiguredSource
     from wheelfit.operations.owners_indexes import OwnersIndex
     from wheelfit_runtime.platforms.features import Detection
@@ -67,7 +67,7 @@ def _lines(found: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
             ("Machine", _machine_lines(found, verbose=verbose)),
             ("Environment", _environment_lines(found, verbose=verbose)),
             ("Variables", _variable_lines(found)),
-            ("Sources", ((f"  {line}", "plain") for line in source_lines(found.sources))),
+            ("Sources", ((f"  {line}", "plain") for line in _places(found.sources))),
             ("Process", _process_lines(found)),
         ):
             said = list(section)
@@ -83,6 +83,28 @@ def _lines(found: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
         lines += [("", "plain")]
     lines += [summary_line(found.findings, verbose=verbose)]
     return [(in_one_line(found.scrubber.text(text)), style) for text, style in lines]
+
+
+def _places(sources: SourcesReport) -> Iterator[str]:
+    """Yield a line for each place where files come from, and some on the indexes of owners."""
+    yield from source_lines(sources.configured)
+    reasons: dict[str, list[str]] = {}
+    for one in sources.owners:
+        reasons.setdefault(one.reason, []).append(one.family)
+    for reason, families in reasons.items():
+        names = listed(list(dict.fromkeys(families)))
+        if reason:
+            yield f"indexes of owners do not count for {names}: {reason}"
+            continue
+        yield f"instead of the registry indexes of owners count for {names} (bridges = []: none)"
+    problems = sources.problems
+    if problems is not None:
+        silent = {name: problem for name, problem in problems.items() if problem}
+        yield from (f"the index of {name} does not answer: {silent[name]}" for name in silent)
+        if answering := [name for name in problems if name not in silent]:
+            yield f"indexes that answer: {listed(answering)}"
+    for build in sources.builds:
+        yield f"{build.name} {build.version} is the build {build.build} of {build.place}"
 
 
 def source_lines(sources: Sequence[ConfiguredSource]) -> Iterator[str]:

@@ -52,6 +52,7 @@ DOCTOR = OptionGroup(
     Option("--runtime PID", PROCESS, "look at the libraries a process has loaded; self: this one"),
     Option("--replay DIR", FOLDER, "judge for a machine captured with `wheelfit probe --record`"),
     Option("--full", FLAG, "compare the content of all installed files too"),
+    Option("--online", FLAG, "ask the indexes of owners of projects whether they answer"),
     Option("--strict", FLAG, "let warnings count as faults"),
     Option("--only CODE", ANY_TEXTS, "show the findings of this kind only"),
     Option("--ignore CODE", ANY_TEXTS, "leave out the findings of a kind"),

@@ -43,8 +43,7 @@ UPLOADS = OptionGroup(
     ),
 )
 
-NAMED_INDEXES = OptionGroup(
-    "",
+NAMED_INDEXES = (
     Option(
         "index",
         INDEXES,
@@ -61,11 +60,29 @@ NAMED_INDEXES = OptionGroup(
     ),
 )
 
+BRIDGES = Option(
+    "--bridge FAMILY",
+    FAMILIES,
+    "present the members of this family as variants: a name of `wheelfit bridges`, "
+    "NAME@URL with its indexes elsewhere, a file FAMILY.toml, or all-known; none drops "
+    "what was named before and what counts by default, default has the latter back",
+    setting="bridges",
+    project=ProjectMay.EMPTY_IT,
+    why="a bridge decides which packages stand for a name",
+)
+
 SHIPPED_BRIDGES = Option(
     "--shipped-bridges",
     FLAG,
     "use families as this wheelfit ships them, not those of `wheelfit bridges update`",
     project=ProjectMay.TIGHTEN_IT,
+)
+
+SOURCES_EXAMINED = OptionGroup(
+    "",
+    *NAMED_INDEXES,
+    BRIDGES.off_command_line(),
+    SHIPPED_BRIDGES.off_command_line(),
 )
 
 SOURCES = OptionGroup(
@@ -92,7 +109,7 @@ SOURCES = OptionGroup(
         default="first-index",
         project=ProjectMay.NOT_SET_IT,
     ),
-    *NAMED_INDEXES.options,
+    *NAMED_INDEXES,
     Option(
         "-f, --find-links PLACE",
         FILES,
@@ -100,16 +117,7 @@ SOURCES = OptionGroup(
         default=None,
     ),
     Option("--no-index", FLAG, "use --find-links only"),
-    Option(
-        "--bridge FAMILY",
-        FAMILIES,
-        "present the members of this family as variants: a name of `wheelfit bridges`, "
-        "NAME@URL with its indexes elsewhere, a file FAMILY.toml, or all-known; none drops "
-        "what was named before and what counts by default, default has the latter back",
-        setting="bridges",
-        project=ProjectMay.EMPTY_IT,
-        why="a bridge decides which packages stand for a name",
-    ),
+    BRIDGES,
     Option("--no-bridges", FLAG, "take every project as what it is"),
     SHIPPED_BRIDGES,
     Option("--proxy URL", ANY_TEXT, "proxy for every request"),

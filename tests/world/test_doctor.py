@@ -1,0 +1,112 @@
+"""What ``doctor`` says of the indexes of owners, on the internet and without it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from world.internet import World
+from world.registries import LINUX, wheels
+
+BUILD = "2.14.1+cu126"
+ORIGIN = f"torch {BUILD} is the build cu126 of https://download.pytorch.org/whl/cu126"
+
+
+@pytest.fixture
+def world(new_world: Callable[[], World]) -> World:
+    """Return a world with torch of PyTorch's index, installed for a GPU."""
+    world = new_world()
+    world.registry.add(wheels("torch", "2.15.0", LINUX))
+    world.pytorch.add("whl/cu126", wheels("torch", BUILD, LINUX))
+    words = ("install", "torch", "--for", "cuda-12.2-sm90", "--no-deps")
+    world.run(*words, "--target", str(world.folder / "target"))
+    return world
+
+
+def examined(world: World, *words: str) -> tuple[dict[str, Any], str]:
+    """Return what ``doctor`` finds, as data and in words."""
+    where = ("--target", str(world.folder / "target"), "--ignore", "unsupported-here")
+    said = json.loads(world.run("doctor", *where, *words, "--json").stdout)
+    return said, " ".join(world.run("doctor", *where, *words).stdout.split())
+
+
+def of_pytorch(said: dict[str, Any]) -> dict[str, Any]:
+    """Return what is said of PyTorch's index."""
+    found: dict[str, Any] = next(one for one in said["owners"] if one["family"] == "pytorch")
+    return found
+
+
+def test_without_asking(world: World) -> None:
+    """It says what counts and where torch is from, and asks nobody."""
+    world.net.hosts.clear()
+    said, words = examined(world)
+    assert (of_pytorch(said)["counts"], of_pytorch(said)["problem"]) == (True, None)
+    assert said["owned"] == [
+        {
+            "name": "torch",
+            "version": BUILD,
+            "family": "pytorch",
+            "build": "cu126",
+            "place": "https://download.pytorch.org/whl/cu126",
+        }
+    ]
+    assert "instead of the registry indexes of owners count for" in words
+    assert ORIGIN in words
+    assert "answer" not in words
+
+
+def test_indexes_that_answer(world: World) -> None:
+    """Of each index that counts it finds out whether it answers."""
+    said, words = examined(world, "--online")
+    assert of_pytorch(said)["problem"] == ""
+    paddle = next(one for one in said["owners"] if one["family"] == "paddle")
+    assert paddle["problem"]
+    assert "the index of paddle does not answer: " in words
+    answering = words.partition("indexes that answer: ")[2].partition(" torch ")[0]
+    assert "pytorch" in answering
+    assert "paddle" not in answering
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ("bridges = []\n", "bridges is set to []; `wheelfit config show --origin` says where"),
+        ('[[index]]\nname = "own"\nurl = "https://own.example/simple/"\n', "https://own.example"),
+        ('bridges = ["none", "pytorch"]\n', None),
+    ],
+)
+def test_why_not(world: World, settings: str, reason: str | None) -> None:
+    """An index that does not count is not asked, and the reason is told."""
+    path = world.folder / ".config/wheelfit/wheelfit.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text(settings, "utf-8")
+    said, words = examined(world, "--online")
+    assert of_pytorch(said)["counts"] is (reason is None)
+    assert of_pytorch(said)["problem"] == ("" if reason is None else None)
+    assert reason is None or reason in words
+    assert ORIGIN in words
+
+
+def test_a_mirror(world: World) -> None:
+    """A mirror is what is asked and what is named, without its password."""
+    path = world.folder / ".config/wheelfit/wheelfit.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text('bridges = ["pytorch@https://me:secret@own.example/whl"]\n', "utf-8")
+    said, words = examined(world, "--online")
+    assert "own.example" in of_pytorch(said)["problem"]
+    assert said["owned"][0]["place"].endswith("own.example/whl/cu126")
+    assert "secret" not in f"{said}{words}"
+
+
+def test_settings_that_cannot_be_used(world: World) -> None:
+    """A family that there is not is told, and everything else is looked at."""
+    path = world.folder / ".config/wheelfit/wheelfit.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text('bridges = ["pytroch"]\n', "utf-8")
+    done = world.run("doctor", "--json", "--only", "mixed-cuda")
+    assert "there is no bridge 'pytroch'" in done.stderr
+    said = json.loads(done.stdout)
+    assert said["sources"]
+    assert said["owners"] == []
