@@ -21,7 +21,7 @@ import pytest
 from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Status
-from wheelfit_runtime.platforms.providers.amd import kfd, tables
+from wheelfit_runtime.platforms.providers.amd import probes, tables
 from wheelfit_runtime.platforms.system_view import SystemView
 
 pytestmark = pytest.mark.network
@@ -82,7 +82,7 @@ def drawn(folder: Path) -> list[Case]:
     versions = [
         version
         for version in range(90000, 130000)
-        if kfd.target_name(version) in {*tables.PUBLISHED_GFX, *tables.APPENDED_GFX}
+        if probes.target_name(version) in {*tables.PUBLISHED_GFX, *tables.APPENDED_GFX}
     ]
     cases = []
     for number in range(DRAWN):
@@ -165,7 +165,7 @@ def why(case: Case, mine: Detection, theirs: list[str] | str) -> set[Reason]:
             return {NO_OWNERS}
         known = {*tables.PUBLISHED_GFX, *tables.APPENDED_GFX}
         # Where it cannot be used, it does not count here at all.
-        gpus = kfd.parse(kfd.read(case.seen)).gpus
+        gpus = probes.parse_kfd(probes.read_kfd(case.seen)).gpus
         assert set(names) - known or {gpu.name for gpu in gpus} - known
         return {UNKNOWN}
     if mine.status is Status.DISABLED:
@@ -173,7 +173,7 @@ def why(case: Case, mine: Detection, theirs: list[str] | str) -> set[Reason]:
         return {MALFORMED}
     if any(name.startswith("AMD_VARIANT_PROVIDER_") for name in case.seen.environ):
         return {OTHER_VARIABLE}
-    gpus = kfd.parse(kfd.read(case.seen)).gpus
+    gpus = probes.parse_kfd(probes.read_kfd(case.seen)).gpus
     if names and not theirs:
         assert gpus == () or case.seen.environ["ROCM_BOOTSTRAP_FORCE_GFX_ARCH"].isspace()
         return {BLANK if gpus else NO_TOOLS}

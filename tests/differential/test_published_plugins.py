@@ -20,10 +20,10 @@ from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import Cpu
 from wheelfit_runtime.platforms.probes import proc_cpuinfo
-from wheelfit_runtime.platforms.providers.aarch64 import auxv
+from wheelfit_runtime.platforms.providers.aarch64 import probes as arm_probes
 from wheelfit_runtime.platforms.providers.aarch64 import provider as arm_provider
 from wheelfit_runtime.platforms.providers.aarch64 import tables as aarch64
-from wheelfit_runtime.platforms.providers.x86_64 import cpuid
+from wheelfit_runtime.platforms.providers.x86_64 import probes as x86_probes
 from wheelfit_runtime.platforms.providers.x86_64 import tables as x86_64
 from wheelfit_runtime.platforms.system_view import SystemView
 
@@ -166,7 +166,7 @@ def is_emulated(seen: SystemView) -> bool:
     """Say whether the processor denies what the file tells of it."""
     flags = proc_cpuinfo.parse(proc_cpuinfo.read(seen) or "", "flags").flags or frozenset()
     table = seen.recorded_cpuid
-    return table is not None and "avx" in flags and "avx" not in cpuid.parse(table)
+    return table is not None and "avx" in flags and "avx" not in x86_probes.parse_cpuid(table)
 
 
 def why_arm(seen: SystemView, mine: Answer, theirs: Answer) -> Iterator[Reason]:
@@ -185,7 +185,7 @@ def why_arm(seen: SystemView, mine: Answer, theirs: Answer) -> Iterator[Reason]:
         if seen.system == "Darwin":
             yield MODEL_OF_MACOS
         else:
-            assert len(cpu.cores) > 1 or auxv.read(seen)
+            assert len(cpu.cores) > 1 or arm_probes.read_auxv(seen)
             yield FIRST_CORE if len(cpu.cores) > 1 else FROM_THE_FILE
     more = names.keys() - known.keys()
     if known.keys() == {"version"}:

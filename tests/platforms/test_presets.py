@@ -14,14 +14,14 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import Cpu
 from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
 from wheelfit_runtime.platforms.preset_parts import PresetLine
-from wheelfit_runtime.platforms.presets import compose, is_preset, preset_lines
+from wheelfit_runtime.platforms.presets import MACHINES, compose, is_preset, preset_lines
 from wheelfit_runtime.platforms.providers import namespaces
 from wheelfit_runtime.platforms.providers.aarch64.tables import VERSIONS
 from wheelfit_runtime.platforms.providers.amd import presets as amd_presets
 from wheelfit_runtime.platforms.providers.amd import provider as amd
-from wheelfit_runtime.platforms.providers.amd.kfd import AmdDriver, AmdGpu
+from wheelfit_runtime.platforms.providers.amd.probes import AmdDriver, AmdGpu
 from wheelfit_runtime.platforms.providers.ascend import provider as ascend
-from wheelfit_runtime.platforms.providers.ascend.files import AscendCard, AscendDriver
+from wheelfit_runtime.platforms.providers.ascend.probes import AscendCard, AscendDriver
 from wheelfit_runtime.platforms.providers.intel import provider as intel
 from wheelfit_runtime.platforms.providers.intel.files import IntelDriver, IntelGpu
 from wheelfit_runtime.platforms.providers.intel.tables import DeviceIp
@@ -30,11 +30,10 @@ from wheelfit_runtime.platforms.providers.nvidia import provider as nvidia
 from wheelfit_runtime.platforms.providers.nvidia import tables as nvidia_tables
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit_runtime.platforms.providers.tpu import provider as tpu
-from wheelfit_runtime.platforms.providers.tpu.files import TpuChip, TpuFiles
+from wheelfit_runtime.platforms.providers.tpu.probes import TpuChip, TpuFiles
 from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.recording import open_recorded
 from wheelfit_runtime.platforms.system_view import SystemView
-from wheelfit_runtime.platforms.tables.machines import MACHINES
 
 CAPTURED = Path(__file__).parents[1] / "machines"
 

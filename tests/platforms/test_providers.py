@@ -250,7 +250,7 @@ def test_a_family_has_all_its_modules(family: HardwareFamily) -> None:
     folder = PACKAGE / "platforms" / "providers" / family.namespace
     names = {path.stem for path in folder.glob("*.py")}
     assert names >= {"record", "provider", "vocabulary", "presets"}
-    assert "macos" in names if family.is_processor else family.shorthand is not None
+    assert family.module("probes").MACOS_NAMES if family.is_processor else family.shorthand
     assert providers.by_namespace(family.namespace) is family
     feature = family.lowest[0] if family.lowest else family.presence or "present"
     assert feature in family.module("vocabulary").VOCABULARY.features
@@ -304,10 +304,10 @@ EXCEPTIONS = {
     "operations/demo_machines.py": "builds and presets of the demonstration",
     "checking/wheels/platform_tags.py": "macOS's tags for Intel's processors",
     "server/uploads/rules.py": "macOS's tags for Intel's processors",
-    "wheelfit_runtime/platforms/tables/platforms.py": "macOS on Intel's processors",
-    "wheelfit_runtime/platforms/tables/machines.py": "machines that presets name whole",
+    "wheelfit_runtime/platforms/known_platforms.py": "macOS on Intel's processors",
+    "wheelfit_runtime/platforms/presets.py": "machines that presets name whole",
     "core/static_families.py": "an OpenMP run-time library",
-    "wheelfit_runtime/platforms/tables/libraries.py": "an OpenMP run-time library",
+    "wheelfit_runtime/platforms/accelerator_libraries.py": "an OpenMP run-time library",
     "wheelfit_runtime/platforms/scrubbing.py": "how tools of several makers write identifiers",
     # A process of its own, in which nothing of ours can be imported.
     "wheelfit_runtime/platforms/isolated/confinement.py": "what a confined plugin may read",

@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Status
-from wheelfit_runtime.platforms.providers.amd import kfd, rocm_release, rocm_tools
+from wheelfit_runtime.platforms.providers.amd import probes as amd_probes
 from wheelfit_runtime.platforms.providers.amd import provider as amd
-from wheelfit_runtime.platforms.providers.amd.kfd import AmdDriver, AmdGpu, KfdFiles
-from wheelfit_runtime.platforms.providers.amd.rocm_tools import ToolAnswer
-from wheelfit_runtime.platforms.providers.ascend import cann, npu_smi
-from wheelfit_runtime.platforms.providers.ascend import files as ascend_files
+from wheelfit_runtime.platforms.providers.amd.probes import AmdDriver, AmdGpu, KfdFiles, ToolAnswer
+from wheelfit_runtime.platforms.providers.ascend import probes as ascend_probes
 from wheelfit_runtime.platforms.providers.ascend import provider as ascend
-from wheelfit_runtime.platforms.providers.ascend.files import AscendCard, AscendDriver, AscendSigns
+from wheelfit_runtime.platforms.providers.ascend.probes import AscendCard, AscendDriver, AscendSigns
 from wheelfit_runtime.platforms.system_view import SystemView
 
 # Words of the real texts, so that drawn ones come near to being understood.
@@ -78,8 +76,8 @@ def check(detection: Detection) -> None:
 @given(TREES, TEXTS)
 def test_any_tree_of_the_kernel_is_understood(files: KfdFiles, release: str) -> None:
     """P-74, P-124: whatever the files say, there is an answer, and hidden GPUs do not count."""
-    topology = kfd.parse(files)
-    driver = AmdDriver(topology.gpus, rocm_release.parse(release), evidence=topology.evidence)
+    topology = amd_probes.parse_kfd(files)
+    driver = AmdDriver(topology.gpus, amd_probes.parse_release(release), evidence=topology.evidence)
     for reference in (False, True):
         check(amd.supported(driver, reference=reference))
     if "/dev/kfd" not in files.devices:
@@ -89,7 +87,7 @@ def test_any_tree_of_the_kernel_is_understood(files: KfdFiles, release: str) -> 
 @given(st.sampled_from(["rocm_agent_enumerator -name", "rocminfo", "clinfo"]), ANSWERS)
 def test_any_answer_of_amd_s_tools_is_understood(name: str, answer: Answer) -> None:
     """P-74, P-125: whatever they print, names are names of GPUs."""
-    gpus = rocm_tools.parse(ToolAnswer(name, answer))
+    gpus = amd_probes.gpus_of_tool(ToolAnswer(name, answer))
     assert all(amd.PROVIDER.accepts("gfx_arch", gpu.name) for gpu in gpus)
     check(amd.supported(AmdDriver(gpus)))
 
@@ -97,10 +95,10 @@ def test_any_answer_of_amd_s_tools_is_understood(name: str, answer: Answer) -> N
 @given(ANSWERS, TEXTS, TEXTS)
 def test_any_answer_of_huawei_s_tool_is_understood(answer: Answer, driver: str, tool: str) -> None:
     """P-74, P-140, P-142: whatever tool and files say, there is an answer."""
-    table = npu_smi.parse(answer)
-    files = ascend_files.parse(AscendSigns((), (), driver))
+    table = ascend_probes.parse_npu_smi(answer)
+    files = ascend_probes.parse_files(AscendSigns((), (), driver))
     version = files.driver_version or table.driver_version
-    found = AscendDriver(table.cards, version, cann.parse(tool))
+    found = AscendDriver(table.cards, version, ascend_probes.parse_cann(tool))
     for reference in (False, True):
         check(ascend.supported(found, reference=reference))
 

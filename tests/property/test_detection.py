@@ -10,20 +10,18 @@ from hypothesis import strategies as st
 
 from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.probes import proc_cpuinfo
-from wheelfit_runtime.platforms.providers.aarch64 import auxv, midr
-from wheelfit_runtime.platforms.providers.aarch64 import macos as arm_macos
+from wheelfit_runtime.platforms.providers.aarch64 import probes as arm_probes
 from wheelfit_runtime.platforms.providers.nvidia import cuda_values, tables
 from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files
 from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library
 from wheelfit_runtime.platforms.providers.nvidia import provider as nvidia
-from wheelfit_runtime.platforms.providers.nvidia import smi as nvidia_smi
 from wheelfit_runtime.platforms.providers.nvidia.facts import (
     Capability,
     NvidiaDriver,
     NvidiaFiles,
     NvidiaGpu,
 )
-from wheelfit_runtime.platforms.providers.x86_64 import macos as x86_macos
+from wheelfit_runtime.platforms.providers.x86_64 import probes as x86_probes
 
 CAPABILITIES = st.builds(Capability, st.integers(3, 14), st.integers(0, 9))
 VERSIONS = st.builds(Capability, st.integers(9, 18), st.integers(0, 30))
@@ -48,18 +46,18 @@ REPORTS = st.fixed_dictionaries(
 def test_any_text_can_be_parsed(text: str) -> None:
     """P-74: whatever a file holds, no probe raises."""
     proc_cpuinfo.parse(text, "flags")
-    midr.parse([text])
-    nvidia_smi.parse(text, text)
+    arm_probes.parse_midr([text])
+    nvidia_library.parse_smi(text, text)
     nvidia_files.parse({"/proc/driver/nvidia/version": text, "/sys/module/nvidia/version": text})
 
 
 @given(st.binary())
 def test_any_bytes_can_be_parsed(data: bytes) -> None:
     """P-74: whatever the kernel or a child hands over, no probe raises."""
-    auxv.parse(data)
-    answers = dict.fromkeys((*x86_macos.NAMES, *arm_macos.NAMES), data)
-    x86_macos.parse(answers)
-    arm_macos.parse(answers)
+    arm_probes.parse_auxv(data)
+    answers = dict.fromkeys((*x86_probes.MACOS_NAMES, *arm_probes.MACOS_NAMES), data)
+    x86_probes.parse_macos(answers)
+    arm_probes.parse_macos(answers)
     nvidia_library.parse(Answer(Ending.EXITED, 0, data, data), NvidiaFiles())
 
 

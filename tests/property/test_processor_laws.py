@@ -12,12 +12,10 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import Core, Cpu, CpuidRegisters, CpuidTable
 from wheelfit_runtime.platforms.features import Status
 from wheelfit_runtime.platforms.probes import proc_cpuinfo
-from wheelfit_runtime.platforms.providers.aarch64 import auxv, midr
-from wheelfit_runtime.platforms.providers.aarch64 import macos as arm_macos
+from wheelfit_runtime.platforms.providers.aarch64 import probes as arm_probes
 from wheelfit_runtime.platforms.providers.aarch64 import provider as aarch64
 from wheelfit_runtime.platforms.providers.aarch64 import tables as arm_tables
-from wheelfit_runtime.platforms.providers.x86_64 import cpuid
-from wheelfit_runtime.platforms.providers.x86_64 import macos as x86_macos
+from wheelfit_runtime.platforms.providers.x86_64 import probes as x86_probes
 from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.providers.x86_64 import tables as x86_tables
 from wheelfit_runtime.platforms.system_view import SystemView
@@ -48,7 +46,7 @@ LINES = st.lists(
     )
 ).map("\n".join)
 ANSWERS = st.dictionaries(
-    st.sampled_from((*x86_macos.NAMES, *arm_macos.NAMES)), st.binary(max_size=60)
+    st.sampled_from((*x86_probes.MACOS_NAMES, *arm_probes.MACOS_NAMES)), st.binary(max_size=60)
 )
 NUMBERS = st.one_of(st.none(), st.frozensets(st.integers(0, 200)))
 
@@ -59,14 +57,14 @@ def test_any_text_is_read(text: str, vector: bytes, registers: list[str]) -> Non
     info = proc_cpuinfo.parse(text, "flags")
     assert info.flags is None or info.flags
     assert list(info.cores) == sorted(set(info.cores))
-    auxv.parse(vector)
-    assert all(core.part <= 0xFFF for core in midr.parse(registers))
+    arm_probes.parse_auxv(vector)
+    assert all(core.part <= 0xFFF for core in arm_probes.parse_midr(registers))
 
 
 @given(TABLES)
 def test_any_table_gives_flags_of_the_vocabulary(table: CpuidTable) -> None:
     """P-107: and none whose registers the system does not save."""
-    flags = cpuid.parse(table)
+    flags = x86_probes.parse_cpuid(table)
     assert flags <= {*x86_tables.FEATURES, *x86_tables.APPENDED}
     leaf = table.leaves.get((1, 0))
     if leaf is None or not leaf.ecx >> 27 & 1 or (table.xcr0 or 0) & 6 != 6:
@@ -134,7 +132,7 @@ def test_something_is_always_supported(
 def test_bits_are_found_again(first: int, second: int) -> None:
     """P-112: both words of a vector, in any place of it."""
     data = struct.pack("<6Q", 26, second, 3, 7, 16, first)
-    hwcap = auxv.parse(data)
+    hwcap = arm_probes.parse_auxv(data)
     assert hwcap is not None
     assert (hwcap.first, hwcap.second) == (first, second)
     known = {*arm_tables.HWCAP_BITS, *arm_tables.HWCAP2_BITS.values()}

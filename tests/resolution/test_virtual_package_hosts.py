@@ -11,9 +11,8 @@ from wheelfit.core.virtual_packages import SUBDIRS, CondaPlatform, VirtualPackag
 from wheelfit.resolution.preset_hosts import host_of_preset
 from wheelfit.resolution.virtual_package_hosts import host_of_virtual_packages
 from wheelfit.testing.worlds import linux_target
-from wheelfit_runtime.platforms.presets import compose
-from wheelfit_runtime.platforms.tables.machines import MACHINES
-from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
+from wheelfit_runtime.platforms.known_platforms import PLATFORMS
+from wheelfit_runtime.platforms.presets import MACHINES, compose
 
 
 def machine(subdir: str, **packages: str) -> HostFile:

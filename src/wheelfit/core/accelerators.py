@@ -133,14 +133,14 @@ def libraries_in_words(namespace: str) -> str:
     family = providers.by_namespace(namespace)
     if family is None:
         return namespace
-    titles = [row.title for row in family.agreements]
+    titles = [row.title for row in family.shared_requirements]
     return titles[0] if titles else family.device.partition(" ")[2]
 
 
 def platform_in_words(namespace: str, properties: PropertySet) -> str:
     """Return for which platform a build is that uses an accelerator, as ``CUDA 12``."""
     family = providers.by_namespace(namespace)
-    for row in () if family is None else family.agreements:
+    for row in () if family is None else family.shared_requirements:
         for owner, feature in row.features:
             values = properties.values(owner, feature)
             if values and row.is_major:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from wheelfit.core.properties import Feature, feature_of, parse_feature
 from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.patterns import pattern
-from wheelfit_runtime.platforms import agreement_table as tables
+from wheelfit_runtime.platforms import shared_requirements as tables
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:

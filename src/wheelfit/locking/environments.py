@@ -16,8 +16,12 @@ from wheelfit.core.compatible_tags import (
 from wheelfit.core.target import Target
 from wheelfit.errors import UsageError
 from wheelfit.resolution.version_set import VersionSet
-from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
-from wheelfit_runtime.platforms.tables.pythons import GLIBC_OF_LOCKS, PLATFORMS_OF_LOCKS, PYTHONS
+from wheelfit_runtime.platforms.known_platforms import (
+    GLIBC_OF_LOCKS,
+    PLATFORMS,
+    PLATFORMS_OF_LOCKS,
+    PYTHONS,
+)
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:

@@ -152,7 +152,7 @@ def _machines(request: DownloadRequest) -> Iterator[tuple[str | None, Version | 
     from packaging.version import Version
 
     from wheelfit.locking.environments import python_of
-    from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
+    from wheelfit_runtime.platforms.known_platforms import PLATFORMS
 
     for name in request.platform:
         if name not in PLATFORMS:

@@ -25,9 +25,8 @@ from wheelfit.operations.probe import detection_json
 from wheelfit.operations.requests import ValidatedRequest, frozen_request
 from wheelfit.resolution.preset_hosts import platforms_of_preset
 from wheelfit_runtime.errors import FileProblem, UserError, WheelfitError
-from wheelfit_runtime.platforms.presets import compose, is_preset, preset_lines
-from wheelfit_runtime.platforms.tables.machines import MACHINES
-from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
+from wheelfit_runtime.platforms.known_platforms import PLATFORMS
+from wheelfit_runtime.platforms.presets import MACHINES, compose, is_preset, preset_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

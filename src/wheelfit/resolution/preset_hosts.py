@@ -66,11 +66,11 @@ def presets_for(document: VariantDocument | None) -> Iterator[str]:
     :param document: what the labels ask for; None: nothing, and platforms alone differ.
     """
     from wheelfit.core.property_support import namespaces_used  # noqa: PLC0415 - start-up
+    from wheelfit_runtime.platforms.known_platforms import PLATFORMS  # noqa: PLC0415 - start-up
     from wheelfit_runtime.platforms.presets import (  # noqa: PLC0415 - start-up
         preset_lines,
         processor_rows,
     )
-    from wheelfit_runtime.platforms.tables.platforms import PLATFORMS  # noqa: PLC0415 - start-up
 
     yield from PLATFORMS
     if document is None:

@@ -15,13 +15,13 @@ from wheelfit_runtime.errors import UserError
 from wheelfit_runtime.platforms import overrides, providers
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Evidence, Status
+from wheelfit_runtime.platforms.known_platforms import PLATFORMS
 from wheelfit_runtime.platforms.system_view import SystemView
-from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
 
 if TYPE_CHECKING:
     from wheelfit.core.virtual_packages import CondaPlatform, VirtualPackage
     from wheelfit_runtime.platforms.features import Detection
-    from wheelfit_runtime.platforms.tables.platforms import PlatformRow
+    from wheelfit_runtime.platforms.known_platforms import PlatformRow
 
 _LIBRARIES: Final = {
     virtual_packages.GLIBC: ("glibc", re.compile(r"(2\.\d{1,3})(?:\..*)?")),

@@ -24,7 +24,7 @@ from wheelfit.testing.drivers import FakeDriver
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.testing.worlds import NVIDIA
-from wheelfit_runtime.platforms.tables.pythons import PYTHONS
+from wheelfit_runtime.platforms.known_platforms import PYTHONS
 
 CUDA = release_document(
     {
@@ -291,7 +291,7 @@ from wheelfit.cli.main import main
 code = main(sys.argv[1:])
 looked = [n for n in sys.modules if "platforms.probes" in n or n.endswith(".provider")]
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.tables.pythons import PYTHONS
+from wheelfit_runtime.platforms.known_platforms import PYTHONS
 print(code, looked, Machine().detect("nvidia").status.value)
 """
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from wheelfit_runtime.platforms.probes import sysctl
-from wheelfit_runtime.platforms.providers.aarch64 import macos as arm_macos
+from wheelfit_runtime.platforms.providers.aarch64 import probes as arm_probes
 from wheelfit_runtime.platforms.providers.aarch64.tables import APPENDED, FEATURES
-from wheelfit_runtime.platforms.providers.x86_64 import macos as x86_macos
+from wheelfit_runtime.platforms.providers.x86_64 import probes as x86_probes
 from wheelfit_runtime.platforms.providers.x86_64.tables import LEVELS
 from wheelfit_runtime.platforms.system_view import SystemView
 
@@ -24,7 +24,7 @@ V2, V3 = LEVELS[1][1], LEVELS[2][1]
 
 def test_the_three_lists_are_one_with_the_names_of_linux() -> None:
     """P-106: lower-case, and each name that Linux spells otherwise."""
-    flags = x86_macos.parse(INTEL).flags
+    flags = x86_probes.parse_macos(INTEL).flags
     assert flags is not None
     assert flags >= V2 | V3 | {"fsgsbase", "clflushopt", "adx", "sse4_1"}
 
@@ -42,23 +42,23 @@ def test_the_three_lists_are_one_with_the_names_of_linux() -> None:
 )
 def test_aliases(list_name: str, word: bytes, flag: str) -> None:
     """P-106: each alias by itself."""
-    assert x86_macos.parse({list_name: word + b"\0"}).flags == frozenset({flag})
+    assert x86_probes.parse_macos({list_name: word + b"\0"}).flags == frozenset({flag})
 
 
 def test_translated_means_no_avx_and_nothing_newer() -> None:
     """P-106: Rosetta; what an older processor has stays."""
-    cpu = x86_macos.parse({**INTEL, "sysctl.proc_translated": b"\1\0\0\0"})
+    cpu = x86_probes.parse_macos({**INTEL, "sysctl.proc_translated": b"\1\0\0\0"})
     assert cpu.flags is not None
     assert cpu.flags >= V2
     assert not cpu.flags & (V3 | {"clflushopt", "adx"})
     assert "Rosetta" in cpu.warnings[0]
-    native = x86_macos.parse({**INTEL, "sysctl.proc_translated": b"\0\0\0\0"})
-    assert (native.flags, native.warnings) == (x86_macos.parse(INTEL).flags, ())
+    native = x86_probes.parse_macos({**INTEL, "sysctl.proc_translated": b"\0\0\0\0"})
+    assert (native.flags, native.warnings) == (x86_probes.parse_macos(INTEL).flags, ())
 
 
 def test_switches_of_apple_s_chips_have_the_names_of_linux() -> None:
     """P-112: one switch may stand for two abilities; off is off."""
-    cpu = arm_macos.parse({
+    cpu = arm_probes.parse_macos({
         "hw.optional.arm.FEAT_PAuth": b"\1\0\0\0",
         "hw.optional.arm.FEAT_SB": b"\0\0\0\0",
         "hw.optional.AdvSIMD": b"\1\0\0\0\0\0\0\0",
@@ -70,16 +70,16 @@ def test_switches_of_apple_s_chips_have_the_names_of_linux() -> None:
 
 def test_every_switch_means_an_ability_of_the_vocabulary() -> None:
     """P-110, P-111: nothing is found that could not be asked for."""
-    answers = {name: b"\1\0\0\0" for name in arm_macos.NAMES if name.startswith("hw.")}
-    flags = arm_macos.parse(answers).flags
+    answers = {name: b"\1\0\0\0" for name in arm_probes.MACOS_NAMES if name.startswith("hw.")}
+    flags = arm_probes.parse_macos(answers).flags
     assert flags is not None
     assert flags <= set(FEATURES + APPENDED)
 
 
 def test_silence_is_not_knowing() -> None:
     """P-74, P-104: no answer is not a list of nothing."""
-    assert x86_macos.parse({}).flags is None
-    assert arm_macos.parse({}).flags is None
+    assert x86_probes.parse_macos({}).flags is None
+    assert arm_probes.parse_macos({}).flags is None
 
 
 def test_only_macos_is_asked(tmp_path: Path) -> None:

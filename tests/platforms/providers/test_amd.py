@@ -11,7 +11,7 @@ from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
 from wheelfit_runtime.platforms.providers.amd import provider as amd
-from wheelfit_runtime.platforms.providers.amd.kfd import AmdDriver, AmdGpu
+from wheelfit_runtime.platforms.providers.amd.probes import AmdDriver, AmdGpu
 from wheelfit_runtime.platforms.system_view import SystemView
 
 MACHINES = Path(__file__).parents[2] / "machines"

@@ -11,7 +11,7 @@ from wheelfit_runtime.platforms.child_processes import Answer, Ending
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence, FeatureConfig, Status
 from wheelfit_runtime.platforms.providers.ascend import provider as ascend
-from wheelfit_runtime.platforms.providers.ascend.files import AscendCard, AscendDriver
+from wheelfit_runtime.platforms.providers.ascend.probes import AscendCard, AscendDriver
 from wheelfit_runtime.platforms.system_view import SystemView
 
 MACHINES = Path(__file__).parents[2] / "machines"

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from wheelfit_runtime.platforms.providers.aarch64 import auxv
-from wheelfit_runtime.platforms.providers.aarch64.auxv import Hwcap
+from wheelfit_runtime.platforms.providers.aarch64 import probes
+from wheelfit_runtime.platforms.providers.aarch64.probes import Hwcap
 from wheelfit_runtime.platforms.providers.aarch64.tables import APPENDED, FEATURES
 from wheelfit_runtime.platforms.system_view import SystemView, architecture_of_this_process
 
@@ -15,7 +15,7 @@ from wheelfit_runtime.platforms.system_view import SystemView, architecture_of_t
 def test_both_words_are_found() -> None:
     """P-112: AT_HWCAP is entry 16, AT_HWCAP2 entry 26."""
     data = struct.pack("<8Q", 6, 4096, 16, 0b11, 26, 1 << 43, 0, 0)
-    assert auxv.parse(data) == Hwcap(0b11, 1 << 43)
+    assert probes.parse_auxv(data) == Hwcap(0b11, 1 << 43)
     assert Hwcap(0b11, 1 << 43).names == {"fp", "asimd", "mops"}
 
 
@@ -40,10 +40,10 @@ def test_every_ability_has_a_bit() -> None:
 
 def test_the_library_says_what_the_file_says() -> None:
     """P-112: ``getauxval`` gives the same two words."""
-    data, asked = auxv.read(SystemView()), auxv.ask_library()
+    data, asked = probes.read_auxv(SystemView()), probes.ask_library()
     if data is None or asked is None:
         pytest.skip("needs Linux with /proc and a C library")
-    file, library = auxv.parse(data), auxv.parse(asked)
+    file, library = probes.parse_auxv(data), probes.parse_auxv(asked)
     assert file is not None
     assert library is not None
     assert library.second == file.second
@@ -54,4 +54,4 @@ def test_the_library_says_what_the_file_says() -> None:
 @pytest.mark.parametrize("data", [b"", b"torn", struct.pack("<2Q", 6, 4096)])
 def test_a_vector_without_the_word_is_no_answer(data: bytes) -> None:
     """P-74: nothing there is no exception."""
-    assert auxv.parse(data) is None
+    assert probes.parse_auxv(data) is None

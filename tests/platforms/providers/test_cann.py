@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit_runtime.platforms.providers.ascend import cann
+from wheelfit_runtime.platforms.providers.ascend import probes
 from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ LATEST = "/usr/local/Ascend/ascend-toolkit/latest"
 )  # fmt: skip
 def test_both_kinds_of_file(text: str, version: str | None) -> None:
     """P-142, P-143: the toolkit's version, and none of its parts'."""
-    assert cann.parse(text) == version
+    assert probes.parse_cann(text) == version
 
 
 def test_the_places_in_their_order(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_the_places_in_their_order(tmp_path: Path) -> None:
     seen = SystemView(
         str(tmp_path), {"ASCEND_TOOLKIT_HOME": "/srv/cann/"}, system="Linux", architecture="x86_64"
     )
-    assert [file[0] for file in cann.read(seen)] == [
+    assert [file[0] for file in probes.read_cann(seen)] == [
         "/srv/cann/version.cfg",
         f"{LATEST}/x86_64-linux/ascend_toolkit_install.info",
         f"{LATEST}/version.cfg",
@@ -58,4 +58,4 @@ def test_the_places_in_their_order(tmp_path: Path) -> None:
 
 def test_nothing_is_installed(tmp_path: Path) -> None:
     """P-74: nothing there is no error."""
-    assert cann.read(SystemView(str(tmp_path), {"ASCEND_TOOLKIT_HOME": "/gone"})) == ()
+    assert probes.read_cann(SystemView(str(tmp_path), {"ASCEND_TOOLKIT_HOME": "/gone"})) == ()

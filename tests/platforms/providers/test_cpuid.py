@@ -15,7 +15,7 @@ from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import CpuidRegisters, CpuidTable
 from wheelfit_runtime.platforms.features import Status
 from wheelfit_runtime.platforms.probes import proc_cpuinfo
-from wheelfit_runtime.platforms.providers.x86_64 import cpuid, instruction
+from wheelfit_runtime.platforms.providers.x86_64 import instruction, probes
 from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.providers.x86_64.tables import (
     APPENDED,
@@ -56,15 +56,15 @@ def test_register_states_mean_nothing_without_osxsave(ice_lake: CpuidTable) -> N
     """P-107: OSXSAVE must be set."""
     leaf = ice_lake.leaves[1, 0]
     cleared = {**ice_lake.leaves, (1, 0): leaf._replace(ecx=leaf.ecx & ~(1 << 27))}
-    flags = cpuid.parse(CpuidTable(cleared, xcr0=0xE7))
+    flags = probes.parse_cpuid(CpuidTable(cleared, xcr0=0xE7))
     assert "sse4_2" in flags
     assert not flags & {"avx", "avx2", "fma", "avx512f", "xsave", "xsaveopt", "xsavec"}
 
 
 def test_every_position_is_a_flag_of_the_vocabulary() -> None:
     """P-100, P-101, P-107: all flags are found but the one that CPUID does not tell."""
-    assert set(FEATURES + APPENDED) - cpuid.parse(EVERYTHING) == {"ibrs_enhanced"}
-    assert cpuid.parse(EVERYTHING) <= set(FEATURES + APPENDED)
+    assert set(FEATURES + APPENDED) - probes.parse_cpuid(EVERYTHING) == {"ibrs_enhanced"}
+    assert probes.parse_cpuid(EVERYTHING) <= set(FEATURES + APPENDED)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_every_position_is_a_flag_of_the_vocabulary() -> None:
 )
 def test_each_register_state_has_its_flags(xcr0: int, absent: str, present: str) -> None:
     """P-107: bits 1, 2 for AVX, also 5 to 7 for AVX-512, 17 and 18 for AMX."""
-    flags = cpuid.parse(replace(EVERYTHING, xcr0=xcr0))
+    flags = probes.parse_cpuid(replace(EVERYTHING, xcr0=xcr0))
     assert absent not in flags
     assert present in flags
 
@@ -81,7 +81,7 @@ def test_each_register_state_has_its_flags(xcr0: int, absent: str, present: str)
 @pytest.mark.parametrize("bit", [1, 2, 5, 6, 7, 17, 18])
 def test_no_part_of_a_register_state_may_be_missing(bit: int) -> None:
     """P-107: a system that saves half of the wide registers saves none that may be used."""
-    flags = cpuid.parse(replace(EVERYTHING, xcr0=0x600E7 & ~(1 << bit)))
+    flags = probes.parse_cpuid(replace(EVERYTHING, xcr0=0x600E7 & ~(1 << bit)))
     assert ("avx2" in flags) is (bit > 2)
     assert ("avx512f" in flags) is (bit > 7)
     assert ("amx_tile" in flags) is (bit < 17)
@@ -123,14 +123,14 @@ def test_every_flag_stands_where_the_manual_says() -> None:
         leaves[number, subleaf] = registers._replace(
             **{register: getattr(registers, register) | bit}
         )
-        assert cpuid.parse(CpuidTable(leaves, xcr0=0x600E7)) == {word}
+        assert probes.parse_cpuid(CpuidTable(leaves, xcr0=0x600E7)) == {word}
         found += 1
     assert found == len(FEATURES + APPENDED) - 1  # ibrs_enhanced
 
 
 def test_an_empty_table_has_no_flags() -> None:
     """P-74: what is not there counts as zero."""
-    assert cpuid.parse(CpuidTable({})) == frozenset()
+    assert probes.parse_cpuid(CpuidTable({})) == frozenset()
 
 
 def test_the_real_instruction_agrees_with_the_kernel() -> None:
@@ -138,11 +138,11 @@ def test_the_real_instruction_agrees_with_the_kernel() -> None:
     here = SystemView()
     if here.system != "Linux" or architecture_of_this_process() != "x86_64":
         pytest.skip("needs Linux on x86-64")
-    table, text = cpuid.read(here), proc_cpuinfo.read(here)
+    table, text = probes.read_cpuid(here), proc_cpuinfo.read(here)
     if table is None or text is None:
         pytest.skip("this system lets nobody ask the processor")
     kernel = proc_cpuinfo.parse(text, "flags").flags or frozenset()
-    told = cpuid.parse(table)
+    told = probes.parse_cpuid(table)
     # A kernel may hide an ability or learn it elsewhere; what decides a level may not differ.
     levels = {flag for _, flags in LEVELS for flag in flags}
     assert kernel & levels == told & levels
@@ -153,7 +153,7 @@ def test_the_code_for_windows_brings_the_same_registers() -> None:
     here = SystemView()
     if here.system != "Linux" or architecture_of_this_process() != "x86_64":
         pytest.skip("needs Linux on x86-64")
-    table = cpuid.read(here)
+    table = probes.read_cpuid(here)
     if table is None:
         pytest.skip("this system lets nobody ask the processor")
     # mov r8, rdx; mov ecx, edi; mov edx, esi
@@ -184,9 +184,9 @@ import ctypes, sys
 if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):
     sys.exit(77)
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.providers.x86_64 import cpuid
+from wheelfit_runtime.platforms.providers.x86_64 import probes
 from wheelfit_runtime.platforms.system_view import SystemView
-assert cpuid.read(SystemView()) is None
+assert probes.read_cpuid(SystemView()) is None
 print(*Machine(SystemView(environ={})).detect("x86_64").features[0].values)
 """
 
@@ -206,4 +206,4 @@ def test_a_system_that_refuses_the_code_is_no_accident() -> None:
 
 def test_the_instruction_is_never_issued_for_a_captured_machine(tmp_path: Path) -> None:
     """P-70: a captured machine without a recorded table has none."""
-    assert cpuid.read(SystemView(root=str(tmp_path), architecture="x86_64")) is None
+    assert probes.read_cpuid(SystemView(root=str(tmp_path), architecture="x86_64")) is None

@@ -18,17 +18,17 @@ from wheelfit_runtime.platforms.provider import as_plugin_features
 from wheelfit_runtime.platforms.providers import every, namespaces
 from wheelfit_runtime.platforms.providers.aarch64 import provider as aarch64
 from wheelfit_runtime.platforms.providers.amd import provider as amd
-from wheelfit_runtime.platforms.providers.amd.kfd import AmdDriver, AmdGpu
+from wheelfit_runtime.platforms.providers.amd.probes import AmdDriver, AmdGpu
 from wheelfit_runtime.platforms.providers.amd.tables import APPENDED_GFX, PUBLISHED_GFX
 from wheelfit_runtime.platforms.providers.ascend import provider as ascend
-from wheelfit_runtime.platforms.providers.ascend.files import AscendCard, AscendDriver
+from wheelfit_runtime.platforms.providers.ascend.probes import AscendCard, AscendDriver
 from wheelfit_runtime.platforms.providers.intel import provider as intel
 from wheelfit_runtime.platforms.providers.intel.files import IntelDriver, IntelGpu
 from wheelfit_runtime.platforms.providers.intel.tables import DEVICES
 from wheelfit_runtime.platforms.providers.nvidia import provider as nvidia
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaDriver, NvidiaGpu
 from wheelfit_runtime.platforms.providers.tpu import provider as tpu
-from wheelfit_runtime.platforms.providers.tpu.files import TpuChip, TpuFiles
+from wheelfit_runtime.platforms.providers.tpu.probes import TpuChip, TpuFiles
 from wheelfit_runtime.platforms.providers.x86_64 import provider as x86_64
 from wheelfit_runtime.platforms.system_view import SystemView
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit_runtime.platforms.providers.amd import kfd, tables
-from wheelfit_runtime.platforms.providers.amd.kfd import AmdGpu, KfdFiles, KfdTopology
+from wheelfit_runtime.platforms.providers.amd import probes, tables
+from wheelfit_runtime.platforms.providers.amd.probes import AmdGpu, KfdFiles, KfdTopology
 from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def _gpu(version: int, minor: int = 128, cores: int = 0) -> str:
 
 
 def _topology(nodes: Mapping[int, str | None], *devices: str) -> KfdTopology:
-    return kfd.parse(KfdFiles(nodes, "6.12.12", frozenset(devices)))
+    return probes.parse_kfd(KfdFiles(nodes, "6.12.12", frozenset(devices)))
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def _topology(nodes: Mapping[int, str | None], *devices: str) -> KfdTopology:
 )  # fmt: skip
 def test_the_number_of_a_target_is_its_name(version: int, name: str | None) -> None:
     """P-124: major in decimal, minor and stepping in hexadecimal; what cannot be is not a name."""
-    assert kfd.target_name(version) == name
+    assert probes.target_name(version) == name
 
 
 def test_every_known_name_has_a_number() -> None:
     """P-121, P-124: the table of names and the arithmetic agree on all of them."""
     names = {
-        kfd.target_name(major * 10000 + minor * 100 + stepping)
+        probes.target_name(major * 10000 + minor * 100 + stepping)
         for major in range(9, 13)
         for minor in range(16)
         for stepping in range(16)
@@ -114,7 +114,7 @@ def test_reading_looks_for_the_devices_of_each_gpu(tmp_path: Path) -> None:
     (tmp_path / "dev/dri").mkdir(parents=True)
     for name in ("dev/kfd", "dev/dri/renderD136", "dev/dri/renderD200"):
         (tmp_path / name).touch()
-    files = kfd.read(SystemView(str(tmp_path), {}, system="Linux"))
+    files = probes.read_kfd(SystemView(str(tmp_path), {}, system="Linux"))
     assert files.properties == {0: CPU.strip(), 1: _gpu(90402).strip(),
                                 2: _gpu(90402, 136).strip(), 3: None}  # fmt: skip
     assert files.devices == {"/dev/kfd", "/dev/dri/renderD136"}
@@ -123,6 +123,6 @@ def test_reading_looks_for_the_devices_of_each_gpu(tmp_path: Path) -> None:
 
 def test_a_machine_without_the_driver(tmp_path: Path) -> None:
     """P-74: nothing there is no error."""
-    files = kfd.read(SystemView(str(tmp_path), {}, system="Linux"))
+    files = probes.read_kfd(SystemView(str(tmp_path), {}, system="Linux"))
     assert files == KfdFiles({}, None, frozenset())
-    assert kfd.parse(files) == KfdTopology()
+    assert probes.parse_kfd(files) == KfdTopology()

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit_runtime.platforms.child_processes import Answer, Ending
-from wheelfit_runtime.platforms.providers.ascend import npu_smi
-from wheelfit_runtime.platforms.providers.ascend.files import AscendCard
-from wheelfit_runtime.platforms.providers.ascend.npu_smi import NpuTable
+from wheelfit_runtime.platforms.providers.ascend import probes
+from wheelfit_runtime.platforms.providers.ascend.probes import AscendCard, NpuTable
 from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
@@ -82,12 +81,12 @@ def _answer(text: str, ending: Ending = Ending.EXITED, code: int = 0) -> Answer:
 )
 def test_cards_and_version(text: str, table: NpuTable) -> None:
     """P-140, P-142: rows of cards are told from those of chips, headings and processes."""
-    assert npu_smi.parse(_answer(text)) == table
+    assert probes.parse_npu_smi(_answer(text)) == table
 
 
 def test_a_card_with_two_chips_is_one_card() -> None:
     """P-140, P-141: the number of a chip is not taken for its name."""
-    table = npu_smi.parse(_answer(TWO_CHIPS))
+    table = probes.parse_npu_smi(_answer(TWO_CHIPS))
     assert table.driver_version == "26.0.rc2"
     assert table.cards == (AscendCard(0, "910"), AscendCard(1, "910"))
 
@@ -97,7 +96,7 @@ def test_a_card_with_two_chips_is_one_card() -> None:
 )
 def test_a_tool_that_failed_says_nothing(answer: Answer) -> None:
     """P-74, P-143: what it printed before is not to be trusted."""
-    assert npu_smi.parse(answer) == NpuTable((), None)
+    assert probes.parse_npu_smi(answer) == NpuTable((), None)
 
 
 class _Tool:
@@ -118,7 +117,7 @@ def test_the_tool_is_asked_once_without_masks(tmp_path: Path) -> None:
     tool = _Tool()
     environ = {"PATH": "/bin:/usr/local/bin", "ASCEND_RT_VISIBLE_DEVICES": "0", "HOME": "/"}
     seen = SystemView(str(tmp_path), environ, system="Linux", processes=tool, deadline=2.0)
-    assert npu_smi.read(seen) == _answer(WIDE)
+    assert probes.ask_npu_smi(seen) == _answer(WIDE)
     (question,) = tool.asked
     assert question.name == "npu-smi info"
     assert question.arguments == (str(tmp_path / "usr/local/bin/npu-smi"), "info")
@@ -129,5 +128,5 @@ def test_without_the_tool_nobody_is_asked(tmp_path: Path) -> None:
     """P-143: it is found on the PATH, or not at all."""
     tool = _Tool()
     seen = SystemView(str(tmp_path), {"PATH": "/usr/bin"}, system="Linux", processes=tool)
-    assert npu_smi.read(seen) is None
+    assert probes.ask_npu_smi(seen) is None
     assert tool.asked == []

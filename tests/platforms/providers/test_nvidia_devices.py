@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit_runtime.platforms.providers.nvidia import tables as nvidia
-from wheelfit_runtime.platforms.providers.nvidia.devices_without_code import FIRST_DEVICE
+from wheelfit_runtime.platforms.providers.nvidia.kernel import FIRST_DEVICE
 
 LIST = Path("/usr/share/misc/pci.ids")
 """Where Debian's package ``pci.ids`` puts the list of the PCI ID Project."""

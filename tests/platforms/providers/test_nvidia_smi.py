@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit_runtime.platforms.discovery import Machine
-from wheelfit_runtime.platforms.providers.nvidia import smi as nvidia_smi
+from wheelfit_runtime.platforms.providers.nvidia import library
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 from wheelfit_runtime.platforms.system_view import SystemView
 
@@ -30,7 +30,7 @@ TABLE = "0, 8.9, GPU-1234, NVIDIA GeForce RTX 4090\n"
 @pytest.mark.parametrize("words", ["CUDA Version", "CUDA UMD Version"])
 def test_version_and_gpus_are_read(words: str) -> None:
     """P-98: both spellings of the version are known."""
-    driver = nvidia_smi.parse(LISTING.replace("CUDA Version", words), TABLE)
+    driver = library.parse_smi(LISTING.replace("CUDA Version", words), TABLE)
     assert driver is not None
     assert driver.cuda_version == Capability(12, 7)
     assert driver.driver_version == "566.36"
@@ -39,7 +39,7 @@ def test_version_and_gpus_are_read(words: str) -> None:
 
 def test_a_tool_too_old_for_the_query_gives_the_version_only() -> None:
     """P-98: an error text in place of the table is not a device."""
-    driver = nvidia_smi.parse(LISTING, 'Field "compute_cap" is not a valid field to query.\n')
+    driver = library.parse_smi(LISTING, 'Field "compute_cap" is not a valid field to query.\n')
     assert driver is not None
     assert driver.gpus == ()
 
@@ -47,7 +47,7 @@ def test_a_tool_too_old_for_the_query_gives_the_version_only() -> None:
 @pytest.mark.parametrize("listing", ["", "NVIDIA-SMI has failed because it couldn't communicate"])
 def test_no_version_is_no_answer(listing: str) -> None:
     """P-74: nothing usable is no exception."""
-    assert nvidia_smi.parse(listing, "") is None
+    assert library.parse_smi(listing, "") is None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelfit_runtime.platforms.providers.amd import rocm_release
+from wheelfit_runtime.platforms.providers.amd import probes
 from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 def test_major_and_minor_count(text: str, version: tuple[int, int] | None) -> None:
     """P-124: what follows them does not matter; what is not a version is none."""
-    assert rocm_release.parse(text) == version
+    assert probes.parse_release(text) == version
 
 
 def _install(root: Path, folder: str, text: str) -> None:
@@ -39,11 +39,11 @@ def test_the_places_in_their_order(tmp_path: Path) -> None:
         _install(tmp_path, folder, text)
     (tmp_path / "opt/rocm-8.0.0/lib").mkdir(parents=True)
     seen = SystemView(str(tmp_path), {"ROCM_PATH": "/srv/rocm/"}, system="Linux")
-    files = rocm_release.read(seen)
+    files = probes.read_release(seen)
     assert [file[1] for file in files] == ["5.0.0", "6.4.1-83", "7.0.0", "6.10.0", "6.9.3-1"]
     assert files[0][0] == "/srv/rocm/.info/version"
 
 
 def test_nothing_is_installed(tmp_path: Path) -> None:
     """P-74: nothing there is no error, and a variable that leads nowhere neither."""
-    assert rocm_release.read(SystemView(str(tmp_path), {"ROCM_PATH": "/gone"})) == ()
+    assert probes.read_release(SystemView(str(tmp_path), {"ROCM_PATH": "/gone"})) == ()

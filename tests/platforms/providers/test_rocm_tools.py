@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit_runtime.platforms.child_processes import Answer, Ending
-from wheelfit_runtime.platforms.providers.amd import rocm_tools
-from wheelfit_runtime.platforms.providers.amd.kfd import AmdGpu
-from wheelfit_runtime.platforms.providers.amd.rocm_tools import ToolAnswer
+from wheelfit_runtime.platforms.providers.amd import probes
+from wheelfit_runtime.platforms.providers.amd.probes import AmdGpu, ToolAnswer
 from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
@@ -99,12 +98,12 @@ def _told(name: str, text: str, ending: Ending = Ending.EXITED, code: int = 0) -
 )
 def test_a_list_of_names(text: str, names: list[str]) -> None:
     """P-121, P-125: processors (gfx000) and names of code for many GPUs are left out."""
-    assert [gpu.name for gpu in rocm_tools.parse(_told(ENUMERATOR, text))] == names
+    assert [gpu.name for gpu in probes.gpus_of_tool(_told(ENUMERATOR, text))] == names
 
 
 def test_agents() -> None:
     """P-125: the name of a GPU agent is its first one, the ones below are of its code."""
-    assert rocm_tools.parse(_told("rocminfo", ROCMINFO)) == (
+    assert probes.gpus_of_tool(_told("rocminfo", ROCMINFO)) == (
         AmdGpu(1, "gfx1100"),
         AmdGpu(7, "gfx942", integrated=True),
     )
@@ -122,7 +121,7 @@ def test_agents() -> None:
 )  # fmt: skip
 def test_devices_of_opencl(text: str, gpus: tuple[AmdGpu, ...]) -> None:
     """P-125: two tools of one name order the lines of a device differently."""
-    assert rocm_tools.parse(_told("clinfo", text)) == gpus
+    assert probes.gpus_of_tool(_told("clinfo", text)) == gpus
 
 
 @pytest.mark.parametrize(
@@ -136,7 +135,7 @@ def test_devices_of_opencl(text: str, gpus: tuple[AmdGpu, ...]) -> None:
 )
 def test_a_tool_that_failed_names_nothing(told: ToolAnswer) -> None:
     """P-74, P-125: what it printed before is not to be trusted."""
-    assert rocm_tools.parse(told) == ()
+    assert probes.gpus_of_tool(told) == ()
 
 
 class _Tools:
@@ -172,7 +171,7 @@ def test_the_second_tool_is_asked_if_the_first_knows_nothing(tmp_path: Path) -> 
         rocm_agent_enumerator=Answer(Ending.EXITED, 0, b""),
         rocminfo=Answer(Ending.EXITED, 0, ROCMINFO.encode()),
     )
-    told = rocm_tools.read(_surroundings(tmp_path, tools), ["/opt/rocm"])
+    told = probes.ask_tools(_surroundings(tmp_path, tools), ["/opt/rocm"])
     assert [one.name for one in told] == [ENUMERATOR, "rocminfo"]
     first, second = tools.asked
     assert first.arguments[0].endswith("/opt/rocm/bin/rocm_agent_enumerator")
@@ -187,12 +186,12 @@ def test_the_second_tool_is_asked_if_the_first_knows_nothing(tmp_path: Path) -> 
 def test_the_second_tool_is_not_asked_in_vain(tmp_path: Path, answer: Answer) -> None:
     """P-37, P-125: after an answer it is not needed, after a hang it would hang too."""
     tools = _Tools(rocm_agent_enumerator=answer)
-    told = rocm_tools.read(_surroundings(tmp_path, tools), ["/opt/rocm"])
+    told = probes.ask_tools(_surroundings(tmp_path, tools), ["/opt/rocm"])
     assert told == (ToolAnswer(ENUMERATOR, answer),)
 
 
 def test_windows_has_another_tool(tmp_path: Path) -> None:
     """P-125: clinfo, wherever the PATH leads."""
     tools = _Tools(clinfo=Answer(Ending.EXITED, 0, AMD_CLINFO.encode()))
-    told = rocm_tools.read(_surroundings(tmp_path, tools, "Windows"), ["/opt/rocm"])
+    told = probes.ask_tools(_surroundings(tmp_path, tools, "Windows"), ["/opt/rocm"])
     assert [one.name for one in told] == ["clinfo"]

@@ -13,7 +13,7 @@ from platforms.pci_bus import add_device, touch
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.features import Detection, Evidence, Status
 from wheelfit_runtime.platforms.providers.tpu import provider as tpu
-from wheelfit_runtime.platforms.providers.tpu.files import TpuChip, TpuFiles
+from wheelfit_runtime.platforms.providers.tpu.probes import TpuChip, TpuFiles
 from wheelfit_runtime.platforms.system_view import SystemView
 
 FORCE = "TPU_VARIANT_PROVIDER_FORCE_PRESENT"

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from platforms.pci_bus import add_device, touch
 
 from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
-from wheelfit_runtime.platforms.providers.tpu import files as tpu_files
+from wheelfit_runtime.platforms.providers.tpu import probes as tpu_files
 from wheelfit_runtime.platforms.providers.tpu import tables
-from wheelfit_runtime.platforms.providers.tpu.files import TpuFiles
+from wheelfit_runtime.platforms.providers.tpu.probes import TpuFiles
 from wheelfit_runtime.platforms.system_view import SystemView
 
 

@@ -7,7 +7,7 @@ Asked at each start, for GPUs and masks change; so it reads nothing and compares
 from __future__ import annotations
 
 from wheelfit_runtime.loader.driver import MASK, hides_all
-from wheelfit_runtime.platforms.providers.nvidia.devices_without_code import FIRST_DEVICE
+from wheelfit_runtime.platforms.providers.nvidia.kernel import FIRST_DEVICE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.loader.declarations import Feature
 from wheelfit_runtime.patterns import pattern
-from wheelfit_runtime.platforms import agreement_table as tables
 from wheelfit_runtime.platforms import providers
+from wheelfit_runtime.platforms import shared_requirements as tables
 from wheelfit_runtime.platforms.features import Status
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from wheelfit_runtime.loader.declarations import Implementation, Property
     from wheelfit_runtime.platforms.features import Detection
-    from wheelfit_runtime.platforms.hardware_family import AgreementRow
+    from wheelfit_runtime.platforms.hardware_family import SharedRequirement
 
 _DRIVER = Feature("nvidia", "cuda_version_lower_bound")
 _PROCESSORS = 100_000
@@ -195,7 +195,7 @@ def _place(one: Property, number: int, order: Sequence[str]) -> tuple[int, str, 
     return (rank, namespace, number, one.feature.name, place)
 
 
-def _claimed(one: Property, row: AgreementRow) -> tuple[str, ...]:
+def _claimed(one: Property, row: SharedRequirement) -> tuple[str, ...]:
     # Of several lower bounds the lowest says what a build was made for.
     values = (min(one.values, key=_natural),) if row.is_bound else one.values
     if row.is_major:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from wheelfit_runtime.loader.driver import MASK, hides_all, offered
 from wheelfit_runtime.loader.planning import LoadedValue
 from wheelfit_runtime.platforms import overrides
-from wheelfit_runtime.platforms.accelerator_libraries import identify
+from wheelfit_runtime.platforms.accelerator_libraries import MPI_OF_SONAME, identify
 from wheelfit_runtime.platforms.cache import RememberingProcesses
 from wheelfit_runtime.platforms.cache_folder import cache_folder_of, unsafe_cache_folder
 from wheelfit_runtime.platforms.child_processes import RealProcesses
@@ -28,7 +28,6 @@ from wheelfit_runtime.platforms.features import DeviceValues
 from wheelfit_runtime.platforms.probes import mapped_libraries
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability, NvidiaDriver
 from wheelfit_runtime.platforms.system_view import SystemView
-from wheelfit_runtime.platforms.tables import libraries as tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -120,7 +119,6 @@ def _floor(
     """
     from wheelfit_runtime.platforms.providers.nvidia import cuda_values  # noqa: PLC0415 - not everywhere
     from wheelfit_runtime.platforms.providers.nvidia import kernel as nvidia_kernel  # noqa: PLC0415
-    from wheelfit_runtime.platforms.providers.nvidia.devices_without_code import FIRST_DEVICE  # noqa: PLC0415
     from wheelfit_runtime.platforms.providers.nvidia.tables import CUDA_CODE_FLOOR  # noqa: PLC0415
 
     gpus: list[tuple[str, set[int]]] = [
@@ -133,7 +131,14 @@ def _floor(
             surroundings.read_text, surroundings.children, surroundings.exists
         )
         gpus = [
-            (str(gpu), {m for m, first in FIRST_DEVICE.items() if first > (gpu.device or first)})
+            (
+                str(gpu),
+                {
+                    m
+                    for m, first in nvidia_kernel.FIRST_DEVICE.items()
+                    if first > (gpu.device or first)
+                },
+            )
             for gpu in visible(told, environ.get(MASK), environ.get(_ORDER, ""))
         ]
     lacking = set.intersection(*(majors for _, majors in gpus)) if gpus else set()
@@ -229,7 +234,7 @@ def held_by(files: Iterable[MappedFile]) -> tuple[LoadedValue, ...]:
 
 def _settled(name: str) -> Iterator[tuple[str, str]]:
     if match := _MPI.match(name):
-        family = tables.MPI_OF_SONAME.get((match[1], match[2]))
+        family = MPI_OF_SONAME.get((match[1], match[2]))
         if family is not None:
             yield "mpi", family
         return

@@ -5,10 +5,55 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
 from wheelfit_runtime.platforms import providers
-from wheelfit_runtime.platforms.providers.nvidia import libraries as cuda
-from wheelfit_runtime.platforms.tables import libraries as tables
+from wheelfit_runtime.platforms.providers.nvidia import tables
+
+# As of 2026-11, by published packages.
+
+# What comes with a driver and not with a package, by the beginning of the name; the rest stands
+# with the families of hardware.
+_DRIVER: MappingProxyType[str, str] = MappingProxyType({"dxcore": "windows", "d3d12": "windows"})
+
+_OPENMP: MappingProxyType[str, str] = MappingProxyType(
+    {
+        "gomp": "gnu",
+        "iomp5": "intel",
+        "iomp5md": "intel",
+        "omp": "llvm",
+        "omp140": "llvm",
+        "vcomp140": "microsoft",
+    }
+)
+"""Families of OpenMP run-time libraries (P-160's names), by the name without "lib"."""
+
+_BLAS: MappingProxyType[str, str] = MappingProxyType(
+    {
+        "openblas": "openblas",
+        "openblasp": "openblas",
+        "openblas64_": "openblas",
+        "scipy_openblas": "openblas",
+        "scipy_openblas64_": "openblas",
+        "mkl_rt": "mkl",
+        "mkl_core": "mkl",
+        "blis": "blis",
+        "nvpl_blas_core": "nvpl",
+    }
+)
+"""Families of linear algebra libraries (P-160's names), by the name without "lib"."""
+
+# MPICH and all who keep its ABI (Intel MPI, MVAPICH, Cray) have number 12; Open MPI had 20
+# before 40.
+MPI_OF_SONAME: MappingProxyType[tuple[str, str], str] = MappingProxyType(
+    {
+        ("mpi", "12"): "mpich",
+        ("mpich", "12"): "mpich",
+        ("mpi", "20"): "openmpi",
+        ("mpi", "40"): "openmpi",
+    }
+)
+"""Families of MPI, by the name without "lib" and the first number of the SONAME."""
 
 # auditwheel puts eight hexadecimal digits of a hash behind the name.
 _LINUX = re.compile(r"lib(?P<stem>.+?)(?:-[0-9a-f]{8})?\.so(?:\.(?P<version>[0-9][0-9.]*))?")
@@ -53,7 +98,7 @@ def identify(name: str) -> AcceleratorLibrary | None:
     if match is None:
         return None
     stem, number = match["stem"].lower(), match["version"] or ""
-    majors = cuda.MAJOR_OF_SONAME.get(stem)
+    majors = tables.MAJOR_OF_SONAME.get(stem)
     if majors is not None:
         first = _first_number(number, windows=name.lower().endswith(".dll"))
         major = majors.get(first) if first is not None else None
@@ -61,13 +106,13 @@ def identify(name: str) -> AcceleratorLibrary | None:
             stem, "cuda", "", number, major, ambiguous=first in majors and major is None
         )
     # cuDNN is a dozen libraries: cudnn, cudnn_ops, cudnn_graph …
-    if stem in cuda.SAME_SONAME or stem.startswith("cudnn_"):
+    if stem in tables.SAME_SONAME or stem.startswith("cudnn_"):
         return AcceleratorLibrary(stem, "cuda", "", number, None, ambiguous=True)
-    if (kind := tables.OPENMP.get(stem)) is not None:
+    if (kind := _OPENMP.get(stem)) is not None:
         return AcceleratorLibrary(stem, "openmp", kind, number)
     if (blas := _OPENBLAS.match(stem)) is not None:
         stem = blas[0]
-    if (kind := tables.BLAS.get(stem)) is not None:
+    if (kind := _BLAS.get(stem)) is not None:
         return AcceleratorLibrary(stem, "blas", kind, number)
     if (family := _runtimes().get(stem)) is not None:
         return AcceleratorLibrary(stem, family, "", number)
@@ -87,7 +132,7 @@ def _runtimes() -> dict[str, str]:
 def _drivers() -> dict[str, str]:
     """Return the libraries of drivers by the beginnings of their stems, with whose they are."""
     known = {stem: family.namespace for family in providers.every() for stem in family.drivers}
-    return known | tables.DRIVER
+    return known | _DRIVER
 
 
 def _first_number(number: str, *, windows: bool) -> int | None:

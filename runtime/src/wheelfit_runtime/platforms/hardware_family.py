@@ -32,7 +32,7 @@ class Plugin(NamedTuple):
     """Whether the name was taken on PyPI at the date of the table (P-19)."""
 
 
-class AgreementRow(NamedTuple):
+class SharedRequirement(NamedTuple):
     """Something of which there is one value in an environment, and in a process."""
 
     name: str
@@ -116,7 +116,7 @@ class HardwareFamily:
     """Of accelerators: how presets name them."""
     shorthand: Shorthand | None = None
     """Of accelerators: what ``--variant`` calls builds for them."""
-    agreements: tuple[AgreementRow, ...] = ()
+    shared_requirements: tuple[SharedRequirement, ...] = ()
     """What packages must have in common that use it."""
 
     # --- libraries ---

@@ -39,7 +39,7 @@ from wheelfit_runtime.platforms.child_processes import Answer, Ending, from_mapp
 from wheelfit_runtime.platforms.discovery import Machine
 from wheelfit_runtime.platforms.facts import CpuidRegisters, CpuidTable
 from wheelfit_runtime.platforms.probes import sysctl, windows_features
-from wheelfit_runtime.platforms.providers.x86_64 import cpuid
+from wheelfit_runtime.platforms.providers.x86_64 import probes as x86_64_probes
 from wheelfit_runtime.platforms.scrubbing import Scrubber, concerns_detection
 from wheelfit_runtime.platforms.system_view import LOADER_CACHE, SystemView
 
@@ -420,7 +420,7 @@ def _machine_toml(seen: SystemView, description: str, origin: str) -> str:
         "system": seen.system,
         "architecture": seen.architecture,
     }
-    table = cpuid.read(seen)
+    table = x86_64_probes.read_cpuid(seen)
     if table is not None:
         told["cpuid"] = {
             f"{leaf:x}.{subleaf:x}": ":".join(f"{register:08x}" for register in registers)
@@ -429,7 +429,7 @@ def _machine_toml(seen: SystemView, description: str, origin: str) -> str:
         if table.xcr0 is not None:
             told["cpuid"]["xcr0"] = table.xcr0
     names = tuple(
-        name for family in providers.processors() for name in family.module("macos").NAMES
+        name for family in providers.processors() for name in family.module("probes").MACOS_NAMES
     )
     answers = sysctl.read(seen, names)
     if answers:

@@ -24,8 +24,8 @@ from wheelfit.locking.environments import environments_for
 from wheelfit.resolution.preset_hosts import host_of_preset
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit_runtime.platforms.features import Status
+from wheelfit_runtime.platforms.known_platforms import PYTHONS
 from wheelfit_runtime.platforms.presets import compose
-from wheelfit_runtime.platforms.tables.pythons import PYTHONS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

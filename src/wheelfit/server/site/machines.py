@@ -25,8 +25,8 @@ from wheelfit.server.store.blobs import draft_in
 from wheelfit.server.uploads.form import FormLimits, read_form
 from wheelfit_runtime.errors import FileProblem, UnknownHost, UserError
 from wheelfit_runtime.platforms import providers
+from wheelfit_runtime.platforms.known_platforms import PYTHONS
 from wheelfit_runtime.platforms.presets import compose, preset_lines
-from wheelfit_runtime.platforms.tables.pythons import PYTHONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

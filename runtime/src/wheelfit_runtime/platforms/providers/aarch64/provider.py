@@ -13,7 +13,7 @@ from wheelfit_runtime.platforms.facts import Core, Cpu
 from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
 from wheelfit_runtime.platforms.probes import proc_cpuinfo, sysctl, windows_features
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
-from wheelfit_runtime.platforms.providers.aarch64 import auxv, macos, midr, tables
+from wheelfit_runtime.platforms.providers.aarch64 import probes, tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -156,7 +156,7 @@ def _is_newer(version: str, other: str) -> bool:
 def read(surroundings: SystemView) -> Cpu:
     """Ask where this kind of system keeps the answer."""
     if surroundings.system == "Darwin":
-        return macos.parse(sysctl.read(surroundings, macos.NAMES))
+        return probes.parse_macos(sysctl.read(surroundings, probes.MACOS_NAMES))
     if surroundings.system == "Linux":
         return _read_linux(surroundings)
     seen = Evidence(surroundings.system, "tells too little about the processor")
@@ -170,10 +170,10 @@ def read(surroundings: SystemView) -> Cpu:
 
 def _read_linux(surroundings: SystemView) -> Cpu:
     evidence: list[Evidence] = []
-    vector, asked = auxv.read(surroundings), auxv.PATH
+    vector, asked = probes.read_auxv(surroundings), probes.AUXV
     if vector is None and surroundings.is_real:
-        vector, asked = auxv.ask_library(), auxv.LIBRARY
-    hwcap = auxv.parse(vector) if vector else None
+        vector, asked = probes.ask_library(), probes.GETAUXVAL
+    hwcap = probes.parse_auxv(vector) if vector else None
     text = proc_cpuinfo.read(surroundings)
     info = proc_cpuinfo.parse(text, "Features") if text is not None else None
     flags = None
@@ -187,7 +187,7 @@ def _read_linux(surroundings: SystemView) -> Cpu:
         evidence.append(Evidence(proc_cpuinfo.PATH, words))
     cores, where = (info.cores, proc_cpuinfo.PATH) if info is not None else ((), "")
     if not cores:
-        cores, where = midr.parse(midr.read(surroundings)), midr.FOLDER
+        cores, where = probes.parse_midr(probes.read_midr(surroundings)), probes.CPU_FOLDER
     if cores:
         evidence.append(Evidence(where, "cores " + ", ".join(str(core) for core in cores)))
     return Cpu(flags, cores, evidence=tuple(evidence))

@@ -19,8 +19,8 @@ from wheelfit_runtime.platforms.features import (
 )
 from wheelfit_runtime.platforms.probes import pci_devices
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
-from wheelfit_runtime.platforms.providers.amd import kfd, rocm_release, tables
-from wheelfit_runtime.platforms.providers.amd.kfd import AmdDriver, AmdGpu
+from wheelfit_runtime.platforms.providers.amd import probes, tables
+from wheelfit_runtime.platforms.providers.amd.probes import AmdDriver, AmdGpu
 from wheelfit_runtime.platforms.providers.amd.record import FAMILY
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ def _warnings(driver: AmdDriver, usable: Sequence[AmdGpu]) -> tuple[str, ...]:
 
 def read(surroundings: SystemView) -> AmdDriver:
     """Look at files, and only if they give reason to, ask AMD's tools (P-124, P-125)."""
-    files = kfd.read(surroundings) if surroundings.system == "Linux" else None
-    topology = kfd.parse(files) if files is not None else None
+    files = probes.read_kfd(surroundings) if surroundings.system == "Linux" else None
+    topology = probes.parse_kfd(files) if files is not None else None
     driver = AmdDriver(
         gpus=topology.gpus if topology else (), evidence=topology.evidence if topology else ()
     )
@@ -166,10 +166,10 @@ def _without_driver(surroundings: SystemView, driver: AmdDriver) -> AmdDriver:
 
 def _with_release(driver: AmdDriver, surroundings: SystemView) -> AmdDriver:
     """Add which ROCm is installed: what the first file says that says something."""
-    for path, text in rocm_release.read(surroundings):
+    for path, text in probes.read_release(surroundings):
         seen = Evidence(path, text)
         driver = driver._replace(evidence=(*driver.evidence, seen))
-        version = rocm_release.parse(text)
+        version = probes.parse_release(text)
         if version is not None:
             return driver._replace(rocm_version=version)
     return driver
@@ -177,7 +177,7 @@ def _with_release(driver: AmdDriver, surroundings: SystemView) -> AmdDriver:
 
 def _ask_tools(surroundings: SystemView, driver: AmdDriver) -> AmdDriver:
     """Ask where a GPU may be that the kernel does not list: Windows, and its Linux."""
-    signs = ("/sys/module/amdgpu", kfd.DEVICE, _DXG)
+    signs = ("/sys/module/amdgpu", probes.KFD_DEVICE, _DXG)
     if surroundings.system == "Windows":
         sign = "Windows"
     elif surroundings.system == "Linux":
@@ -186,18 +186,17 @@ def _ask_tools(surroundings: SystemView, driver: AmdDriver) -> AmdDriver:
         sign = ""
     if not sign:
         return driver
-    # What child processes need is imported only here: most machines never come here.
-    from wheelfit_runtime.platforms.probes import child_answers  # noqa: PLC0415
-    from wheelfit_runtime.platforms.providers.amd import rocm_tools  # noqa: PLC0415
-
-    told = rocm_tools.read(surroundings, rocm_release.folders(surroundings))
+    told = probes.ask_tools(surroundings, probes.rocm_folders(surroundings))
     if not told:
         return driver
+    # What child processes need is imported only here: most machines never come here.
+    from wheelfit_runtime.platforms.probes import child_answers  # noqa: PLC0415
+
     failures = {one.name: child_answers.failure(one.answer) for one in told}
     gpus: tuple[AmdGpu, ...] = ()
     evidence = list(driver.evidence)
     for one in told:  # nobody else is asked once one names a GPU
-        gpus = rocm_tools.parse(one)
+        gpus = probes.gpus_of_tool(one)
         names = ", ".join(gpu.name for gpu in gpus) or "no GPU"
         evidence.append(Evidence(one.name, failures[one.name] or names))
     driver = driver._replace(gpus=gpus, evidence=tuple(evidence))
@@ -280,9 +279,11 @@ def _hints(driver: AmdDriver, surroundings: SystemView, spoken: set[str]) -> tup
         )
     if _GFX in spoken:
         return tuple(hints)
-    if surroundings.exists(kfd.DEVICE) and not surroundings.may_open(kfd.DEVICE):
-        hints.append(f"you may not open {kfd.DEVICE}, so no program of yours can use the GPU; "
-                     "become a member of the group render")  # fmt: skip
+    if surroundings.exists(probes.KFD_DEVICE) and not surroundings.may_open(probes.KFD_DEVICE):
+        hints.append(
+            f"you may not open {probes.KFD_DEVICE}, so no program of yours can use the GPU; become "
+            "a member of the group render"
+        )
     disguise = overrides.value_of(surroundings.environ, _DISGUISE)
     if disguise:
         hints.append(

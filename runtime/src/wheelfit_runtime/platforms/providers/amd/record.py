@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from wheelfit_runtime.platforms.hardware_family import (
-    AgreementRow,
     DevicePresets,
     HardwareFamily,
     Plugin,
+    SharedRequirement,
     Shorthand,
 )
 
@@ -49,9 +49,9 @@ FAMILY = HardwareFamily(
         minors=range(21),
         example=("6", "7", "6.4"),
     ),
-    agreements=(
+    shared_requirements=(
         # ROCm's libraries change their names for the loader with the major.
-        AgreementRow("rocm", "ROCm", (("amd", "rocm_version"),), is_major=True),
+        SharedRequirement("rocm", "ROCm", (("amd", "rocm_version"),), is_major=True),
     ),
     runtimes=dict.fromkeys(
         (

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.features import Evidence, FeatureConfig, of_unlike_devices
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
-from wheelfit_runtime.platforms.providers.ascend import cann, tables
-from wheelfit_runtime.platforms.providers.ascend import files as ascend_files
-from wheelfit_runtime.platforms.providers.ascend.files import AscendCard, AscendDriver, AscendFiles
+from wheelfit_runtime.platforms.providers.ascend import probes, tables
+from wheelfit_runtime.platforms.providers.ascend.probes import AscendCard, AscendDriver, AscendFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,7 +105,7 @@ def read(surroundings: SystemView) -> AscendDriver:
     """Look at files, and ask the tool for what they do not tell (P-143)."""
     if surroundings.system != "Linux":
         return AscendDriver(evidence=(Evidence(surroundings.system, "has no driver for NPUs"),))
-    files = ascend_files.parse(ascend_files.read(surroundings))
+    files = probes.parse_files(probes.read_files(surroundings))
     driver = AscendDriver(
         cards=_cards(files), driver_version=files.driver_version, evidence=files.evidence
     )
@@ -136,34 +135,33 @@ def _cards(files: AscendFiles) -> tuple[AscendCard, ...]:
 
 
 def _ask_tool(surroundings: SystemView, files: AscendFiles, driver: AscendDriver) -> AscendDriver:
-    # What child processes need is imported only here: most machines never come here.
-    from wheelfit_runtime.platforms.probes import child_answers  # noqa: PLC0415
-    from wheelfit_runtime.platforms.providers.ascend import npu_smi  # noqa: PLC0415
-
-    answer = npu_smi.read(surroundings)
+    answer = probes.ask_npu_smi(surroundings)
     if answer is None:
         if driver.cards or not files.nodes:
             return driver
         words = "there are NPUs of a type that only npu-smi can tell, which is not on the PATH"
         return driver._replace(problem=words)
-    table = npu_smi.parse(answer)
+    # What child processes need is imported only here: most machines never come here.
+    from wheelfit_runtime.platforms.probes import child_answers  # noqa: PLC0415
+
+    table = probes.parse_npu_smi(answer)
     told = ", ".join(map(str, table.cards)) or "no NPU"
     words = child_answers.failure(answer) or f"{told}; driver {table.driver_version or 'unknown'}"
     driver = driver._replace(
         cards=driver.cards or table.cards,
         driver_version=driver.driver_version or table.driver_version,
-        evidence=(*driver.evidence, Evidence(npu_smi.QUESTION, words)),
+        evidence=(*driver.evidence, Evidence(probes.QUESTION, words)),
     )
     if driver.cards:
         return driver
     broken = child_answers.is_broken(answer)
-    return driver._replace(problem=f"{npu_smi.QUESTION}: {words}", broken=broken)
+    return driver._replace(problem=f"{probes.QUESTION}: {words}", broken=broken)
 
 
 def _with_toolkit(driver: AscendDriver, surroundings: SystemView) -> AscendDriver:
     """Add which CANN is installed: what the first file says that says something."""
-    for path, text in cann.read(surroundings):
-        version = cann.parse(text)
+    for path, text in probes.read_cann(surroundings):
+        version = probes.parse_cann(text)
         seen = Evidence(path, version or "says no version")
         driver = driver._replace(evidence=(*driver.evidence, seen))
         if version is not None:

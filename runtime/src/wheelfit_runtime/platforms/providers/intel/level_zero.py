@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelfit_runtime.platforms.child_processes import Answer, Ending
-from wheelfit_runtime.platforms.probes import child_answers, vendor_libraries
+from wheelfit_runtime.platforms.probes import child_answers
 from wheelfit_runtime.platforms.providers.intel import level_zero_child, tables
 from wheelfit_runtime.platforms.providers.intel.files import IntelDriver, IntelGpu
 from wheelfit_runtime.platforms.providers.intel.record import FAMILY
@@ -46,7 +46,7 @@ def read(surroundings: SystemView, libraries: Sequence[str]) -> Answer:
     There is no asking in this process, not even from a thread: Level Zero cannot be
     asked for devices without being initialised (P-72).
     """
-    answer = vendor_libraries.ask(
+    answer = child_answers.ask(
         surroundings,
         QUESTION,
         level_zero_child,
@@ -65,7 +65,7 @@ def parse(answer: Answer, files: IntelFiles, deadline: float = 10.0) -> IntelDri
     :param files: what the files said; that no GPU answers is a problem only where they
         tell of one.
     """
-    report = vendor_libraries.read_report(answer, _report)
+    report = child_answers.read_report(answer, _report)
     seen = child_answers.evidence(answer, f"{QUESTION} child process")
     if report is None:
         problem = child_answers.trouble(answer, _WHO, deadline)
@@ -124,7 +124,7 @@ class _Report:
 def _report(raw: Any) -> _Report:
     gpus, warnings = _devices(raw["devices"])
     return _Report(
-        calls=vendor_libraries.calls_of(raw),
+        calls=child_answers.calls_of(raw),
         loaded=raw["loaded"] is not None,
         init=None if raw["init"] is None else int(raw["init"]),
         gpus=gpus,

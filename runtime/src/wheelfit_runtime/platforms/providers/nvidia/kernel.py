@@ -1,7 +1,8 @@
 """Understand what NVIDIA's part of the kernel writes into files: its release, and its GPUs.
 
 The one place that knows these files; who looks at a whole machine and a program that starts with
-libraries in its store both come here.
+libraries in its store both come here. To ask the driver for capabilities would initialise it; the
+id of a device is in a file, and tells which CUDA major has no code for it (P-95).
 """
 
 # A later start of a program comes here: nothing is imported that it could do without.
@@ -11,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+
 SYS_VERSION = "/sys/module/nvidia/version"
 PROC_VERSION = "/proc/driver/nvidia/version"
 GPUS = "/proc/driver/nvidia/gpus"
@@ -19,6 +21,18 @@ LIBRARY = "libcuda.so.1"
 """What the user-mode driver is called, which goes with the kernel's part."""
 WSL_FOLDER = "/usr/lib/wsl/lib"
 """Where Windows puts it into its Linux."""
+
+DATA_VERSION = "2026-08"
+"""Snapshot of the PCI ID Project's list with which the table was last compared."""
+
+FIRST_DEVICE = {12: 0x1340, 13: 0x1E00}
+"""By CUDA major: all GPUs with a lower id are below the capability that it compiles for.
+
+Within generations, and between some, ids are mixed: Fermi's with Kepler's, Maxwell's with Pascal's.
+But Fermi and Kepler (up to 3.7) are all below 0x1340, where Maxwell (5.0) begins; Maxwell, Pascal
+and Volta (up to 7.0) are all below 0x1e00, where Turing (7.5) begins; and nothing newer is below.
+CUDA 11 begins in the midst of Kepler, so there ids tell nothing.
+"""
 
 _NODE = "/dev/nvidia"
 _DEVICE = "/sys/bus/pci/devices"

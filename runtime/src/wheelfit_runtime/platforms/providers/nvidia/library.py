@@ -1,16 +1,18 @@
-"""Ask the driver's libraries in a child process, and understand whatever comes back (P-71)."""
+"""Ask the driver's libraries, or else NVIDIA's tool, and understand the answer (P-71, P-98)."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfit_runtime.platforms.child_processes import run_in_thread
+from wheelfit_runtime.platforms.child_processes import Ending, run_in_thread
+from wheelfit_runtime.platforms.features import Evidence
 from wheelfit_runtime.platforms.isolated.library_child import Conversation
-from wheelfit_runtime.platforms.probes import child_answers, vendor_libraries
+from wheelfit_runtime.platforms.probes import child_answers
 from wheelfit_runtime.platforms.providers.nvidia import child as nvidia_child
 from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files
 from wheelfit_runtime.platforms.providers.nvidia import tables
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from wheelfit_runtime.platforms.child_processes import Answer
-    from wheelfit_runtime.platforms.features import Evidence
     from wheelfit_runtime.platforms.providers.nvidia.facts import NvidiaFiles
     from wheelfit_runtime.platforms.system_view import SystemView
+
 
 _WHO = "the NVIDIA driver"
 MASK = "CUDA_VISIBLE_DEVICES"
@@ -91,7 +93,7 @@ def candidates(surroundings: SystemView, files: NvidiaFiles) -> Candidates:
 
 def read(surroundings: SystemView, libraries: Candidates, name: str = "nvidia libraries") -> Answer:
     """Ask, and return the raw answer."""
-    answer = vendor_libraries.ask(
+    answer = child_answers.ask(
         surroundings,
         name,
         nvidia_child,
@@ -117,7 +119,7 @@ def parse(answer: Answer, files: NvidiaFiles, deadline: float = 10.0) -> NvidiaD
     :param files: what the files said; a libcuda without device counts only where
         they tell of a driver in the kernel.
     """
-    report = vendor_libraries.read_report(answer, _report)
+    report = child_answers.read_report(answer, _report)
     if report is None:
         problem = child_answers.trouble(answer, _WHO, deadline)
         seen = child_answers.evidence(answer, "nvidia child process")
@@ -203,7 +205,7 @@ def _report(raw: Any) -> _Report:
     gpus, warnings = _devices(raw["devices"])
     version = raw["cuda_version"]
     return _Report(
-        calls=vendor_libraries.calls_of(raw),
+        calls=child_answers.calls_of(raw),
         nvml_loaded=raw["nvml"]["loaded"] is not None,
         nvml_init=_code(raw["nvml"]["init"]),
         cuda_loaded=raw["cuda"]["loaded"] is not None,
@@ -236,3 +238,55 @@ def _devices(raw: Any) -> tuple[tuple[NvidiaGpu, ...], tuple[str, ...]]:
 
 def _code(raw: Any) -> int | None:
     return None if raw is None else int(raw)
+
+
+# --- nvidia-smi, where the libraries could not be found -------------------------------------------
+
+_CUDA = re.compile(r"^CUDA (?:UMD )?Version\s*:\s*([0-9]+)\.([0-9]+)\s*$", re.MULTILINE)
+_DRIVER = re.compile(r"^Driver Version\s*:\s*(\S+)\s*$", re.MULTILINE)
+_GPU = re.compile(r"^\s*([0-9]+)\s*,\s*([0-9]+)\.([0-9]+)\s*,\s*([^,]*?)\s*,\s*(.*?)\s*$")
+
+_QUERY = ("--query-gpu=index,compute_cap,uuid,name", "--format=csv,noheader")
+
+
+def ask_smi(surroundings: SystemView) -> tuple[str, str] | None:
+    """Return the long listing and the table of GPUs as text; None without the tool."""
+    program = surroundings.program("nvidia-smi")
+    if program is None:
+        return None
+    texts = []
+    for arguments in (("-q",), _QUERY):
+        answer = surroundings.ask(
+            *(f"nvidia-smi {arguments[0]}", program, *arguments),
+            hidden=MASK,
+            version=tables.DATA_VERSION,
+        )
+        if answer.ending is Ending.LATE:
+            break  # it would only hang again
+        texts.append(answer.output.decode("utf-8", "replace") if answer.succeeded else "")
+    return (*texts, "", "")[0], (*texts, "", "")[1]
+
+
+def parse_smi(listing: str, table: str) -> NvidiaDriver | None:
+    """Take versions and GPUs out of the tool's texts; None when no version is there.
+
+    :param listing: what ``nvidia-smi -q`` prints.
+    :param table: lines of index, capability, identifier and name.
+    """
+    version = _CUDA.search(listing)
+    if version is None:
+        return None
+    release = _DRIVER.search(listing)
+    gpus = [
+        NvidiaGpu(int(row[1]), row[5], Capability(int(row[2]), int(row[3])), row[4])
+        for line in table.splitlines()
+        if (row := _GPU.match(line))
+    ]
+    evidence = [Evidence("nvidia-smi -q", version[0].strip())]
+    evidence += [Evidence("nvidia-smi", line.strip()) for line in table.splitlines()]
+    return NvidiaDriver(
+        cuda_version=Capability(int(version[1]), int(version[2])),
+        driver_version=release[1] if release else None,
+        gpus=tuple(gpus),
+        evidence=tuple(evidence),
+    )

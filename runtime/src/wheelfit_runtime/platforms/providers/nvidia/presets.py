@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.errors import UserError
+from wheelfit_runtime.platforms.known_platforms import PLATFORMS
 from wheelfit_runtime.platforms.preset_parts import (
     VERSION,
     Accelerator,
@@ -17,7 +18,6 @@ from wheelfit_runtime.platforms.preset_parts import (
 from wheelfit_runtime.platforms.providers.nvidia import tables
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 from wheelfit_runtime.platforms.providers.nvidia.record import PRESETS
-from wheelfit_runtime.platforms.tables.platforms import PLATFORMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

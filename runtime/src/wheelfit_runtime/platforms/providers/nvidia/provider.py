@@ -108,7 +108,6 @@ def read(surroundings: SystemView) -> NvidiaDriver:
     # What child processes need takes longer to import than the rest of the provider,
     # and most machines never come here.
     from wheelfit_runtime.platforms.providers.nvidia import library as nvidia_library  # noqa: PLC0415
-    from wheelfit_runtime.platforms.providers.nvidia import smi as nvidia_smi  # noqa: PLC0415
 
     libraries = nvidia_library.candidates(surroundings, files)
     if libraries:
@@ -128,8 +127,8 @@ def read(surroundings: SystemView) -> NvidiaDriver:
     may_ask = files.has_driver or surroundings.system == "Windows"
     is_unknown = driver.cuda_version is None and driver.driver_version is None
     if may_ask and is_unknown and not driver.broken:
-        texts = nvidia_smi.read(surroundings)
-        told = nvidia_smi.parse(*texts) if texts else None
+        texts = nvidia_library.ask_smi(surroundings)
+        told = nvidia_library.parse_smi(*texts) if texts else None
         driver = told._replace(evidence=driver.evidence + told.evidence) if told else driver
     evidence = [*files.evidence, *compatibility, *_masks(surroundings.environ, driver)]
     if files.kernel_version and driver.driver_version not in (None, files.kernel_version):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from wheelfit_runtime.platforms.hardware_family import (
-    AgreementRow,
     DevicePresets,
     HardwareFamily,
     Plugin,
+    SharedRequirement,
     Shorthand,
 )
 
@@ -49,11 +49,11 @@ FAMILY = HardwareFamily(
         minors=range(NEWEST_CUDA[1] + 1),
         example=("12", "13", "12.8"),
     ),
-    agreements=(
+    shared_requirements=(
         # Libraries of two majors have different names for the loader, so both end up in one
         # process; minor versions of one major are compatible (the vendor's "minor version
         # compatibility"). `nvidia :: cuda` is what builds of 2025 had in place of the bound.
-        AgreementRow(
+        SharedRequirement(
             "cuda",
             "CUDA",
             (("nvidia", "cuda_version_lower_bound"), ("nvidia", "cuda")),

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
-from wheelfit_runtime.platforms.providers.tpu import files as tpu_files
-from wheelfit_runtime.platforms.providers.tpu import tables
-from wheelfit_runtime.platforms.providers.tpu.files import TpuFiles
+from wheelfit_runtime.platforms.providers.tpu import probes, tables
+from wheelfit_runtime.platforms.providers.tpu.probes import TpuFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +71,7 @@ def read(surroundings: SystemView) -> TpuFiles:
     """Look for TPUs on the bus; systems other than Linux have none (P-151)."""
     if surroundings.system != "Linux":
         return TpuFiles(evidence=(Evidence("system", surroundings.system),))
-    files = tpu_files.parse(tpu_files.read(surroundings))
+    files = probes.parse(probes.read(surroundings))
     if files.evidence:
         return files
     return TpuFiles(evidence=(Evidence("files", "no sign of a TPU"),))

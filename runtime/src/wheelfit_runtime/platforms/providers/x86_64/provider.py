@@ -12,13 +12,7 @@ from wheelfit_runtime.platforms.facts import Cpu
 from wheelfit_runtime.platforms.features import Evidence, FeatureConfig
 from wheelfit_runtime.platforms.probes import proc_cpuinfo, sysctl, windows_features
 from wheelfit_runtime.platforms.provider import BuiltInProvider, answer
-from wheelfit_runtime.platforms.providers.x86_64 import (
-    cpuid,
-    instruction,
-    macos,
-    quick_look,
-    tables,
-)
+from wheelfit_runtime.platforms.providers.x86_64 import instruction, probes, quick_look, tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,8 +87,8 @@ def supported(cpu: Cpu, *, reference: bool = False) -> Detection:
 def read(surroundings: SystemView) -> Cpu:
     """Ask where this kind of system keeps the answer (P-105 to P-107)."""
     if surroundings.system == "Darwin":
-        return macos.parse(sysctl.read(surroundings, macos.NAMES))
-    table = cpuid.read(surroundings)
+        return probes.parse_macos(sysctl.read(surroundings, probes.MACOS_NAMES))
+    table = probes.read_cpuid(surroundings)
     if table is None and surroundings.system == "Windows":
         affirmed = windows_features.read(surroundings)
         if affirmed is not None:
@@ -118,7 +112,7 @@ def _compared(info: proc_cpuinfo.CpuInfo, table: CpuidTable | None) -> Cpu:
         evidence.append(Evidence(proc_cpuinfo.PATH, words))
     if table is None:
         return Cpu(flags, evidence=tuple(evidence))
-    allowed = cpuid.parse(table)
+    allowed = probes.parse_cpuid(table)
     denied = instruction.denied(flags, allowed)
     if not denied:
         return Cpu(flags, evidence=tuple(evidence))
@@ -134,7 +128,7 @@ def from_cpuid(table: CpuidTable | None) -> Cpu:
     """Return what the instruction's answers say of the processor (P-107)."""
     if table is None:
         return Cpu(evidence=(Evidence("CPUID", "could not be asked"),))
-    return Cpu(cpuid.parse(table), evidence=(Evidence("CPUID", _shown(table)),))
+    return Cpu(probes.parse_cpuid(table), evidence=(Evidence("CPUID", _shown(table)),))
 
 
 def _from_windows(affirmed: frozenset[int]) -> Cpu:

@@ -8,18 +8,18 @@ are a known source of crashes and wrong results.
 from __future__ import annotations
 
 from wheelfit_runtime.platforms import providers
-from wheelfit_runtime.platforms.hardware_family import AgreementRow
+from wheelfit_runtime.platforms.hardware_family import SharedRequirement
 
 DATA_VERSION = "2026-11"
 """When the rows were last compared with the published packages."""
 
 
-ROWS: tuple[AgreementRow, ...] = (
-    *(row for family in providers.every() for row in family.agreements),
-    AgreementRow("blas", "BLAS", (("blas_lapack", "provider"),)),
-    AgreementRow("openmp", "OpenMP", (("openmp", "provider"),)),
-    AgreementRow("mpi", "MPI", (("mpi", "provider"),)),
+ROWS: tuple[SharedRequirement, ...] = (
+    *(row for family in providers.every() for row in family.shared_requirements),
+    SharedRequirement("blas", "BLAS", (("blas_lapack", "provider"),)),
+    SharedRequirement("openmp", "OpenMP", (("openmp", "provider"),)),
+    SharedRequirement("mpi", "MPI", (("mpi", "provider"),)),
     # Nothing in the metadata of torchvision and its like names the build of torch that they go
     # with; the family `pytorch` declares it.
-    AgreementRow("pytorch", "PyTorch build", (("pytorch", "build"),)),
+    SharedRequirement("pytorch", "PyTorch build", (("pytorch", "build"),)),
 )

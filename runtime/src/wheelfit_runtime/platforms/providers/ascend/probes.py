@@ -1,23 +1,26 @@
-"""Look for Huawei's NPUs and their driver in files, without starting anything (P-143)."""
+"""What files and Huawei's tool tell of NPUs, their driver and CANN (P-140 to P-143)."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms.features import Evidence
 from wheelfit_runtime.platforms.probes import pci_devices
 from wheelfit_runtime.platforms.providers.ascend.record import FAMILY
 
 if TYPE_CHECKING:
+    from wheelfit_runtime.platforms.child_processes import Answer
     from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
     from wheelfit_runtime.platforms.system_view import SystemView
+
 
 DRIVER = "/usr/local/Ascend/driver/version.info"
 MANAGER = "/dev/davinci_manager"
 """Through which the driver is asked; there as soon as it is loaded."""
 
-# Compiled where they are needed: most machines have nothing to match.
+# Patterns are compiled where they are needed: most machines have nothing to match.
 _NODE = r"v?davinci[0-9]{1,4}"
 _VERSION = r"(?m)^Version=(\S+)\s*$"
 
@@ -74,7 +77,7 @@ class AscendSigns(NamedTuple):
     """What the driver's file says; None when it cannot be read."""
 
 
-def read(surroundings: SystemView) -> AscendSigns:
+def read_files(surroundings: SystemView) -> AscendSigns:
     """Return devices on the bus, device nodes, and the driver's file."""
     devices = tuple(
         device
@@ -91,7 +94,7 @@ def read(surroundings: SystemView) -> AscendSigns:
     return AscendSigns(devices, found, surroundings.read_text(DRIVER))
 
 
-def parse(signs: AscendSigns) -> AscendFiles:
+def parse_files(signs: AscendSigns) -> AscendFiles:
     """Sort the signs."""
     version = re.search(_VERSION, signs.driver) if signs.driver else None
     evidence = [
@@ -109,3 +112,89 @@ def parse(signs: AscendSigns) -> AscendFiles:
         driver_version=version[1] if version else None,
         evidence=tuple(evidence),
     )
+
+
+# --- which CANN is installed ----------------------------------------------------------------------
+
+_PLACES = ("/usr/local/Ascend/ascend-toolkit/latest", "/usr/local/Ascend/cann")
+"""Where it is installed unless somebody chose another place; the second since 8.5."""
+
+_INSTALLED = r"(?m)^version=(\S+)\s*$"
+_RUNNING = r"(?m)^toolkit_running_version=\[(?:[^:\]]*:)?([^:\]]+)\]"
+
+
+def read_cann(surroundings: SystemView) -> tuple[tuple[str, str], ...]:
+    """Return path and text of the files that say a version, the one that counts first."""
+    named = surroundings.environ.get("ASCEND_TOOLKIT_HOME", "").rstrip("/")
+    names = (
+        f"{surroundings.architecture}-linux/ascend_toolkit_install.info",
+        "version.cfg",
+    )
+    found = []
+    for place in dict.fromkeys(place for place in (named, *_PLACES) if place):
+        for name in names:
+            text = surroundings.read_text(f"{place}/{name}")
+            if text is not None:
+                found.append((f"{place}/{name}", text))
+    return tuple(found)
+
+
+def parse_cann(text: str) -> str | None:
+    r"""Return the version that a file says, or None.
+
+    >>> parse_cann("package_name=Ascend-cann-toolkit\nversion=8.2.RC1\narch=aarch64")
+    '8.2.RC1'
+    >>> parse_cann("# version: 1.0\ntoolkit_running_version=[7.6.0.1.220:8.0.0]")
+    '8.0.0'
+    """
+    match = re.search(_INSTALLED, text) or re.search(_RUNNING, text)
+    return match[1] if match else None
+
+
+# --- Huawei's tool, where files do not tell enough ------------------------------------------------
+
+QUESTION = "npu-smi info"
+_MASKS = "ASCEND_RT_VISIBLE_DEVICES|ASCEND_VISIBLE_DEVICES"
+
+_SMI_NAME = pattern(r"([0-9]{1,4})\s+(?:ascend ?)?([0-9]{3}[0-9a-z_.-]*)")
+_SMI_VERSION = pattern(r"\bVersion:\s*(\S+)")
+
+
+class NpuTable(NamedTuple):
+    """What the tool says."""
+
+    cards: tuple[AscendCard, ...]
+    """In its order; a card with two chips is there once."""
+    driver_version: str | None
+    """As ``24.1.rc3``."""
+
+
+def ask_npu_smi(surroundings: SystemView) -> Answer | None:
+    """Return what the tool left behind; None without the tool."""
+    program = surroundings.program("npu-smi")
+    if program is None:
+        return None
+    return surroundings.ask(QUESTION, program, "info", hidden=_MASKS)
+
+
+def parse_npu_smi(answer: Answer) -> NpuTable:
+    """Take cards and version out of the table; nothing if the tool failed."""
+    if not answer.succeeded:
+        return NpuTable((), None)
+    text = answer.output.decode("utf-8", "replace")
+    cards: dict[AscendCard, None] = {}
+    is_below_a_card = False
+    for line in text.splitlines():
+        # A card is a row as "| 0     910B3     | OK      | 94.3 …". The row below has numbers
+        # of the chip and its address, if any; rows further down have numbers of processes.
+        cells = [cell.strip().lower() for cell in line.split("|")]
+        if len(cells) < 4 or cells[0]:
+            continue
+        match = _SMI_NAME.fullmatch(cells[1])
+        if match is None or not cells[2][:1].isalpha() or (is_below_a_card and match[2].isdigit()):
+            is_below_a_card = False
+            continue
+        cards[AscendCard(int(match[1]), match[2])] = None
+        is_below_a_card = True
+    version = _SMI_VERSION.search(text)
+    return NpuTable(tuple(cards), version[1] if version else None)

@@ -1,0 +1,135 @@
+"""What Linux and macOS tell of a 64-bit Arm processor (P-112, P-114)."""
+
+from __future__ import annotations
+
+import re
+import struct
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms.facts import Core, Cpu
+from wheelfit_runtime.platforms.probes import sysctl
+from wheelfit_runtime.platforms.providers.aarch64 import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from wheelfit_runtime.platforms.system_view import SystemView
+
+
+# --- Linux's auxiliary vector, which has the bits of abilities ------------------------------------
+
+AUXV = "/proc/self/auxv"
+GETAUXVAL = "getauxval"
+"""Function of the C library that tells the same."""
+
+_AT_HWCAP = 16
+_AT_HWCAP2 = 26
+
+
+@dataclass(frozen=True, slots=True)
+class Hwcap:
+    """The two words of ability bits."""
+
+    first: int
+    """AT_HWCAP."""
+    second: int
+    """AT_HWCAP2; 0 where the kernel has none."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return the names of the 64-bit Arm abilities whose bits are set."""
+        first = {name for bit, name in enumerate(tables.HWCAP_BITS) if self.first >> bit & 1}
+        second = {name for bit, name in tables.HWCAP2_BITS.items() if self.second >> bit & 1}
+        return frozenset(first | second)
+
+
+def read_auxv(surroundings: SystemView) -> bytes | None:
+    """Return the raw vector, or None when it cannot be read."""
+    return surroundings.read_bytes(AUXV)
+
+
+def ask_library() -> bytes | None:
+    """Return both words as such a vector, by the C library of this process; None without one.
+
+    For systems on which ``/proc`` is not there.
+    """
+    if sys.platform != "linux":
+        return None
+    import ctypes  # noqa: PLC0415 - few machines come here
+
+    try:
+        ask = ctypes.CDLL(None).getauxval
+    except (OSError, AttributeError):
+        return None
+    ask.restype = ctypes.c_uint64
+    ask.argtypes = (ctypes.c_ulong,)
+    first = ask(_AT_HWCAP)
+    return struct.pack("<4Q", _AT_HWCAP, first, _AT_HWCAP2, ask(_AT_HWCAP2)) if first else None
+
+
+def parse_auxv(data: bytes) -> Hwcap | None:
+    """Take HWCAP and HWCAP2 out of a 64-bit little-endian vector.
+
+    The kernel has already left out what not every processor can do (P-114).
+
+    :param data: pairs of type and value, 8 bytes each; a torn end is ignored.
+    """
+    pairs = dict(struct.iter_unpack("<2Q", data[: len(data) // 16 * 16]))
+    if _AT_HWCAP not in pairs:
+        return None
+    return Hwcap(pairs[_AT_HWCAP], pairs.get(_AT_HWCAP2, 0))
+
+
+# --- the identification register of each core, where Linux shows it -------------------------------
+
+CPU_FOLDER = "/sys/devices/system/cpu"
+_PROCESSOR = re.compile(r"cpu[0-9]+")
+
+
+def read_midr(surroundings: SystemView) -> tuple[str, ...]:
+    """Return the texts of ``cpu*/regs/identification/midr_el1``, as many as there are."""
+    names = (
+        f"{CPU_FOLDER}/{child}/regs/identification/midr_el1"
+        for child in surroundings.children(CPU_FOLDER)
+        if _PROCESSOR.fullmatch(child)
+    )
+    texts = (surroundings.read_text(name) for name in names)
+    return tuple(text for text in texts if text)
+
+
+def parse_midr(texts: Iterable[str]) -> tuple[Core, ...]:
+    """Return the kinds of core, in ascending order; what is not a number is left out.
+
+    :param texts: hexadecimal numbers, as ``0x00000000413fd0c1``.
+    """
+    cores = set()
+    for text in texts:
+        try:
+            register = int(text, 16)
+        except ValueError:
+            continue
+        cores.add(Core(register >> 24 & 0xFF, register >> 4 & 0xFFF))
+    return tuple(sorted(cores))
+
+
+# --- macOS ----------------------------------------------------------------------------------------
+
+_PREFIX = "hw.optional."
+MACOS_NAMES: tuple[str, ...] = (sysctl.BRAND, *(_PREFIX + name for name in tables.MACOS_FLAGS))
+
+
+def parse_macos(answers: Mapping[str, bytes]) -> Cpu:
+    """Read the switches below ``hw.optional`` and the brand name."""
+    flags = {
+        flag
+        for name, known in tables.MACOS_FLAGS.items()
+        if sysctl.is_on(answers, _PREFIX + name)
+        for flag in known
+    }
+    return Cpu(
+        flags=frozenset(flags) or None,
+        brand=sysctl.text(answers, sysctl.BRAND),
+        evidence=sysctl.evidence(answers),
+    )

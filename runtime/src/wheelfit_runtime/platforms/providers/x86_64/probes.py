@@ -1,0 +1,65 @@
+"""Ask an x86-64 processor what it can do, or read what one has answered (P-106, P-107)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.platforms.facts import Cpu, CpuidRegisters, CpuidTable
+from wheelfit_runtime.platforms.probes import sysctl
+from wheelfit_runtime.platforms.providers.x86_64 import instruction, tables
+from wheelfit_runtime.platforms.system_view import architecture_of_this_process
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wheelfit_runtime.platforms.system_view import SystemView
+
+
+def read_cpuid(surroundings: SystemView) -> CpuidTable | None:
+    """Return the recorded table, or ask the processor; None where neither can be had.
+
+    The instruction is issued only on the real machine and only by an x86-64 process.
+    """
+    if surroundings.recorded_cpuid is not None:
+        return surroundings.recorded_cpuid
+    if not surroundings.is_real or architecture_of_this_process() != "x86_64":
+        return None
+    try:
+        leaves, xcr0 = instruction.ask_processor()
+    except (OSError, ValueError, AttributeError):
+        return None  # the mapping was refused, or there is no C library to ask
+    return CpuidTable({leaf: CpuidRegisters(*told) for leaf, told in leaves.items()}, xcr0)
+
+
+def parse_cpuid(table: CpuidTable) -> frozenset[str]:
+    """Return the flags, by Linux names, that processor and system together allow.
+
+    :param table: answers of the instruction; missing leaves count as zero.
+    """
+    return instruction.flags_of(table.leaves, table.xcr0)
+
+
+_LISTS = (
+    "machdep.cpu.features",
+    "machdep.cpu.leaf7_features",
+    "machdep.cpu.extfeatures",
+)
+MACOS_NAMES: tuple[str, ...] = (*_LISTS, sysctl.BRAND, sysctl.TRANSLATED)
+
+
+def parse_macos(answers: Mapping[str, bytes]) -> Cpu:
+    """Read the three lists of feature names (P-106)."""
+    words: list[str] = []
+    for name in _LISTS:
+        words += sysctl.text(answers, name).lower().split()
+    flags = {tables.MACOS_FLAGS.get(word, word) for word in words}
+    warnings: tuple[str, ...] = ()
+    if flags and sysctl.is_on(answers, sysctl.TRANSLATED):
+        flags -= tables.NOT_TRANSLATED
+        warnings = ("this Python is translated by Rosetta; AVX and newer are left out",)
+    return Cpu(
+        flags=frozenset(flags) or None,
+        brand=sysctl.text(answers, sysctl.BRAND),
+        evidence=sysctl.evidence(answers),
+        warnings=warnings,
+    )
