@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from wheelfit.building.batch import Outcome, may_pass, run
+from wheelfit.building.batch import Batch, Outcome, may_pass
 from wheelfit.building.batch_record import WorkRecord, digest_of
 from wheelfit.building.executors import open_workers
 from wheelfit.errors import LinkInTheWay, WorkerLost
@@ -34,7 +34,9 @@ def here(
 ) -> list[Outcome[BatchItem, Mapping[str, object]]]:
     """Carry out errands in this process."""
     with open_workers() as workers:
-        return run(carry_out, errands, executor=workers.executor, pause=lambda _: None, **options)
+        return Batch(
+            carry_out, errands, executor=workers.executor, pause=lambda _: None, **options
+        ).run()
 
 
 class Counting(Executor):
@@ -61,7 +63,7 @@ def test_results_come_in_the_order_of_the_items(tmp_path: Path) -> None:
     """Whoever is done first, results stand where their items do."""
     errands = [BatchItem(n, tmp_path, seconds=0.05 if n % 3 == 0 else 0) for n in range(12)]
     with ThreadPoolExecutor(4) as executor:
-        outcomes = run(carry_out, errands, executor=executor, workers=4)
+        outcomes = Batch(carry_out, errands, executor=executor, workers=4).run()
     assert [one.item for one in outcomes] == errands
     assert numbers(outcomes) == list(range(12))
     assert {one.attempts for one in outcomes} == {1}
@@ -73,7 +75,7 @@ def test_few_are_under_way_at_once(tmp_path: Path, batch: int) -> None:
     """However many items there are, only what workers need is sent to them."""
     executor = Counting(2)
     errands = [BatchItem(n, tmp_path) for n in range(300)]
-    outcomes = run(carry_out, errands, executor=executor, workers=2, batch=batch)
+    outcomes = Batch(carry_out, errands, executor=executor, workers=2, batch=batch).run()
     assert numbers(outcomes) == list(range(300))
     assert 2 <= executor.most <= 4
 
@@ -129,7 +131,7 @@ def test_a_killed_process_costs_its_items_an_attempt(tmp_path: Path) -> None:
     """The work goes on in new processes, and those that were beside it are done."""
     errands = [BatchItem(n, tmp_path, "killed" if n == 5 else "", times=1) for n in range(20)]
     with open_workers("processes", jobs=2) as workers:
-        outcomes = run(carry_out, errands, executor=workers.executor, workers=2)
+        outcomes = Batch(carry_out, errands, executor=workers.executor, workers=2).run()
     assert numbers(outcomes) == list(range(20))
     assert outcomes[5].attempts == 2
     assert max(one.attempts for one in outcomes) == 2
@@ -139,7 +141,7 @@ def test_who_kills_every_process_is_found_out(tmp_path: Path) -> None:
     """An item that kills its process each time is given up, and takes no other along."""
     errands = [BatchItem(n, tmp_path, "killed" if n in (3, 4) else "") for n in range(20)]
     with open_workers("processes", jobs=2) as workers:
-        outcomes = run(carry_out, errands, executor=workers.executor, workers=2, batch=2)
+        outcomes = Batch(carry_out, errands, executor=workers.executor, workers=2, batch=2).run()
     assert [n for n, one in enumerate(outcomes) if one.error] == [3, 4]
     error = outcomes[3].error
     assert isinstance(error, WorkerLost)
@@ -154,7 +156,7 @@ def test_processes_are_other_processes(tmp_path: Path) -> None:
     errands = [BatchItem(n, tmp_path) for n in range(4)]
     with open_workers(jobs=2) as workers:
         assert workers.words == "2 processes"
-        there = run(carry_out, errands, executor=workers.executor, workers=2)
+        there = Batch(carry_out, errands, executor=workers.executor, workers=2).run()
     assert os.getpid() not in {one.value["process"] for one in there if one.value}
     assert {one.value["process"] for one in here(errands) if one.value} == {os.getpid()}
 
@@ -196,7 +198,7 @@ def test_pauses_grow(tmp_path: Path) -> None:
     pauses: list[float] = []
     with open_workers() as workers:
         errands = [BatchItem(0, tmp_path, "disk")]
-        run(carry_out, errands, executor=workers.executor, attempts=9, pause=pauses.append)
+        Batch(carry_out, errands, executor=workers.executor, attempts=9, pause=pauses.append).run()
     assert pauses == [0.25, 0.5, 1, 2, 2, 2, 2, 2]
 
 
@@ -262,7 +264,7 @@ class Shouting:
     def __call__(self, *, purpose: str = "test") -> str:
         """Shout all; return `k` for each that was kept and `d` for each that was done."""
         with _record(self.record, self.notes, purpose=purpose) as record, open_workers() as workers:
-            found = run(shout, self.files, executor=workers.executor, record=record)
+            found = Batch(shout, self.files, executor=workers.executor, record=record).run()
         assert [one.value for one in found] == [shout(file) for file in self.files]
         return "".join("k" if one.is_kept else "d" for one in found)
 
@@ -311,13 +313,13 @@ def test_record_of_somebody_else(tmp_path: Path) -> None:
     """What came with a clone or an archive was signed by another secret, and is done again."""
     work = Shouting(tmp_path)
     with _record(work.record, [], secret="theirs") as record, open_workers() as workers:
-        run(shout, work.files, executor=workers.executor, record=record)
+        Batch(shout, work.files, executor=workers.executor, record=record).run()
     assert work() == "ddddd"
     assert len(work.notes) == 1
     assert work() == "kkkkk"
     theirs = _record(tmp_path / "other", [], secret="theirs")
     with theirs, open_workers() as workers:
-        run(shout, work.files[:1], executor=workers.executor, record=theirs)
+        Batch(shout, work.files[:1], executor=workers.executor, record=theirs).run()
     forged = (tmp_path / "other").read_bytes().splitlines(keepends=True)[1]
     with work.record.open("ab") as file:
         file.write(forged)  # behind lines of our own
@@ -329,7 +331,7 @@ def test_failures_are_not_kept(tmp_path: Path) -> None:
     work = Shouting(tmp_path)
     work.files[1].unlink()
     with _record(work.record, []) as record, open_workers() as workers:
-        found = run(shout, work.files, executor=workers.executor, record=record)
+        found = Batch(shout, work.files, executor=workers.executor, record=record).run()
     assert [one.error is None for one in found] == [True, False, True, True, True]
     work.files[1].write_text("now")
     assert work() == "kdkkk"
@@ -348,7 +350,7 @@ def test_value_that_does_not_hold(tmp_path: Path) -> None:
         sign=lambda text: digest_of("", text),
     )
     with strict, open_workers() as workers:
-        found = run(shout, work.files, executor=workers.executor, record=strict)
+        found = Batch(shout, work.files, executor=workers.executor, record=strict).run()
     assert [one.is_kept for one in found] == [True, True, True, False, True]
 
 
@@ -358,14 +360,14 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from wheelfit.building.executors import open_workers
-from wheelfit.building.batch import run
+from wheelfit.building.batch import Batch
 from wheelfit.testing.batch_items import write_slowly
 
 if __name__ == "__main__":
     with open_workers("processes", jobs=2) as workers:
         items = [Path(sys.argv[1]) / f"{n}.txt" for n in range(6)]
         try:
-            run(write_slowly, items, executor=workers.executor, workers=2)
+            Batch(write_slowly, items, executor=workers.executor, workers=2).run()
         except KeyboardInterrupt:
             print("interrupted")
             raise SystemExit(130) from None

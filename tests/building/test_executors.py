@@ -15,7 +15,7 @@ import pytest
 from dask_cluster import DaskCluster
 from error_codes import raises_code
 
-from wheelfit.building.batch import run
+from wheelfit.building.batch import Batch
 from wheelfit.building.executors import Workers, open_workers
 from wheelfit.building.variant_wheel import repack_wheel
 from wheelfit.core.labels import Label
@@ -43,7 +43,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
 def carried_out(cluster: DaskCluster, errands: list[BatchItem], **options: Any) -> list[Any]:
     """Carry out errands on the cluster."""
     with open_workers(cluster.url) as workers:
-        return run(carry_out, errands, executor=workers.executor, workers=workers.count, **options)
+        return Batch(
+            carry_out, errands, executor=workers.executor, workers=workers.count, **options
+        ).run()
 
 
 # --- on Dask -----------------------------------------------------------------------------------
@@ -87,7 +89,9 @@ def test_equal_bytes(cluster: DaskCluster, tmp_path: Path) -> None:
         make = partial(repack_wheel, folder=folder, label=Label("mkl"), document=document)
         with open_workers(url) as workers:
             workers.must_see(wheels[:1], [folder])
-            outcomes = run(make, wheels, executor=workers.executor, workers=workers.count, batch=3)
+            outcomes = Batch(
+                make, wheels, executor=workers.executor, workers=workers.count, batch=3
+            ).run()
         assert [one.value for one in outcomes] == sorted(folder.iterdir(), key=_minor)
         made.append(
             {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in folder.iterdir()}

@@ -16,7 +16,7 @@ import pickle
 import time
 from collections import Counter, deque
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, wait
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -32,7 +32,7 @@ from wheelfit_runtime.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Executor, Future
 
     from wheelfit.building.batch_record import WorkRecord
@@ -80,57 +80,6 @@ class Outcome(Generic[Item, Value]):
         return not self.attempts and self.error is None
 
 
-def run(
-    function: Callable[[Item], Value],
-    items: Iterable[Item],
-    *,
-    executor: Executor,
-    workers: int | Callable[[], int] = 1,
-    attempts: int = 3,
-    batch: int = 1,
-    record: WorkRecord[Item, Value] | None = None,
-    progress: Progress = NO_PROGRESS,
-    weigh: Callable[[Item], int] = lambda _: 1,
-    done: Callable[[Outcome[Item, Value]], None] = lambda _: None,
-    pause: Callable[[float], None] = time.sleep,
-) -> list[Outcome[Item, Value]]:
-    """Call a function for every item, and return what became of each, in their order.
-
-    An item is tried again if what went wrong may pass: its worker died, or a disk or a server
-    failed. Those that were under way when a worker died are tried again one by one, so that the
-    one which kills it is found out and takes none of the others along.
-
-    :param function: of a module that workers can import, as its arguments are pickled. It may be
-        called again for an item that it was interrupted in, or had ended for a worker that died.
-    :param items: what it is called for; all can be pickled.
-    :param executor: any executor of `concurrent.futures`. When it breaks it is asked to go on.
-    :param workers: how many work there at once; a function where that may change.
-    :param attempts: how often an item is begun before it is given up.
-    :param batch: how many items are sent at once; more where sending takes as long as working.
-    :param record: what was done in earlier runs, and where what is done now is written down.
-    :param progress: told of the weight of items as they are done.
-    :param weigh: what an item counts for the progress.
-    :param done: told of each outcome as soon as it is known, in any order.
-    :param pause: waits before an item is tried again for a fault that may pass.
-    :raises KeyboardInterrupt: what waits is given up, and what was done is written down.
-    :raises EnvironmentUnavailable: ``unfit-workers``; workers have another wheelfit; nothing more
-        is begun.
-    """
-    return _Run(
-        function,
-        list(items),
-        executor,
-        workers if callable(workers) else lambda: workers,
-        attempts,
-        max(1, batch),
-        record,
-        progress,
-        weigh,
-        done,
-        pause,
-    ).outcomes()
-
-
 def may_pass(error: BaseException) -> bool:
     """Tell whether what went wrong may go well another time; wrong input never does.
 
@@ -150,31 +99,52 @@ def may_pass(error: BaseException) -> bool:
 
 
 @dataclass(slots=True)
-class _Run(Generic[Item, Value]):
-    """What is to be done, what is under way, and what is done."""
+class Batch(Generic[Item, Value]):
+    """Items for each of which one function is called.
+
+    An item is tried again if what went wrong may pass: its worker died, or a disk or a server
+    failed. Those that were under way when a worker died are tried again one by one, so that the
+    one which kills it is found out and takes none of the others along.
+    """
 
     function: Callable[[Item], Value]
-    items: list[Item]
+    """Of a module that workers can import, as its arguments are pickled. It may be called again for
+    an item that it was interrupted in, or had ended for a worker that died."""
+    items: Sequence[Item]
+    _: KW_ONLY
     executor: Executor
-    workers: Callable[[], int]
-    attempts: int
-    batch: int
-    record: WorkRecord[Item, Value] | None
-    progress: Progress
-    weigh: Callable[[Item], int]
-    done: Callable[[Outcome[Item, Value]], None]
-    pause: Callable[[float], None]
-    ended: dict[int, Outcome[Item, Value]] = field(default_factory=dict)
-    begun: Counter[int] = field(default_factory=Counter)
-    waiting: deque[int] = field(default_factory=deque)
-    again: deque[int] = field(default_factory=deque)
+    """When it breaks it is asked to go on."""
+    workers: int | Callable[[], int] = 1
+    """How many items are worked on at once; a function where that may change."""
+    attempts: int = 3
+    """How often an item is begun before it is given up."""
+    batch: int = 1
+    """How many items are sent at once; more where sending takes as long as working."""
+    record: WorkRecord[Item, Value] | None = None
+    """What was done in earlier runs, and where what is done now is written down."""
+    progress: Progress = NO_PROGRESS
+    weigh: Callable[[Item], int] = lambda _: 1
+    """What an item counts for the progress."""
+    done: Callable[[Outcome[Item, Value]], None] = lambda _: None
+    """Told of each outcome as soon as it is known, in any order."""
+    pause: Callable[[float], None] = time.sleep
+    """Waits before an item is tried again for a fault that may pass."""
+    ended: dict[int, Outcome[Item, Value]] = field(default_factory=dict, init=False)
+    begun: Counter[int] = field(default_factory=Counter, init=False)
+    waiting: deque[int] = field(default_factory=deque, init=False)
+    again: deque[int] = field(default_factory=deque, init=False)
     """Those that are tried again when the others are done."""
-    suspects: deque[int] = field(default_factory=deque)
+    suspects: deque[int] = field(default_factory=deque, init=False)
     """Those that were under way when a worker died."""
-    under_way: dict[Future[list[bytes]], tuple[int, ...]] = field(default_factory=dict)
+    under_way: dict[Future[list[bytes]], tuple[int, ...]] = field(default_factory=dict, init=False)
 
-    def outcomes(self) -> list[Outcome[Item, Value]]:
-        """Do all of it."""
+    def run(self) -> list[Outcome[Item, Value]]:
+        """Return what became of each item, in their order.
+
+        :raises KeyboardInterrupt: what waits is given up, and what was done is written down.
+        :raises EnvironmentUnavailable: ``unfit-workers``; workers have another wheelfit; nothing
+            more is begun.
+        """
         self.progress.start(sum(map(self.weigh, self.items)))
         for position, item in enumerate(self.items):
             value = None if self.record is None else self.record.value(item)
@@ -195,10 +165,11 @@ class _Run(Generic[Item, Value]):
 
     def _fill(self) -> bool:
         """Begin what may be begun now; tell whether anything is under way."""
-        limit = self.workers() * _AHEAD
+        workers = self.workers() if callable(self.workers) else self.workers
+        limit = workers * _AHEAD
         while not self.suspects and len(self.under_way) < limit:
             if self.waiting:
-                count = min(self.batch, len(self.waiting))
+                count = min(max(1, self.batch), len(self.waiting))
                 self._begin(tuple(self.waiting.popleft() for _ in range(count)))
             elif self.again:
                 position = self.again.popleft()

@@ -16,6 +16,7 @@ import zlib
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -163,7 +164,7 @@ class _Processes(Executor):
             self._pool = None
             task = self._running().submit(_called, fn, args, kwargs)
         future: Future[Result] = Future()
-        task.add_done_callback(lambda task: _pass_on(task, future))
+        task.add_done_callback(lambda task: _pass_on(task.result, future))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as its base has it
@@ -188,14 +189,18 @@ class _Processes(Executor):
         return self._pool
 
 
-def _pass_on(task: Future[Result], future: Future[Result]) -> None:
-    """Give a future what came of another one."""
+def _pass_on(
+    result: Callable[[], Result],
+    future: Future[Result],
+    translate: Callable[[BaseException], BaseException] = lambda error: error,
+) -> None:
+    """Give a future the result of another task, or its error."""
     if not future.set_running_or_notify_cancel():
         return
     try:
-        future.set_result(task.result())
+        future.set_result(result())
     except BaseException as error:  # noqa: BLE001 - whoever waits for the result must get one
-        future.set_exception(error)
+        future.set_exception(translate(error))
 
 
 class _Ended(BaseException):
@@ -327,12 +332,7 @@ class _Dask(Executor):
             raise _in_our_words(error) from None
         self._tasks[future] = task
         future.add_done_callback(self._let_go)
-
-        def pass_on(task: Task[Result]) -> None:
-            if future.set_running_or_notify_cancel():
-                _pass_on_from_dask(task, future)
-
-        task.add_done_callback(pass_on)
+        task.add_done_callback(lambda task: _pass_on(partial(_result, task), future, _in_our_words))
         return future
 
     def _let_go(self, future: Future[Any]) -> None:
@@ -343,15 +343,10 @@ class _Dask(Executor):
             task.release()
 
 
-def _pass_on_from_dask(task: Task[Result], future: Future[Result]) -> None:
-    try:
-        if task.status == "cancelled":
-            raise CancelledError  # noqa: TRY301 - who waits for the result gets it
-        result = task.result()
-    except BaseException as error:  # noqa: BLE001 - whoever waits for the result must get one
-        future.set_exception(_in_our_words(error))
-    else:
-        future.set_result(result)
+def _result(task: Task[Result]) -> Result:
+    if task.status == "cancelled":
+        raise CancelledError
+    return task.result()
 
 
 def _in_our_words(error: BaseException) -> BaseException:

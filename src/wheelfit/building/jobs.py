@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,25 +135,15 @@ def order_digest(
 
 def to_record(wheels: Sequence[BuiltWheel]) -> dict[str, Any]:
     """Return wheels that are there as plain data."""
+    return {"wheels": [_plain(one) for one in wheels]}
+
+
+def _plain(wheel: BuiltWheel) -> dict[str, Any]:
     return {
-        "wheels": [
-            {
-                "name": one.path.name,
-                "label": one.label,
-                "properties": one.properties.to_mapping(),
-                "how": one.how,
-                "backend": one.backend,
-                "flags": list(one.flags),
-                "validated": dict(one.validated),
-                "plugins": dict(one.plugins),
-                "notes": list(one.notes),
-                "content": one.content,
-                "sha256": one.sha256,
-                "size": one.size,
-                "tuned": one.tuned.to_mapping(),
-            }
-            for one in wheels
-        ]
+        **{one.name: getattr(wheel, one.name) for one in fields(wheel)},
+        "path": wheel.path.name,
+        "properties": wheel.properties.to_mapping(),
+        "tuned": wheel.tuned.to_mapping(),
     }
 
 
@@ -165,25 +155,17 @@ def of_record(data: Mapping[str, Any], folder: Path) -> tuple[BuiltWheel, ...] |
     """
     found = []
     for one in data["wheels"]:
-        path = folder / Path(one["name"]).name
+        path = folder / Path(one["path"]).name
         with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != one["sha256"]:
                 return None
-        found.append(
-            BuiltWheel(
-                path=path,
-                label=None if one["label"] is None else Label(one["label"]),
-                properties=PropertySet.from_mapping(one["properties"]),
-                how=one["how"],
-                backend=one["backend"],
-                flags=tuple(one["flags"]),
-                validated=one["validated"],
-                plugins=one["plugins"],
-                notes=tuple(one["notes"]),
-                content=one["content"],
-                sha256=one["sha256"],
-                size=one["size"],
-                tuned=TunedParts.from_mapping(one["tuned"]),
-            )
-        )
+        read = {
+            "path": path,
+            "label": None if one["label"] is None else Label(one["label"]),
+            "properties": PropertySet.from_mapping(one["properties"]),
+            "flags": tuple(one["flags"]),
+            "notes": tuple(one["notes"]),
+            "tuned": TunedParts.from_mapping(one["tuned"]),
+        }
+        found.append(BuiltWheel(**{**one, **read}))
     return tuple(found)

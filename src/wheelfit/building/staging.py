@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.atomic_write import give_name
+from wheelfit.wheels.atomic_write import give_name, sync_to_disk
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Staging:
             for place, result in places.items():
                 before = None
                 if place in overwrite and place.exists():
-                    _sync(result)  # there is nothing else to go back to
+                    sync_to_disk(result)  # there is nothing else to go back to
                     before = self._kept(place)
                 # Of a file system without links nothing is kept; then what is done stays.
                 give_name(result, place, overwrite=place in overwrite, sync=False)
@@ -139,7 +139,7 @@ class Staging:
             self._take_back(done)
             raise
         for folder in self._folders:
-            _sync(folder)
+            sync_to_disk(folder)
 
     def _kept(self, place: Path) -> Path | None:
         """Give a file that gives way a second name, and return that."""
@@ -175,7 +175,7 @@ def deliver(files: Sequence[Path], folder: Path) -> tuple[Path, ...]:
         with Staging() as staging:
             room = staging.room_for(folder)
             for path in files:
-                _sync(Path(shutil.copyfile(path, room / path.name)))
+                sync_to_disk(Path(shutil.copyfile(path, room / path.name)))
             for place in places:
                 if place.is_dir():
                     raise FileProblem("there is a folder of that name", where=str(place))
@@ -241,14 +241,5 @@ def _remove_abandoned(folder: Path) -> None:
             shutil.rmtree(stage, ignore_errors=True)
         except OSError:
             pass
-        finally:
-            os.close(number)
-
-
-def _sync(path: Path) -> None:
-    with suppress(OSError):
-        number = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(number)
         finally:
             os.close(number)

@@ -175,7 +175,7 @@ def do_jobs(
     :param jobs: the jobs of the build.
     :param orders: makes as few orders of wheels as possible, of a source distribution.
     """
-    from wheelfit.building.batch import run
+    from wheelfit.building.batch import Batch
     from wheelfit.building.jobs import JobResult
     from wheelfit.operations.executors import open_workers_of
 
@@ -191,7 +191,7 @@ def do_jobs(
             _record(items, request, context, target) as record,
             reporter.work("building") as progress,
         ):
-            outcomes = run(
+            outcomes = Batch(
                 build_item,
                 items,
                 executor=workers.executor,
@@ -199,7 +199,7 @@ def do_jobs(
                 record=record,
                 progress=progress,
                 done=lambda outcome: _report_finished(outcome, reporter),
-            )
+            ).run()
         lost, compared = _compared(outcomes, orders, shared, reporter)
     found = {}
     for outcome, those in zip(outcomes, covered, strict=True):

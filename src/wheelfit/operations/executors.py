@@ -76,13 +76,13 @@ class _Each:
         from dataclasses import replace
         from pathlib import Path
 
-        from wheelfit.building.batch import run
+        from wheelfit.building.batch import Batch
         from wheelfit.errors import NeedsExtra
 
         workers, here = self._workers, Path.cwd()
         folders = {one.path.parent: one.path for one in asked}
         workers.must_see(list(folders.values())[:_PROBED])
-        outcomes = run(
+        outcomes = Batch(
             function,
             [replace(one, folder=here) for one in asked],
             executor=workers.executor,
@@ -90,7 +90,7 @@ class _Each:
             batch=batch_for([one.size for one in asked], workers),
             progress=progress,
             weigh=lambda one: one.size,
-        )
+        ).run()
         for outcome in outcomes:
             if isinstance(outcome.error, NeedsExtra):
                 raise outcome.error  # it is so for all of them
@@ -118,7 +118,7 @@ def write_by_workers(
     :param take: called in the order of the jobs with the number of a job and its result; an
         exception from it ends the work.
     """
-    from wheelfit.building.batch import run
+    from wheelfit.building.batch import Batch
     from wheelfit.building.wheel_jobs import do_job
 
     with open_workers_of(request) as workers:
@@ -138,7 +138,7 @@ def write_by_workers(
                 taken += 1
                 take(taken - 1, waiting.pop(taken - 1))
 
-        run(
+        Batch(
             do_job,
             sent,
             executor=workers.executor,
@@ -147,7 +147,7 @@ def write_by_workers(
             progress=progress,
             weigh=lambda job: sizes[places[id(job)]],
             done=done,
-        )
+        ).run()
 
 
 def _sent(job: WheelJob) -> WheelJob:

@@ -123,10 +123,14 @@ def give_name(temporary: Path, destination: Path, *, overwrite: bool, sync: bool
             raise _exists(destination) from None
         except OSError:
             temporary.replace(destination)  # a file system without hard links
-    if not sync:
-        return
+    if sync:
+        sync_to_disk(destination.parent)
+
+
+def sync_to_disk(path: Path) -> None:
+    """Wait until the disk has a file, or the names in a folder, where the system can do that."""
     with suppress(OSError):  # Windows cannot open folders, and does not need it
-        number = os.open(destination.parent, os.O_RDONLY)
+        number = os.open(path, os.O_RDONLY)
         try:
             os.fsync(number)
         finally:
