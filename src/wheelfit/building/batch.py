@@ -81,10 +81,7 @@ class Outcome(Generic[Item, Value]):
 
 
 def may_pass(error: BaseException) -> bool:
-    """Tell whether what went wrong may go well another time; wrong input never does.
-
-    :param error: one of our family, or any other.
-    """
+    """Tell whether what went wrong may go well another time; wrong input never does."""
     if isinstance(error, Unreachable | EnvironmentBusy | WorkerLost | MemoryError):
         return True
     if isinstance(error, UnexpectedStatus):
@@ -245,11 +242,7 @@ class Batch(Generic[Item, Value]):
 
 
 def _work(version: str, packed: bytes) -> list[bytes]:
-    """Call the function for some items; whatever goes wrong is the fault of one of them.
-
-    :param version: of the wheelfit that asks.
-    :param packed: the function and the items.
-    """
+    """Call the function for some items; whatever goes wrong is the fault of one of them."""
     if version != __version__:
         raise EnvironmentUnavailable(
             f"a worker has wheelfit {__version__}, here it is {version}",

@@ -37,8 +37,6 @@ def digest_of(*parts: str | bytes | Path) -> str:
 
     >>> digest_of("a", "bc") == digest_of("ab", "c")
     False
-
-    :raises OSError: a file cannot be read.
     """
     whole = hashlib.sha256()
     for part in parts:
@@ -118,10 +116,7 @@ class WorkRecord(Generic[Item, Value]):
         return None
 
     def add(self, item: Item, value: Value) -> None:
-        """Write down what came of an item.
-
-        :raises FileProblem: it cannot be written.
-        """
+        """Write down what came of an item."""
         key = self._keys.pop(id(item), None)
         if key is None:
             return

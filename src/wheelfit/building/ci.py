@@ -105,13 +105,9 @@ def gitlab_pipeline(
 ) -> str:
     """Return a pipeline for ``trigger: include: artifact``, in YAML.
 
-    :param by_target: whether all wheels of a Python and platform are one job.
-    :param project: its folder, from that in which jobs run.
     :param template: a file of the repository with a job ``.build-wheel``, which says what is done;
         None: as much as suits a Linux runner.
     :raises UsageError: the name of a job would be too long.
-    :raises InvalidDocument: ``invalid-project``; it is not known which runner builds for a
-        platform.
     """
     lines = ["# Written by `wheelfit matrix --for gitlab`; pyproject.toml says what is in it."]
     if template is not None:

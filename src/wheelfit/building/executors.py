@@ -66,7 +66,6 @@ class Workers:
         """Make sure that paths mean the same to all workers as here.
 
         :raises EnvironmentUnavailable: ``unfit-workers``; a worker sees something else.
-        :raises FileProblem: a folder cannot be written here.
         """
         if self.on_all is None:
             return

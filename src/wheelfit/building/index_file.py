@@ -68,7 +68,6 @@ def check_consistency(wheels: Mapping[Path, Path]) -> None:
     """Compare what variant wheels say of their releases, also those that lie beside (F-60, F-143).
 
     :param wheels: place of each wheel, and where it is meanwhile.
-    :raises InconsistentDocuments: two contradict each other.
     """
     meant: dict[Release, list[tuple[str, Path]]] = {}
     for place, path in wheels.items():
@@ -119,7 +118,6 @@ def _filename(path: Path) -> WheelFilename | None:
 def combined_index_file(documents: Sequence[tuple[str, VariantDocument]]) -> bytes:
     """Return what the index file of a release says, from what its wheels do (B-50).
 
-    :raises InconsistentDocuments: two contradict each other.
     :raises InvalidWheel: what they say together cannot be written.
     """
     combined = combine(documents)

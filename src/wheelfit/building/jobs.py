@@ -85,8 +85,6 @@ def source_digest(archive: Path) -> str:
     """Return what stays equal as long as the files in a source distribution do.
 
     When they were packed does not count: making it again gives other times.
-
-    :raises OSError: it cannot be read.
     """
     import tarfile  # noqa: PLC0415 - start-up
 

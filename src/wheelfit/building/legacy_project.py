@@ -25,7 +25,6 @@ _LARGEST = 4 << 20
 def build_system_of(folder: Path) -> tuple[str, tuple[str, ...]] | None:
     """Return the ``[build-system]`` of a project without one, and what its ``setup.py`` imports.
 
-    :param folder: of a project without ``pyproject.toml``.
     :return: None where there is neither a ``setup.py`` nor a ``setup.cfg``.
     """
     script = folder / "setup.py"

@@ -103,8 +103,6 @@ def platform_of(system: str, machine: str, *, is_musl: bool = False) -> str:
 
     >>> platform_of("Linux", "x86_64"), platform_of("Windows", "AMD64")
     ('manylinux_x86_64', 'win_amd64')
-
-    :param is_musl: whether it is a Linux with musl.
     """
     machine = machine.lower()
     if system == "Linux":

@@ -139,9 +139,7 @@ def ask_providers(
     """Ask the plugins that are in a build environment.
 
     :param validate: whether plugins are asked what is valid even where wheelfit knows it.
-    :param packages: versions of what is there, by name.
     :param environ: the environment of whoever asks; a plugin sees little of it (P-35).
-    :param deadline: seconds each plugin has.
     """
     wanted = set(used)
     build_time: dict[str, PluginAnswer] = {}

@@ -38,8 +38,6 @@ def repair_wheel(
     """Repair a wheel with a command, and return the path of the result.
 
     :param command: as ``auditwheel repair -w {dest_dir} {wheel}``; no shell sees it.
-    :param folder: where the result goes.
-    :param environ: of the command; None: that of this process.
     :raises BuildFailed: the command failed, or its result is not this wheel.
     """
     filename = parse_wheel_filename(wheel.name)

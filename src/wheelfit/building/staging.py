@@ -63,7 +63,6 @@ class Staging:
     def room_for(self, folder: Path) -> Path:
         """Return a new folder in which one result for another folder is written.
 
-        :param folder: where the result goes in the end; exists.
         :raises FileProblem: nothing can be written there.
         """
         self._count += 1
@@ -164,9 +163,7 @@ class Staging:
 def deliver(files: Sequence[Path], folder: Path) -> tuple[Path, ...]:
     """Copy files into a folder, where those of an earlier build give way: all of them, or none.
 
-    :param files: of different names.
     :param folder: made if it does not exist.
-    :return: the copies.
     :raises FileProblem: something cannot be written; no file has changed.
     """
     places = [folder / path.name for path in files]

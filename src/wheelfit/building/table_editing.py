@@ -54,10 +54,7 @@ class TableEdits:
 
 
 def read_pyproject(data: bytes, *, where: str) -> tuple[str, dict[str, Any]]:
-    """Read the file as text without byte order mark, and as data.
-
-    :raises InvalidDocument: ``invalid-project``; it is not TOML.
-    """
+    """Read the file as text without byte order mark, and as data."""
     bare = data.removeprefix(_BOM)
     try:
         return bare.decode("utf-8"), strict_toml.load(bare)
@@ -333,10 +330,7 @@ def _inline(value: Any) -> Any:
 
 
 def written_table(table: Table, remarks: Mapping[str, str]) -> str:
-    """Return a whole ``[variant]`` table as people write it.
-
-    :param remarks: by namespace: a comment above its provider.
-    """
+    """Return a whole ``[variant]`` table as people write it."""
     priorities = table.get("default-priorities", {})
     parts = [_written(_PRIORITIES, priorities)]
     for name, entry in table.get("providers", {}).items():

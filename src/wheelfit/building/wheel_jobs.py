@@ -109,7 +109,6 @@ class WheelJobResult:
 def do_job(job: WheelJob) -> WheelJobResult:
     """Do what is to be done to one wheel.
 
-    :return: what became of it.
     :raises WheelfitError: it cannot be done; nothing was written.
     """
     notes: list[str] = []

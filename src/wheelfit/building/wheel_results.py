@@ -78,10 +78,7 @@ class RecordedResult(NamedTuple):
 
 
 def read_results(folder: Path) -> Mapping[str, RecordedResult] | None:
-    """Return the recorded results of the wheels in a folder by SHA-256; None: nothing was tested.
-
-    :raises FileProblem: the record cannot be read.
-    """
+    """Return the recorded results of wheels in a folder by SHA-256; None: nothing was tested."""
     entries = _read(folder)
     if entries is None:
         return None
@@ -111,9 +108,6 @@ def write_results(folder: Path, results: Sequence[WheelResult]) -> None:
     """Add results to the record of a folder; those of other wheels stay, as of another machine.
 
     A proof gives way to a failure, and never to a result that proves nothing.
-
-    :param folder: the folder of the wheels.
-    :raises FileProblem: the record that is there cannot be read.
     """
     entries: dict[str, Mapping[str, object]] = {**(_read(folder) or {})}
     for result in results:
@@ -131,8 +125,6 @@ def untested_findings(files: Iterable[OutgoingFile]) -> Iterator[Finding]:
 
     Only where a record lies beside a wheel: of a project that never ran `wheelfit test`, no tests
     are asked for.
-
-    :raises FileProblem: a record cannot be read.
     """
     records: dict[Path, Mapping[str, RecordedResult] | None] = {}
     for one in files:

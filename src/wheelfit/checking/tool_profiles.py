@@ -204,10 +204,7 @@ _OPEN_FOR = timedelta(days=14)
 def about_wheel(
     filename: WheelFilename, size: int | None, place: CheckedFile, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
-    """Yield what the registry minds about a wheel by its name and size (B-53).
-
-    :param size: in bytes; None: not known.
-    """
+    """Yield what the registry minds about a wheel by its name and size (B-53)."""
     if Profile.PYPI not in profiles:
         return
     if filename.is_variant:
@@ -233,10 +230,6 @@ def about_files(
 
 
 def is_closed(files: Iterable[File], now: datetime) -> bool:
-    """Say whether a release is too old for more files (B-53).
-
-    :param files: of the release, with upload times.
-    :param now: the time with a time zone.
-    """
+    """Say whether a release is too old for more files (B-53)."""
     known = [time for file in files if (time := time_of_upload(file)) is not None]
     return bool(known) and now - min(known) > _OPEN_FOR

@@ -94,11 +94,7 @@ class Package:
 def read_packages(
     installed: Iterable[Installed], environment: Mapping[str, str]
 ) -> tuple[Package, ...]:
-    """Read RECORD and METADATA of each distribution; what cannot be read is data.
-
-    :param installed: as `wheelfit.installation.installed.scan` found them.
-    :param environment: values of the marker variables.
-    """
+    """Read RECORD and METADATA of each distribution; what cannot be read is data."""
     return tuple(_read(entry, environment) for entry in installed)
 
 

@@ -62,10 +62,7 @@ class Contents:
 
 
 def read_environment(environment: Environment, target: Target | None = None) -> Contents:
-    """Read what is installed; no file but the records is looked at, and nothing is imported.
-
-    :param target: whose needs of the packages count; default: the environment's interpreter.
-    """
+    """Read what is installed; no file but the records is looked at, and nothing is imported."""
     scan = environment.scan()
     target = target or environment.target()
     read = contents.read_packages(scan.installed, target.environment)
@@ -136,8 +133,6 @@ def about_contents(
     """Judge what is installed against a machine, and one package against the others.
 
     :param hardware: what the machine has; None: nobody looked, and only variants are judged.
-    :param ask: from a document, the namespaces of interest and the versions that are known
-        to what is supported; as `wheelfit.core.property_support.support_for`.
     """
     first = by_name(found.packages)
     checked = report_on(judge((package.installed for package in found.packages), ask))

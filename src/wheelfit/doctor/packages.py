@@ -345,10 +345,7 @@ def _counted(package: Package, files: Sequence[OwnedFile], words: str) -> str:
 
 
 def about_duplicates(packages: Iterable[Package]) -> Iterator[Finding]:
-    """Yield a finding for each project that is recorded twice in one folder.
-
-    :param packages: of one environment; of one name, what is imported comes first.
-    """
+    """Yield a finding for each project that is recorded twice in one folder."""
     places: dict[tuple[str, str], list[Package]] = defaultdict(list)
     for package in packages:
         places[package.name, str(package.installed.location)].append(package)
@@ -364,10 +361,7 @@ def about_duplicates(packages: Iterable[Package]) -> Iterator[Finding]:
 
 
 def about_needs(packages: Sequence[Package]) -> Iterator[Finding]:
-    """Yield a finding for each package whose needs are not met.
-
-    :param packages: what is installed; of one name, what is imported comes first.
-    """
+    """Yield a finding for each package whose needs are not met."""
     present = by_name(packages)
     for package in present.values():
         if package.installed.outside:

@@ -83,7 +83,6 @@ def examine_process(pid: int | None, surroundings: SystemView | None = None) -> 
     """Look at a process; what cannot be found out is data.
 
     :param pid: which one; None: the one that calls.
-    :param surroundings: what may be looked at; default: the running machine.
     """
     seen = surroundings or SystemView()
     mapped = mapped_libraries.read(seen, pid)

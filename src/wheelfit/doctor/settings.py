@@ -387,10 +387,7 @@ class Variable:
 def variables_in(
     environ: Mapping[str, str], counts: Mapping[str, int] | None = None
 ) -> tuple[Variable, ...]:
-    """Return the variables that matter, by name; credentials are left out.
-
-    :param counts: how many devices there are, by mask, as far as known.
-    """
+    """Return the variables that matter, by name; credentials are left out."""
     return tuple(_known(environ, counts or {}))
 
 

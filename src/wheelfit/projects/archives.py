@@ -54,7 +54,6 @@ def unpack_archive(
 ) -> Path:
     """Unpack an archive and return the folder of the project.
 
-    :param folder: an empty folder.
     :param name: what the archive is called where it came from; it decides how it is read.
     :raises FileProblem: it cannot be read, or there is no room.
     :raises InvalidSource: it is not sound.

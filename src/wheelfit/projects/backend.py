@@ -75,7 +75,6 @@ class Children:
     ) -> None:
         """Run a program to its end.
 
-        :param environ: its whole environment.
         :raises subprocess.CalledProcessError: it failed.
         """
         with log.open("ab") as output:
@@ -121,8 +120,6 @@ class Backend:
     """The build backend of one project.
 
     :param environment: where the backend runs; needs what `requires` says.
-    :param settings: what the user tells the backend.
-    :param children: knows what runs.
     :param echo: told every line that it prints.
     :raises BuildFailed: the folder holds no project, or its ``[build-system]`` is wrong.
     """
@@ -157,10 +154,7 @@ class Backend:
         return tuple(sorted(self._builder.build_system_requires))
 
     def further_requires(self, kind: Kind) -> tuple[str, ...]:
-        """Return what the backend needs besides, for this project.
-
-        :raises BuildFailed: the backend failed.
-        """
+        """Return what the backend needs besides, for this project."""
         with self._explained(f"asked what building {_THING[kind]} needs"):
             needs = self._builder.get_requires_for_build(kind, self._settings)
             # The library makes a set of whatever it is, of a text one of its letters.
@@ -169,11 +163,7 @@ class Backend:
             return tuple(sorted(needs))
 
     def metadata(self, kind: Kind, folder: Path) -> bytes | None:
-        """Return METADATA as the wheel will have it; None if only building it would tell.
-
-        :param folder: where the backend may write.
-        :raises BuildFailed: the backend failed.
-        """
+        """Return METADATA as the wheel will have it; None if only building it would tell."""
         with self._explained("asked for its metadata"):
             found = self._builder.prepare(kind, folder, self._settings)
             if found is None:
@@ -184,10 +174,7 @@ class Backend:
             return (place / "METADATA").read_bytes()
 
     def build(self, kind: Kind, folder: Path) -> Path:
-        """Build it and return its path; nothing of it has been checked.
-
-        :raises BuildFailed: the backend failed, or gave nothing.
-        """
+        """Build it and return its path; nothing of it has been checked."""
         with self._explained(f"built as {_THING[kind]}"):
             what = "source distribution" if kind == "sdist" else "wheel"
             try:

@@ -137,8 +137,6 @@ def with_requirement(
     A requirement on the same project with the same marker gives way, as does the only one if the
     new one has no marker: its spelling, marker and extras stay, and its versions if none are named.
 
-    :param wanted: the list.
-    :param text: the requirement.
     :raises InvalidDocument: ``invalid-project``; the file has a form that cannot be changed, or
         leaves the list to a build backend.
     :raises InvalidRequirement: the text is not a requirement.
@@ -166,10 +164,7 @@ def without_requirement(
 ) -> tuple[ProjectText, Sequence[ListChange]]:
     """Return a project without any requirement on another in a list.
 
-    :param wanted: the list.
-    :param name: the other project.
     :return: without changes if the list does not have it.
-    :raises InvalidDocument: ``invalid-project``; the file has a form that cannot be changed.
     """
     there = project.find(wanted)
     changes: list[ListChange] = []
@@ -187,8 +182,6 @@ def without_sources(project: ProjectText, name: NormalizedName) -> ProjectText:
     """Return a project without the sources of a dependency that nothing in it names any more.
 
     They are in ``[tool.wheelfit.sources]`` and ``[tool.uv.sources]``.
-
-    :raises InvalidDocument: ``invalid-project``; the file has a form that cannot be changed.
     """
     if _is_named(tomllib.loads(project.text), project, name):
         return project
@@ -239,10 +232,7 @@ def _check_list(project: ProjectText, wanted: DependencyList) -> None:
 
 
 def check_not_of_poetry(project: ProjectText) -> None:
-    """Refuse a project without ``[project]`` whose dependencies Poetry has in a table of its own.
-
-    :raises InvalidDocument: ``invalid-project``; so it is.
-    """
+    """Refuse a project whose dependencies Poetry has in a table of its own, and no ``[project]``."""
     data = tomllib.loads(project.text)
     if "project" not in data and "poetry" in _table(data, "tool"):
         raise _fault(

@@ -39,10 +39,7 @@ def is_project(folder: Path) -> bool:
 
 
 def core_metadata_of(data: bytes, where: str) -> CoreMetadata:
-    """Read core metadata of a project.
-
-    :raises InvalidSource: they cannot be understood.
-    """
+    """Read core metadata of a project."""
     try:
         return read_metadata(data, where)
     except InvalidWheel as error:
@@ -59,10 +56,7 @@ def of_archive(folder: Path) -> tuple[bytes | None, bool]:
 
 
 def is_reliable(data: bytes) -> bool:
-    """Return whether nothing that decides about an installation may change in a build (PEP 643).
-
-    :param data: core metadata of a source distribution.
-    """
+    """Return whether nothing that decides about an installation may change in a build (PEP 643)."""
     raw, _ = parse_email(data)
     try:
         version = tuple(int(part) for part in raw.get("metadata_version", "").split("."))

@@ -117,7 +117,6 @@ def check_out(
 ) -> str:
     """Check out a revision with its submodules, and return the id of its commit.
 
-    :param folder: an empty folder.
     :param environ: the environment of the process; git's own configuration counts.
     :param offline: ask no server, not for submodules either.
     :raises NetworkError: ``checkout-failed``; it cannot be had.

@@ -51,11 +51,7 @@ class NumpyApi:
 
 
 def read_numpy_api(path: Path) -> NumpyApi | None:
-    """Return the C API that a wheel or a library wants; None: it uses none.
-
-    :raises FileProblem: it cannot be read.
-    :raises InvalidWheel: the wheel is not sound.
-    """
+    """Return the C API that a wheel or a library wants; None: it uses none."""
     found = [api for _, file in binary_files(path) if (api := _read(file)) is not None]
     if not found:
         return None
@@ -82,8 +78,6 @@ def numpy_bounds(consumer: Path, releases: Iterable[Release], exports: AbiExport
 
     :param releases: each version once, the oldest first.
     :return: None if it does not use the C API.
-    :raises FileProblem: it cannot be read.
-    :raises InvalidWheel: the wheel is not sound.
     """
     api = read_numpy_api(consumer)
     if api is None:

@@ -43,7 +43,6 @@ def python_bounds(consumer: Path, asked: SpecifierSet) -> Bounds:
     :param consumer: a wheel, or a module by itself.
     :param asked: the Pythons that count, by their first two numbers.
     :raises FileProblem: it cannot be read, or has no extension module for ELF.
-    :raises InvalidWheel: the wheel is not sound.
     :raises NeedsExtra: the table of the stable ABI is not installed.
     """
     since = stable_since()

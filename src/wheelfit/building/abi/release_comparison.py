@@ -77,8 +77,6 @@ def look(
         libraries, and its types are those that the others are compared with. None: what any
         release has is the library's, and types are those of the first that has all symbols.
     :raises FileProblem: something cannot be read, or the consumer does not use the library.
-    :raises InvalidWheel: a wheel is not sound.
-    :raises NeedsExtra: what reads such files is not installed.
     """
     keep = scratch if program is not None else None
     own = read_libraries(consumer, keep=keep and keep / "consumer", every=True)
@@ -347,10 +345,7 @@ class Libraries:
             self.faults.append(f"its {FILE} counts for nothing: {error.message}")
 
     def add(self, name: str, file: BinaryIO, keep: Path | None, *, every: bool = False) -> None:
-        """Read one library.
-
-        :raises NeedsExtra: what reads such files is not installed.
-        """
+        """Read one library."""
         file.seek(0)
         if file.read(len(MAGIC)) != MAGIC:
             return
@@ -387,12 +382,7 @@ class Libraries:
                 waiting |= set(one.needed) - known
 
     def add_file(self, path: Path, keep: Path | None = None, *, every: bool = False) -> None:
-        """Read the ELF files of a wheel, or the one that a path leads to.
-
-        :raises FileProblem: it cannot be read.
-        :raises InvalidWheel: the wheel is not sound.
-        :raises NeedsExtra: what reads such files is not installed.
-        """
+        """Read the ELF files of a wheel, or the one that a path leads to."""
         for name, file in binary_files(path):
             self.add(name, file, keep, every=every)
         if path.suffix == ".whl":

@@ -107,8 +107,6 @@ def torch_notes(symbols: Iterable[str]) -> Iterator[str]:
 
     >>> list(torch_notes(["torch_call_dispatcher"]))[0]
     '1 symbol of the stable C interface of torch needs torch 2.10.0 (torch_call_dispatcher)'
-
-    :param symbols: that are wanted of torch, or of whatever.
     """
     use = torch_use(symbols)
     if use.first is not None:
@@ -136,7 +134,6 @@ def torch_bounds(
 ) -> Bounds | None:
     """Return with which releases of torch something works; no release is fetched for that.
 
-    :param members: the symbols of its libraries.
     :param releases: version and file name, each version once, the oldest first.
     :return: None if it uses more of torch than the interface, or nothing of it.
     """

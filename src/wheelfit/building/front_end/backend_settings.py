@@ -114,7 +114,6 @@ def afresh(source: Source, folder: Path, inputs: BuildInputs) -> BuildInputs:
     Setuptools takes an object file that is there whatever flags it was compiled with, CMake
     hears of ``CFLAGS`` only once, and cargo does not run scripts again that call make.
 
-    :param folder: an empty one.
     :raises InvalidConfiguration: a file that ``DIST_EXTRA_CONFIG`` names cannot be read.
     """
     environ = inputs.environ

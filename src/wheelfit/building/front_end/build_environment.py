@@ -48,10 +48,7 @@ def look_at(
     dialect: BackendSettings | None,
     packages: Iterable[str],
 ) -> BuildEnvironmentContents:
-    """Look at an environment; nothing of the project or its backend is imported.
-
-    :raises BuildFailed: the backend is not there, or the interpreter cannot tell.
-    """
+    """Look at an environment; nothing of the project or its backend is imported."""
     calls = None if dialect is None else dialect.calls
     question = {
         "backend": source.backend,

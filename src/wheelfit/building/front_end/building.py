@@ -81,20 +81,14 @@ class ExtensibleEnvironment(Protocol):
         """Marker variables of the interpreter."""
 
     def add(self, requirements: Iterable[str], needing: str) -> None:
-        """Install what building needs.
-
-        :raises WheelfitError: it cannot be had.
-        """
+        """Install what building needs."""
 
 
 class EnvironmentFactory(Protocol):
     """A factory of build environments."""
 
     def make(self, folder: Path) -> ExtensibleEnvironment:
-        """Return a place for one project.
-
-        :raises EnvironmentUnavailable: it cannot be made.
-        """
+        """Return a place for one project."""
 
 
 def build_wheels(
@@ -136,8 +130,6 @@ def build_sdist(
 ) -> Path:
     """Build a source distribution and return its path.
 
-    :param folder: for everything that is written; it exists.
-    :param echo: told every line that the backend prints; None: only its log is.
     :raises WheelfitError: as for `build_wheels`.
     """
     order = BuildOrder(project, (), recipe, kind="sdist")
@@ -154,10 +146,7 @@ def _opened(
     tell: Callable[[str], None],
     echo: Callable[[str], None] | None,
 ) -> Iterator[_Work]:
-    """Open an order; no process of a backend is left after the block, whatever happens.
-
-    :raises FileProblem: there is no room, or no folder, for what is written meanwhile.
-    """
+    """Open an order; no process of a backend is left after the block, whatever happens."""
     children = Children()
     try:
         source = open_source(order.project, folder.resolve(), order.providers)
@@ -394,10 +383,7 @@ class _Work:
         return raw
 
     def _raw(self, path: Path, log: Path, choice: WheelToBuild) -> RawWheel:
-        """Return what was built, with what the project adds to it.
-
-        :param log: what the backend printed.
-        """
+        """Return what was built, with what the project adds to it."""
         raw = look_into(path, self.source.name)
         if self.order.recipe.flags:
             text = log.read_text("utf-8", "replace")

@@ -55,7 +55,6 @@ def compare_with_plain(
 
     :param build_plain: builds it; called once at most, if there is none among the wheels and one is
         needed.
-    :raises NeedsExtra: what reads binaries is not installed.
     """
     plain = next((one for _, wheels in built for one in wheels if one.label is None), None)
     compared: set[str] = set()

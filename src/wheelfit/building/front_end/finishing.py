@@ -57,10 +57,7 @@ class RawWheel:
 
 
 def look_into(path: Path, name: str) -> RawWheel:
-    """Read what a backend built.
-
-    :raises BuildFailed: it is not a sound wheel.
-    """
+    """Read what a backend built."""
     try:
         filename = parse_wheel_filename(path.name)
         with WheelArchive(path, filename) as archive:
@@ -90,7 +87,6 @@ def with_dependencies(
     """Return a copy of a wheel that needs more.
 
     :param requirements: what it needs besides; what it needs already is not written again.
-    :param epoch: see `wheelfit.wheels.rewrite.Writing`.
     """
     with WheelArchive(source) as archive:
         given = archive.metadata()
@@ -100,10 +96,7 @@ def with_dependencies(
 
 
 def with_exports(source: Path, folder: Path, exports: AbiExports, epoch: int | None) -> Path:
-    """Return a copy of a wheel that carries what its library promises (B-61).
-
-    :param epoch: see `wheelfit.wheels.rewrite.Writing`.
-    """
+    """Return a copy of a wheel that carries what its library promises (B-61)."""
     return _with_file(source, folder, EXPORTS_FILE, write_abi_exports(exports), epoch)
 
 
@@ -135,7 +128,6 @@ def finish(
 ) -> tuple[Path, tuple[str, ...]]:
     """Make the wheel that was asked for, and check it as an index would (B-18, B-54).
 
-    :param epoch: see `wheelfit.wheels.rewrite.Writing`.
     :return: the wheel, and what is odd about it.
     :raises BuildFailed: the wheel breaks a rule.
     """
@@ -218,9 +210,6 @@ def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
     """Yield what runs on any processor and needs a higher level than a wheel claims.
 
     Without the extra for it nothing is looked at.
-
-    :raises InvalidWheel: a member is damaged.
-    :raises FileProblem: there is no room for what is unpacked.
     """
     features = properties.to_mapping().get("x86_64", {})
     claimed = claimed_level(features)

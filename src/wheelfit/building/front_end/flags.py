@@ -51,8 +51,6 @@ def with_flags(
 
     :param properties: flags that follow from these are added; empty: none are.
     :param further: flags for C and C++ behind these.
-    :raises InvalidConfiguration: flags for another machine, or for another compiler, would be
-        needed.
     """
     for toolchain in TOOLCHAINS:
         inputs = toolchain.add(inputs, properties)

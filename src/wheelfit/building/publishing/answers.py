@@ -42,11 +42,7 @@ class Answer(NamedTuple):
 
 
 def failure_of(answer: Answer, filename: str, where: str) -> Exception:
-    """Return the error that an answer stands for.
-
-    :param filename: what was sent.
-    :param where: the address, as it may be shown.
-    """
+    """Return the error that an answer stands for."""
     status = answer.status
     details = _details(answer)
     said = "; ".join(one["message"] for one in details) or words_of(answer.reason, answer.content)

@@ -149,11 +149,7 @@ def completeness_findings(
 def closed_findings(
     new: Sequence[OutgoingFile], there: Mapping[NormalizedName, Sequence[File]], now: datetime
 ) -> Iterator[Finding]:
-    """Yield releases for which the public registry takes no more files (B-53).
-
-    :param there: by project: what is.
-    :param now: the time, with a time zone.
-    """
+    """Yield releases for which the public registry takes no more files (B-53)."""
     for release in sorted({one.release for one in new}):
         files = [file for file in there.get(release[0], ()) if _is_of(file, release)]
         if is_closed(files, now):

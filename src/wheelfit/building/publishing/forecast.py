@@ -105,10 +105,7 @@ def forecast(
     there: Mapping[NormalizedName, Sequence[File]],
     limits: UploadLimits,
 ) -> tuple[tuple[Forecast, ...], tuple[Finding, ...]]:
-    """Say how large each project will be, and what is too large.
-
-    :param there: by project: what is.
-    """
+    """Say how large each project will be, and what is too large."""
     forecasts = []
     for project in sorted(there):
         sizes = [one.size for one in new if one.release[0] == project]

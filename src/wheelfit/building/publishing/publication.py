@@ -82,8 +82,6 @@ def publish_as_one(
     What somebody was interrupted in is gone on with: a stage of ours that has nothing but files
     of the set. If a file is refused the stage is forgotten, for its files will be others.
 
-    :param files: in the order in which they are sent.
-    :param progress: told of bytes.
     :raises UploadRefused: a file may not come in, or the set contradicts what is published.
     :raises NetworkError: the index cannot be reached; what was sent waits in the stage.
     """
@@ -139,9 +137,7 @@ def publish_in_order(
     Between the first and the last others see a part; what they see is usable, since wheels
     for everybody come first.
 
-    :param files: in the order in which they are sent.
     :param listed: looks at the index; what somebody else sends meanwhile may be the same.
-    :param progress: told of bytes.
     :raises UploadRefused: a file may not come in.
     :raises NetworkError: the index cannot be reached.
     """
@@ -277,10 +273,7 @@ def _forget_empty(stages: Stages, stage: str) -> bool:
 
 
 def refuse_conflicts(compared: IndexComparison) -> None:
-    """Refuse files whose names are taken by other content.
-
-    :raises UploadRefused: ``name-taken``.
-    """
+    """Refuse files whose names are taken by other content."""
     if compared.findings:
         raise _taken(compared.findings[0].where, compared.findings[0].message)
 

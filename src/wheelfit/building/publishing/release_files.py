@@ -115,7 +115,6 @@ def collect(named: Sequence[Path], progress: Progress = NO_PROGRESS) -> ReleaseS
 
     :param named: files, and folders that are searched with all folders in them; what is neither
         a wheel nor a source distribution is passed over there.
-    :param progress: told of bytes as they are read.
     :raises FileProblem: something is not there, cannot be published, or is there twice.
     """
     paths = list(dict.fromkeys(path for one in named for path in _found(one)))
@@ -224,10 +223,6 @@ def index_files_of(
 ) -> dict[Release, bytes]:
     """Combine the documents of all variant wheels of each release (B-50).
 
-    :param there: by project: what the index has.
-    :param read: returns ``variant.json`` of a wheel on the index.
-    :return: by release; without releases that have no variants.
-    :raises InconsistentDocuments: wheels contradict each other.
     :raises InvalidWheel: a wheel has no document, or an unsound one, or what they say together
         cannot be written.
     """
@@ -251,10 +246,7 @@ def index_files_of(
 def new_index_files(
     index_files: Mapping[Release, bytes], there: Mapping[NormalizedName, Sequence[File]]
 ) -> dict[Release, bytes]:
-    """Return the index files that an index does not have yet.
-
-    :param there: by project: what the index has.
-    """
+    """Return the index files that an index does not have yet."""
     return {
         release: data
         for release, data in index_files.items()

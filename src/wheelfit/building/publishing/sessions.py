@@ -54,9 +54,6 @@ class SessionIndex:
     """An index that has publishing sessions.
 
     :param root: the root endpoint; links to other servers are not followed.
-    :param login: what is shown there; None: nothing.
-    :param context: whom to trust over TLS.
-    :param pause: waits for some seconds.
     """
 
     def __init__(
@@ -237,9 +234,7 @@ def publish_in_sessions(
 
     Of several releases none is published before all files of all of them have come.
 
-    :param files: in the order in which they are sent.
     :param index_files: sent where the index takes them.
-    :param progress: told of bytes.
     :raises UploadRefused: a file may not come in; nothing is published, unless that is found out
         when another release is published already.
     :raises NetworkError: the index cannot be reached; its sessions wait.

@@ -33,13 +33,10 @@ def attest(
     """Sign files, and write ``FILE.publish.attestation`` beside each of them.
 
     :param files: what has no attestation yet.
-    :param environ: the environment of the process, which has the identity.
     :param instance: the client trust configuration of another sigstore than the public one.
-    :return: what was written, in the order of the files.
     :raises NeedsExtra: the library is not installed.
     :raises InvalidConfiguration: this process has no identity.
     :raises AttestationProblem: a file cannot be signed.
-    :raises FileProblem: the configuration cannot be read, or nothing can be written.
     :raises Unreachable: sigstore cannot be asked.
     """
     try:

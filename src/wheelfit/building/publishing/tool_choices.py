@@ -76,10 +76,7 @@ class OfferedWheel(NamedTuple):
 
 
 def outgoing_wheel(file: OutgoingFile) -> OfferedWheel:
-    """Return a wheel that will be sent; it is sound.
-
-    :raises InvalidWheel: its metadata cannot be read.
-    """
+    """Return a wheel that will be sent; it is sound."""
     with WheelArchive(file.path) as wheel:
         core = read_metadata(wheel.metadata(), str(file.path))
         filename = wheel.filename
@@ -197,11 +194,7 @@ _WARNINGS: dict[Outcome, str] = {
 
 
 def tool_choices(offer: Offer, machines: Sequence[str] = MACHINES) -> ReleaseChoices:
-    """Return the choices of all tools for a release.
-
-    :param offer: the release.
-    :param machines: presets.
-    """
+    """Return the choices of all tools for a release."""
     python = _newest_python(offer)
     base = environments_for(["linux-x86_64"], [python])[0].target
     rows = tuple(_on_machine(offer, name, base) for name in machines)

@@ -46,7 +46,6 @@ def trusted_login(
 
     :param url: the address for uploads; its server is asked, below ``/_/oidc/``.
     :param environ: the environment of the process, from which `id` reads as well.
-    :param context: whom to trust over TLS.
     :raises InvalidConfiguration: the job has no identity, or would show it in the open.
     :raises PolicyRefusal: the index does not trust this job.
     :raises NetworkError: the index, or the CI service, cannot be asked.
@@ -69,7 +68,6 @@ def identity(
 ) -> str:
     """Return the token of this job's identity for an audience.
 
-    :param environ: the environment of the process, from which `id` reads as well.
     :param where: for whom it is, in messages.
     :param variable: has the token in jobs of which `id` knows nothing.
     :raises InvalidConfiguration: the job has no identity.

@@ -50,10 +50,7 @@ class Sender(Protocol):
     """
 
     def send(self, file: OutgoingFile, sent: Callable[[int], None]) -> None:
-        """Send a wheel or a source distribution.
-
-        :param sent: told of bytes as they go.
-        """
+        """Send a wheel or a source distribution."""
 
     def send_index_file(self, release: Release, data: bytes) -> None:
         """Send the ``-variants.json`` of a release."""
@@ -126,12 +123,7 @@ class TwineSender:
     """A sender over the network: a `Sender`.
 
     :param url: the address for uploads, without credentials.
-    :param login: what is shown there; None: nothing.
-    :param context: whom to trust over TLS.
     :param renew: returns a new login, for one that holds some minutes only; None: it holds.
-    :param pause: waits for some seconds.
-    :param clock: tells seconds that only grow.
-    :raises NeedsExtra: the library is not installed.
     """
 
     def __init__(
@@ -253,10 +245,7 @@ class _Counted:
 
 
 def read_attestations(file: OutgoingFile) -> list[object]:
-    """Return what was attested about a file.
-
-    :raises AttestationProblem: one of them is not a JSON object.
-    """
+    """Return what was attested about a file."""
     found: list[object] = []
     for path in file.attestations:
         try:
@@ -354,7 +343,6 @@ def read_pypirc(path: Path) -> dict[str, Mapping[str, str]]:
 
     :return: by name: ``repository``, and maybe ``username`` and ``password``.
     :raises InvalidConfiguration: it cannot be read.
-    :raises NeedsExtra: the library is not installed.
     """
     from configparser import Error  # noqa: PLC0415 - start-up
 

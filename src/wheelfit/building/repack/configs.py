@@ -87,18 +87,11 @@ class RepackConfig:
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     def edits(self, name: str | None) -> Edits:
-        """Return edits by name.
-
-        :param name: None: nothing is edited.
-        :raises InvalidDocument: there are none of that name.
-        """
+        """Return edits by name."""
         return NOTHING if name is None else self._of(self.metadata, "metadata", name)
 
     def variant(self, name: str) -> NamedVariant:
-        """Return a variant by name.
-
-        :raises InvalidDocument: there is none of that name.
-        """
+        """Return a variant by name."""
         found: NamedVariant = self._of(self.variants, "variants", name)
         return found
 

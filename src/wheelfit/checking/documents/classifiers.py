@@ -27,7 +27,6 @@ def classifier_findings(
 
     Without trove-classifiers, of the extra ``build``, nothing is known of them.
 
-    :param classifiers: as written.
     :param steps: the path of their list in a project file; METADATA has none.
     """
     if not classifiers:

@@ -56,8 +56,6 @@ def meant_by(text: str, known: Iterable[str]) -> str | None:
     'sm_arch'
     >>> meant_by("license :: osi  approved", ["License :: OSI Approved"])
     'License :: OSI Approved'
-
-    :param text: is not known itself.
     """
     known = list(known)
     found = [one for one in known if _folded(one) == _folded(text)]

@@ -88,11 +88,7 @@ def check_index(
     now: datetime,
     progress: Progress = NO_PROGRESS,
 ) -> Report:
-    """Check every release of every project of an index.
-
-    :param now: the time, with a time zone.
-    :param progress: told of projects as they are done.
-    """
+    """Check every release of every project of an index."""
     collector = _Collector(demands.machines)
     report = Report()
 
@@ -128,10 +124,7 @@ def check_index(
 def check_index_folder(
     folder: Path, demands: IndexCheckOptions, *, progress: Progress = NO_PROGRESS
 ) -> Report:
-    """Check a folder of wheels, or an index that lies on this machine.
-
-    :param progress: told of bytes as files are done.
-    """
+    """Check a folder of wheels, or an index that lies on this machine."""
     collector = _Collector(demands.machines)
     report = check_paths(
         [folder], full=demands.full, profiles=demands.profiles, progress=progress, seen=collector

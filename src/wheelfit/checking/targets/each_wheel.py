@@ -67,8 +67,6 @@ def look_at(asked: WheelToCheck) -> CheckedWheel:
     """Check one wheel by itself.
 
     :return: what was found, and what is known of the wheel; None if it has no valid name.
-    :raises FileProblem: it cannot be read.
-    :raises NeedsExtra: see `wheelfit.checking.wheels.wheel.check_wheel`.
     """
     path = asked.path if asked.folder is None else asked.folder / asked.path
     where = str(asked.path)
@@ -93,10 +91,7 @@ def look_at(asked: WheelToCheck) -> CheckedWheel:
 def broken_promises(
     file: File, path: Path, data: bytes | None = None, *, where: str = ""
 ) -> Iterator[Finding]:
-    """Yield where a file is not what a page promises of it (F-79).
-
-    :param where: the file, for findings; default: its path.
-    """
+    """Yield where a file is not what a page promises of it (F-79)."""
     where = where or str(path)
     if not (file.hashes or file.size is not None):
         return

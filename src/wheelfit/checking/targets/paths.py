@@ -75,12 +75,10 @@ def check_paths(
 
     A file that cannot be read is named in the report and hides nothing of the others.
 
-    :param paths: files, and folders that are searched with all folders in them.
     :param full: compare every member of every wheel with RECORD, and wheels with the hashes
         on pages.
     :param binaries: hold the claims of wheels against the binaries in them (B-60).
     :param instructions: against what they execute too, which takes longer (P-102).
-    :param progress: told of bytes as files are done.
     :param seen: is given each release, and yields what it finds there.
     :param each: calls `look_at` for each of some wheels, wherever it likes; default: some threads.
     """

@@ -81,7 +81,6 @@ def check_project(
     looked into only if ``versions`` limits what is meant, or everything is.
 
     :param versions: which releases; empty: all that have variants.
-    :param now: the time, with a time zone.
     :param full: fetch every wheel and compare all of it with RECORD and with the page.
     :param everything: look into releases without variants too.
     :param seen: is given each release that was looked into, and yields what it finds there.

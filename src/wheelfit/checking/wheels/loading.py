@@ -127,11 +127,7 @@ def library_findings(
     policy: LinuxPolicy,
     place: CheckedFile,
 ) -> Iterator[Finding]:
-    """Compare libraries and versions of symbols with what every Linux has that takes the tag.
-
-    :param native: all binaries of the wheel.
-    :param tag: the platform tag with the promise.
-    """
+    """Compare libraries and versions of symbols with what every Linux has that takes the tag."""
     lacking: dict[str, dict[str, list[Binary]]] = defaultdict(dict)
     for name, needing in _Libraries(native).missing(Format.ELF, machines).items():
         if policy.has_library(name):

@@ -61,8 +61,6 @@ def read_platform(tag: str) -> ClaimedPlatform | None:
 
     >>> read_platform("manylinux2014_aarch64").floor
     (2, 17)
-
-    :param tag: as ``manylinux_2_28_x86_64``.
     """
     for old, floor in _OLD_MANYLINUX.items():
         if tag.startswith(f"{old}_"):

@@ -44,8 +44,6 @@ def origin_of(name: str) -> str | None:
 
     >>> origin_of("KERNEL32.dll"), origin_of("msvcp140.dll"), origin_of("zlib1.dll")
     ('Windows', 'the Visual C++ runtime', None)
-
-    :param name: as a binary names it; its case means nothing.
     """
     name = name.lower()
     if name.removesuffix(".dll") in _WINDOWS or _CONTRACTS.fullmatch(name):

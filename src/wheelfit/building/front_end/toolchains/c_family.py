@@ -213,12 +213,8 @@ def marks_level(
 
     Linkers differ: that of binutils does it since 2.36, gold refuses the option, lld ignores it.
 
-    :param level: as ``v3``.
-    :param option: as ``-Wl,-z,x86-64-v3``.
     :param command: of the compiler where ``CC`` names none.
     :param environ: of the backend, whose ``CC`` and ``LDFLAGS`` count.
-    :param folder: for files; an empty one.
-    :raises NeedsExtra: what reads libraries is not installed.
     """
     command_words = split_words(environ.get("CC") or command)
     path = environ.get("PATH")

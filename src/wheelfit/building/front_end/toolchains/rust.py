@@ -95,8 +95,6 @@ def compiled_crates(log: str, flags: Sequence[str]) -> CompiledCrates | None:
 
     Flags can get lost on the way to the compiler: a configuration file or a backend replaces them.
     So what cargo calls counts, which it writes into the log of the backend.
-
-    :param flags: see `words`.
     """
     commands = [(one["name"], one["words"]) for one in _COMPILED.finditer(log)]
     if any(" --target " in words for _, words in commands):
