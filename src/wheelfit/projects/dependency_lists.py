@@ -232,7 +232,7 @@ def _check_list(project: ProjectText, wanted: DependencyList) -> None:
 
 
 def check_not_of_poetry(project: ProjectText) -> None:
-    """Refuse a project whose dependencies Poetry has in a table of its own, and no ``[project]``."""
+    """Refuse a project without ``[project]`` whose dependencies are in a table of Poetry."""
     data = tomllib.loads(project.text)
     if "project" not in data and "poetry" in _table(data, "tool"):
         raise _fault(
