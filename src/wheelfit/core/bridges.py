@@ -260,9 +260,9 @@ class BridgeFamily:
 
         :param filenames: of one release; without any it is that behind the last member.
         """
-        found = [self.member_of_wheel(filename) for filename in filenames]
-        places = (self.members.index(one) for one in found if one is not None)
-        return min(places, default=len(self.members))
+        found = {id(self.member_of_wheel(filename)) for filename in filenames}
+        places = (place for place, member in enumerate(self.members) if id(member) in found)
+        return next(places, len(self.members))
 
     def member_of_wheel(self, filename: WheelFilename) -> FamilyMember | None:
         """Return the member that a wheel under a label is of; None if it is of none."""

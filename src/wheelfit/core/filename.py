@@ -157,17 +157,18 @@ def with_label(filename: WheelFilename, label: Label | None) -> WheelFilename:
     :param label: the new label; None gives the plain wheel's name.
     :raises InvalidFilename: the result is longer than 255 bytes (F-3).
     """
-    plain = parse_wheel_filename(str(filename)).plain
-    if label is None:
-        return parse_wheel_filename(plain)
-    text = f"{plain[: -len(_SUFFIX)]}-{label}{_SUFFIX}"
+    text = str(filename)
+    if filename.label is not None:
+        text = f"{text[: -len(filename.label) - len(_SUFFIX) - 1]}{_SUFFIX}"
+    if label is not None:
+        text = f"{text[: -len(_SUFFIX)]}-{label}{_SUFFIX}"
     if len(text) > _LONGEST:
         raise InvalidFilename(
             f"the file name would have {len(text)} bytes, more than {_LONGEST}",
             where=text,
             hint="choose a shorter label (F-3)",
         )
-    return parse_wheel_filename(text)
+    return replace(filename, label=label, text=text)
 
 
 def index_file_name(name: str, version: Version) -> str:

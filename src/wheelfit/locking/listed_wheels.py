@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
+from wheelfit.core.abi_dependency import KnownVersion, KnownVersions
 from wheelfit.core.markers import VariantContext
 from wheelfit.errors import InvalidMarker
 from wheelfit.locking.fork import NO_FORK
+from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.request import RequestedRequirement
 from wheelfit.sources.concurrency import at_once
 from wheelfit_runtime.errors import HashMismatch, NoFit, WheelfitError
@@ -132,7 +134,7 @@ class _Settling:
 
     def __init__(self, solver: Solver, solution: Solution) -> None:
         self._solver = solver
-        self._solution = solution
+        self._settle_on(solution)
         self._request: LockNeeds = solver.request
         self._target = solution.environment.target
         self._refused: dict[_Key, str] = {}
@@ -147,10 +149,18 @@ class _Settling:
         }
         return ListedEnvironment(self._solution.environment, self._solution, parts)
 
+    def _settle_on(self, solution: Solution) -> None:
+        self._solution = solution
+        self._locked = self._solver.locked(solution)
+
     def _look_at_all(self) -> Candidates:
         while True:
-            candidates = self._solver.pinned(self._solution)
             before = self._solution
+            known = {  # P-51: no other version will be there
+                name: KnownVersion(version, "is in the lock")
+                for name, version in before.versions.items()
+            }
+            candidates = self._locked.within(ChoiceContext(known=KnownVersions(known)))
             self._fetch_ahead(candidates)
             looked_at: list[_Looked] = []
             for pin in self._solution.resolution.pins:
@@ -234,7 +244,7 @@ class _Settling:
         if not fresh:
             return
         try:
-            self._solution = self._solver.again(self._solution, tuple(fresh))
+            found = self._solver.again(self._solution, self._locked, tuple(fresh))
         except (NoFit, HashMismatch) as error:
             if len(looked_at) > 1:
                 middle = len(looked_at) // 2
@@ -246,6 +256,8 @@ class _Settling:
             self._refused[one.key] = (
                 f"it needs {names}, which cannot be had with the locked versions: {error.message}"
             )
+        else:
+            self._settle_on(found)
 
     def _fresh(self, one: _Looked) -> Sequence[RequestedRequirement]:
         """Return what a label needs that is not locked; refuse one that contradicts."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import structs
 
 from wheelfit.core import abi_dependency
-from wheelfit.core.abi_dependency import KnownVersion, KnownVersions, abi_namespaces
+from wheelfit.core.abi_dependency import KnownVersions, abi_namespaces
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.filename import index_file_name, parse_index_file_name
 from wheelfit.core.property_support import Support
@@ -26,7 +26,6 @@ from wheelfit.errors import InvalidRequirement, SourceOff
 from wheelfit.locking.freshness import version_of
 from wheelfit.locking.joint_releases import resolve_jointly
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
-from wheelfit.resolution.choice_context import ChoiceContext
 from wheelfit.resolution.request import ResolutionRequest
 from wheelfit.resolution.resolver import resolve
 from wheelfit.sources.file_readers import Around
@@ -169,20 +168,18 @@ class Solver:
         """
         return self.asking(replace(self.request, roots=fork.roots(self.request)))
 
-    def again(self, solution: Solution, more: Sequence[RequestedRequirement]) -> Solution:
+    def again(
+        self, solution: Solution, candidates: Candidates, more: Sequence[RequestedRequirement]
+    ) -> Solution:
         """Resolve once more with further needs, and with all versions as they are.
 
         :param solution: what there is.
+        :param candidates: those `locked` returns for it.
         :param more: the needs.
         :raises NoFit: that cannot be.
         """
-        repository = Pinned(self.repository, solution.versions, self._pages)
-        # What a machine must agree on is its own business: labels that it would not mix stand
-        # side by side in a lock.
-        policy = structs.replace(self.policy, agreements=())
-        chosen = self.every_label(solution.environment, repository, policy)
         needs = (*solution.more, *more)
-        found = self._solution(solution.environment, chosen, solution.versions, needs)
+        found = self._solution(solution.environment, candidates, solution.versions, needs)
         # Among the locked versions alone nothing is old, and nothing was given up.
         old, new = solution.resolution, found.resolution
         resolution = structs.replace(new, held_back=old.held_back, given_up=old.given_up)
@@ -203,18 +200,16 @@ class Solver:
         policy = self.policy if policy is None else policy
         return EveryLabel(repository, environment.target, policy, self._cores, self._knows_needs)
 
-    def pinned(self, solution: Solution) -> EveryLabel:
-        """Return candidates with the versions of a solution and no other (P-51).
+    def locked(self, solution: Solution) -> EveryLabel:
+        """Return candidates with the versions of a solution, and all of other projects.
 
         :param solution: what there is.
         """
         repository = Pinned(self.repository, solution.versions, self._pages)
-        known = {
-            name: KnownVersion(version, "is in the lock")
-            for name, version in solution.versions.items()
-        }
-        context = ChoiceContext(known=KnownVersions(known))
-        return self.every_label(solution.environment, repository).within(context)
+        # What a machine must agree on is its own business: labels that it would not mix stand
+        # side by side in a lock.
+        policy = structs.replace(self.policy, agreements=())
+        return self.every_label(solution.environment, repository, policy)
 
     def _solution(
         self,
@@ -294,6 +289,7 @@ class JoinedBuilds(Around):
     def __init__(self, repository: Repository, apart: Collection[NormalizedName] = ()) -> None:
         super().__init__(repository)
         self._apart = apart
+        self._pages: Memo[NormalizedName, ProjectPage] = Memo()
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project; of an owner's, a release has one index file in an index."""
@@ -301,7 +297,9 @@ class JoinedBuilds(Around):
         if page is None or page.bridge is None or not page.bridge.is_of_indexes:
             return page
         has_builds = any(member.when for member in page.bridge.members)
-        return self._joined(page) if has_builds and name not in self._apart else page
+        if not has_builds or name in self._apart:
+            return page
+        return self._pages.get(name, lambda: self._joined(page))
 
     @staticmethod
     def _joined(page: ProjectPage) -> ProjectPage:

@@ -29,11 +29,13 @@ def kinds_by_release(
     :param candidates: the releases, and the wishes of the user.
     :param name: the project that a family stands for.
     :param prereleases: whether they count.
-    :return: newest first; nothing for what no family stands for.
+    :return: newest first; nothing for what no family has builds for accelerators of.
     :raises NetworkError: a source cannot be read.
     """
     family, listing = candidates.bridge(name), candidates.listing(name)
     if family is None or listing is None or not candidates.policy.preferences.variants:
+        return {}
+    if not any(accelerators_of(member.when) for member in family.members):
         return {}
     fitting = fitting_releases(candidates, name, prereleases=prereleases)
     everybody = [

@@ -118,8 +118,11 @@ class _Fitting:
 
     def __init__(self, candidates: Candidates, family: BridgeFamily) -> None:
         self.family = family
+        # What members offer matters to wishes, and to candidates that ask no machine.
+        is_asked = candidates.is_for_one_machine and not candidates.policy.preferences.require
+        offered = () if is_asked else family.members
         self.document = read_document(
-            json.dumps(family.document(family.members)).encode(), where=f"bridge {family.name}"
+            json.dumps(family.document(offered)).encode(), where=f"bridge {family.name}"
         )
         namespaces = namespaces_used(map(family.properties, family.members))
         self.support = candidates.support_of(self.document, namespaces)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -161,7 +160,8 @@ class Catalogue:
         if sources is None or listing is None:
             return frozenset()
         if listing.bridge is not None:
-            return frozenset(filter(partial(self._is_source_only, name), listing.possible()))
+            sources_of = listing.releases.with_sources()
+            return frozenset(one for one in sources_of if self._is_source_only(name, one))
         if not sources.prefer_binary:
             return frozenset()
         return listing.releases.without_wheels() - {self.kept(name)}

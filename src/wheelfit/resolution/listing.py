@@ -231,12 +231,14 @@ class Releases(Mapping[Version, Release]):
         """Return whether any release has variant wheels."""
         return any(name.is_variant for files in self._files.values() for _, name in files.wheels)
 
+    def with_sources(self) -> tuple[Version, ...]:
+        """Return the versions with a source distribution that is left at first sight."""
+        return tuple(version for version, files in self._files.items() if self._has_source(files))
+
     def without_wheels(self) -> frozenset[Version]:
         """Return the versions of which only a source distribution is left at first sight."""
         return frozenset(
-            version
-            for version, files in self._files.items()
-            if self._has_source(files) and not self._has_wheel(files)
+            version for version in self.with_sources() if not self._has_wheel(self._files[version])
         )
 
     def _has_wheel(self, files: _Files) -> bool:
@@ -348,7 +350,7 @@ def sort_page(
         ignored = (f"the project is {page.status}",)  # why there is nothing
     family = page.bridge
     ranks: Mapping[Version, int] = {}
-    if family is not None and family.is_of_indexes:
+    if family is not None and family.is_of_indexes and not page.joins_builds:
         ranks = _ranks_of_builds(family, found)
     elif page.order:
         ranks = {version: _rank(files, page.order) for version, files in found.items()}

@@ -21,6 +21,7 @@ from wheelfit.sources.page import ACTIVE, BRIDGE, VARIANTS_SUFFIX, File, Project
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from packaging.tags import Tag
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
@@ -167,6 +168,8 @@ class _Making:
         self._hosts = hosts
         self._here = here
         self._strangers: set[str] = set()
+        self._origins: dict[str, bool] = {}
+        self._pages: dict[int, list[tuple[File, WheelFilename]]] = {}
 
     def add(self, member: FamilyMember, page: ProjectPage) -> None:
         """Add the wheels of a member, as what they are in the family."""
@@ -217,25 +220,44 @@ class _Making:
         project = page.name if self._family.is_of_indexes else self._family.name
         if not member.is_for(project):
             return
-        for file in page.files:
-            filename = _wheel(file)
-            if filename is None or filename.name != page.name:
-                continue
-            if filename.is_variant and page.bridge is None:
-                continue
+        covered: dict[tuple[Version, frozenset[Tag]], bool] = {}
+        for file, filename in self._read(page):
             if member.local and filename.version.local != member.local:
                 continue
-            if not member.has(project, filename.version):
-                continue
-            if not member.covers(filename.tags, self._here):
-                continue
-            link = urlsplit(file.url)
-            is_known = link.scheme == "https" and link.hostname in self._hosts
-            if self._hosts and not member.is_of_registry and not is_known:
+            key = filename.version, filename.tags  # of which a page has few
+            if key not in covered:
+                has = member.has(project, filename.version)
+                covered[key] = has and member.covers(filename.tags, self._here)
+            if covered[key] and (member.is_of_registry or self._is_known(file)):
+                yield file, filename
+
+    def _read(self, page: ProjectPage) -> list[tuple[File, WheelFilename]]:
+        """Return the wheels of a page that may be of members, read once for all members."""
+        found = self._pages.get(id(page))
+        if found is None:
+            is_bridged = page.bridge is not None
+            named = ((file, _wheel(file)) for file in page.files)
+            found = self._pages[id(page)] = [
+                (file, filename)
+                for file, filename in named
+                if filename is not None
+                and filename.name == page.name
+                and (is_bridged or not filename.is_variant)
+            ]
+        return found
+
+    def _is_known(self, file: File) -> bool:
+        """Return whether a file is on a host from which it may come; otherwise tell of that."""
+        if not self._hosts:
+            return True
+        origin = "/".join(file.url.split("/", 3)[:3])  # few, of many thousands of files
+        if origin not in self._origins:
+            link = urlsplit(origin)
+            self._origins[origin] = link.scheme == "https" and link.hostname in self._hosts
+            if not self._origins[origin]:
                 way = "" if link.scheme == "https" else f"{link.scheme}://"
                 self._strangers.add(f"{way}{link.hostname}")
-                continue
-            yield file, filename
+        return self._origins[origin]
 
     def _selector(self, member: FamilyMember, file: File, filename: WheelFilename) -> File | None:
         tags = filename.plain.removesuffix(".whl").rsplit("-", 3)[1:]
