@@ -13,7 +13,7 @@ import pytest
 
 import wheelfit_runtime
 from wheelfit_runtime.loader.declaration_files import FOLDER
-from wheelfit_runtime.loader.trying import add_trials
+from wheelfit_runtime.loader.explaining import add_trials
 from wheelfit_runtime.platforms.child_processes import Answer, Ending, Question
 
 SOURCES = str(Path(wheelfit_runtime.__file__).parents[1])

@@ -29,7 +29,7 @@ from wheelfit_runtime.errors import (
     WheelfitError,
 )
 from wheelfit_runtime.libraries.https_client import BUNDLES, trusting
-from wheelfit_runtime.libraries.index_page import read_page
+from wheelfit_runtime.libraries.listings import read_page
 from wheelfit_runtime.libraries.machine import this_machine
 from wheelfit_runtime.libraries.progress import Progress
 from wheelfit_runtime.libraries.transport_http import HttpTransport

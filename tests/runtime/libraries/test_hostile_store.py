@@ -20,8 +20,8 @@ import pytest
 from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.index import RecordingIndex
 from wheelfit_runtime.libraries.files import read_fields, write_fields
-from wheelfit_runtime.libraries.locks import locked
 from wheelfit_runtime.libraries.store import Store
+from wheelfit_runtime.libraries.store_changes import locked
 from wheelfit_runtime.libraries.verifying import sha256_of
 
 Program = Callable[..., Any]

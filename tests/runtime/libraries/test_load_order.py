@@ -13,7 +13,7 @@ from wheelfit.testing.drivers import find_compiler
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.libraries import build_cuda_wheels, compile_library
 from wheelfit.testing.wheels import build_wheel
-from wheelfit_runtime.libraries.load_order import in_order
+from wheelfit_runtime.libraries.fetching import in_order
 from wheelfit_runtime.libraries.store import Store, StoredWheel
 from wheelfit_runtime.libraries.store_changes import keep, working_folder
 from wheelfit_runtime.libraries.verifying import sha256_of, unpack

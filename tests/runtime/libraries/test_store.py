@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 
 from wheelfit_runtime.libraries.files import read_fields, write_fields
-from wheelfit_runtime.libraries.locks import locked
 from wheelfit_runtime.libraries.store import Store
-from wheelfit_runtime.libraries.store_changes import keep, working_folder
+from wheelfit_runtime.libraries.store_changes import keep, locked, working_folder
 from wheelfit_runtime.libraries.verifying import damage_of
 
 CUDART = "nvidia-cuda-runtime-cu12"

@@ -26,13 +26,17 @@ from wheelfit_runtime.errors import (
     Unreachable,
     UserError,
 )
-from wheelfit_runtime.libraries.index_page import read_page
-from wheelfit_runtime.libraries.lock_input import read_lock
+from wheelfit_runtime.libraries.listings import read_lock, read_page
 from wheelfit_runtime.libraries.machine import Machine, this_machine
 from wheelfit_runtime.libraries.progress import Progress
-from wheelfit_runtime.libraries.transport_child import PipTransport, UvTransport, pip_of, uv_of
 from wheelfit_runtime.libraries.transport_http import HttpTransport
-from wheelfit_runtime.libraries.transports import transport_for
+from wheelfit_runtime.libraries.transports import (
+    PipTransport,
+    UvTransport,
+    pip_of,
+    transport_for,
+    uv_of,
+)
 from wheelfit_runtime.libraries.versions import Requirement
 from wheelfit_runtime.libraries.wheels import ListedWheel
 

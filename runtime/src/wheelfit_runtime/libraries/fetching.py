@@ -1,33 +1,216 @@
-"""Have a wheel in the store: found there, or fetched, checked and unpacked."""
+"""Fetch what is not in the store: find the wheels, check and unpack them, order their libraries."""
 
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from wheelfit_runtime.errors import FileProblem, IntegrityError
+from wheelfit_runtime.errors import (
+    FileProblem,
+    IntegrityError,
+    NoCompatibleWheel,
+    NoFit,
+    ProjectNotFound,
+    StoreUnavailable,
+    UserError,
+)
 from wheelfit_runtime.libraries.files import make_folder
-from wheelfit_runtime.libraries.locks import locked
+from wheelfit_runtime.libraries.listings import read_lock
+from wheelfit_runtime.libraries.requirements import MOST_NUMBERS, requirements_of, span_of
+from wheelfit_runtime.libraries.selections import ChosenLibrary, Selection
 from wheelfit_runtime.libraries.store_changes import (
     keep,
+    locked,
     not_in_store,
     remove,
     touch,
     unwritable,
     working_folder,
 )
+from wheelfit_runtime.libraries.transports import transport_for
 from wheelfit_runtime.libraries.verifying import damage_of, unpack
-from wheelfit_runtime.libraries.wheels import shown
+from wheelfit_runtime.libraries.versions import Requirement, Span, parse_version
+from wheelfit_runtime.libraries.wheels import best, shown
+from wheelfit_runtime.platforms.elf import read_shared_object
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from wheelfit_runtime.libraries.machine import Machine
     from wheelfit_runtime.libraries.progress import Progress
     from wheelfit_runtime.libraries.request import LibraryRequest
     from wheelfit_runtime.libraries.store import Store, StoredWheel
     from wheelfit_runtime.libraries.transports import Transport
     from wheelfit_runtime.libraries.wheels import ListedWheel
+    from wheelfit_runtime.platforms.elf import SharedObject
+
+
+def fetched(
+    request: LibraryRequest,
+    machine: Machine,
+    projects: Mapping[str, str],
+    span: Span,
+    progress: Progress,
+    damaged: frozenset[str],
+) -> Selection:
+    """Return what an index or a lock has, which is in the store then.
+
+    :raises WheelfitError: it cannot be had; the reason is its class.
+    """
+    family = request.family
+    try:
+        listed, version, transport = resolved(request, machine, projects, span, progress)
+        entries = [brought(one, request, transport, progress, damaged) for one in listed]
+    except OSError as error:
+        raise unwritable(request.store.root, error) from None
+    try:
+        libraries = in_order(
+            entries, {name: family.components[name].libraries for name in projects}
+        )
+    except OSError as error:
+        raise StoreUnavailable(
+            f"somebody changes the library store meanwhile: {error}", where=request.store.root
+        ) from None
+    if not libraries:
+        raise NoCompatibleWheel(
+            f"the wheels of {family.title} {version} have none of the libraries"
+        )
+    return Selection(
+        family=family.name,
+        asked=request.version,
+        components=request.components,
+        fingerprint=request.fingerprint,
+        span=str(span),
+        version=version,
+        wheels=tuple((one.sha256, one.project, one.version) for one in listed),
+        libraries=libraries,
+        stems=family.stems,
+        is_locked=request.lock is not None,
+    )
+
+
+def resolved(
+    request: LibraryRequest,
+    machine: Machine,
+    projects: Mapping[str, str],
+    span: Span,
+    progress: Progress,
+) -> tuple[list[ListedWheel], str, Transport | None]:
+    """Return the wheels to have, the version of the family, and who fetches them.
+
+    :raises NoFit: there is nothing that would do.
+    :raises NetworkError: nobody can be asked.
+    :raises UserError: the lock has another version than was asked for.
+    """
+    family = request.family
+    if request.lock is not None:
+        lock = read_lock(Path(request.lock))
+        listed = [_of_lock(request.lock, lock, project, machine) for project in projects.values()]
+        version = _version(request, projects, lock)
+        numbers = parse_version(version)
+        allowed = span_of(family, request.version, request.driver, cap=False)
+        if numbers is None or not allowed.holds(numbers):
+            raise UserError(
+                f"the lock has {family.title} {version}, and {request.version} was asked for",
+                where=request.lock,
+                hint="ask for a version that it has, or make the lock anew",
+            )
+        return listed, version, None
+    transport = transport_for(request.transport, request.index_url, request.environ)
+    try:
+        wanted = requirements_of(family, projects, span)
+        found = transport.resolve(wanted, machine, progress)
+    except NoFit as error:
+        found = _without_table(request, machine, projects, span, transport, progress, error)
+    # What a table or an installer adds to what was asked for, the libraries may need.
+    listed = [one for one in found if one.project != family.table]
+    missing = set(projects.values()) - {one.project for one in listed}
+    if missing:
+        raise NoCompatibleWheel(
+            f"{family.title} {span} has no {', '.join(sorted(missing))} for this machine"
+        )
+    return listed, _version(request, projects, found), transport
+
+
+def _without_table(
+    request: LibraryRequest,
+    machine: Machine,
+    projects: Mapping[str, str],
+    span: Span,
+    transport: Transport,
+    progress: Progress,
+    error: NoFit,
+) -> list[ListedWheel]:
+    """Return the wheels of an index that has the components and not the table, as mirrors do.
+
+    :raises NoFit: some versions only the table knows, or they are not there either.
+    """
+    components = request.family.components
+    if request.family.table and len(span.low) < MOST_NUMBERS:
+        if all(components[name].has_version_of_family for name in projects):
+            with suppress(NoFit):
+                return _of_one_minor(machine, projects, span, transport, progress)
+        elif isinstance(error, ProjectNotFound):
+            known = (name for name, one in components.items() if one.has_version_of_family)
+            error.hint = (
+                f"have {request.family.table} put there, which says what forms one version; "
+                f"without it only these can be had: {', '.join(known)}"
+            )
+    raise error
+
+
+def _of_one_minor(
+    machine: Machine,
+    projects: Mapping[str, str],
+    span: Span,
+    transport: Transport,
+    progress: Progress,
+) -> list[ListedWheel]:
+    """Return wheels whose versions begin with the same two numbers, the newest that all have.
+
+    :raises NoFit: there are none.
+    """
+    while True:
+        wanted = [Requirement(project, (), str(span)) for project in projects.values()]
+        found = transport.resolve(wanted, machine, progress)
+        versions = [parse_version(one.version) for one in found if one.project in projects.values()]
+        minors = sorted({(*version, 0)[:2] for version in versions if version is not None})
+        if len(minors) < 2:
+            return found
+        # What has the oldest has nothing newer, so the others are asked for that.
+        major, minor = minors[0]
+        span = Span(span.low, (major, minor + 1))
+
+
+def _version(
+    request: LibraryRequest, projects: Mapping[str, str], wheels: Iterable[ListedWheel]
+) -> str:
+    """Return the version of the family that some wheels are; what was asked for if none tells."""
+    family = request.family
+    told = {one.project: one.version for one in wheels}
+    if family.table in told:
+        return told[family.table]
+    for name, project in projects.items():
+        if not family.table:
+            return told[project]
+        if family.components[name].has_version_of_family:
+            return ".".join(told[project].split(".")[:2])
+    return request.version
+
+
+def _of_lock(path: str, lock: Sequence[ListedWheel], project: str, machine: Machine) -> ListedWheel:
+    wheels = [one for one in lock if one.project == project]
+    if not wheels:
+        raise NoCompatibleWheel(
+            f"the lock has no wheel of {project}",
+            where=path,
+            hint="make it anew with all components that are asked for, or ask for what it has",
+        )
+    return best(wheels, Requirement(project), machine)
 
 
 def brought(
@@ -62,7 +245,7 @@ def brought(
             if request.is_offline and not _is_local(listed):
                 raise not_in_store(request, f"{listed.project} {listed.version}")
             with working_folder(store) as folder:
-                wheel = _fetched(listed, request, folder, transport, progress)
+                wheel = _fetched_file(listed, request, folder, transport, progress)
                 filled = Path(folder, "entry")
                 make_folder(str(filled))
                 unpack(Path(wheel), listed, filled)
@@ -87,7 +270,7 @@ def _is_local(listed: ListedWheel) -> bool:
     return urlsplit(listed.url).scheme == "file"
 
 
-def _fetched(
+def _fetched_file(
     listed: ListedWheel,
     request: LibraryRequest,
     folder: str,
@@ -106,3 +289,55 @@ def _fetched(
 
         transport = HttpTransport(listed.url, request.environ)
     return transport.fetch(listed, folder, progress)
+
+
+_MAGIC = b"\x7fELF"
+
+
+def in_order(
+    entries: Iterable[StoredWheel], asked: Mapping[str, tuple[str, ...]]
+) -> tuple[ChosenLibrary, ...]:
+    """Return the libraries to load, each once, what is needed first.
+
+    :param asked: by component: how the names of its libraries begin.
+    """
+    known: dict[str, tuple[StoredWheel, str, int, SharedObject]] = {}
+    for entry in entries:
+        for path, size, _ in entry.files():
+            name = PurePosixPath(path).name
+            if ".so" not in name:
+                continue
+            with Path(entry.tree, path).open("rb") as stream:
+                if stream.read(len(_MAGIC)) != _MAGIC:
+                    continue  # linkers read text under such names, that leads to another file
+                stream.seek(0)
+                names = read_shared_object(stream)
+            soname = names.soname or name
+            # A library may lie there under several names; the one it calls itself is best.
+            if soname not in known or name == soname:
+                known[soname] = (entry, path, size, names)
+    found: dict[str, ChosenLibrary] = {}
+    begun: set[str] = set()
+
+    def add(soname: str, component: str) -> None:
+        if soname in begun or soname not in known:
+            return
+        begun.add(soname)
+        entry, path, size, names = known[soname]
+        for needed in names.needed:
+            add(needed, component)
+        found[soname] = ChosenLibrary(
+            entry.sha256, path, size, soname, _owner(soname, component, asked)
+        )
+
+    for component, stems in asked.items():
+        for stem in stems:
+            for soname in sorted(known):
+                if soname.startswith(stem):
+                    add(soname, component)
+    return tuple(found.values())
+
+
+def _owner(soname: str, component: str, asked: Mapping[str, tuple[str, ...]]) -> str:
+    owners = (name for name, stems in asked.items() if soname.startswith(stems))
+    return next(owners, component)

@@ -22,6 +22,18 @@ if TYPE_CHECKING:
     from wheelfit_runtime.libraries.selections import Selection
     from wheelfit_runtime.loader.driver import Driver
 
+    class RequestOptions(TypedDict, total=False):
+        """What a `LibraryRequest` may be told besides."""
+
+        lock: str | os.PathLike[str] | None
+        store: str | os.PathLike[str] | None
+        index_url: str | None
+        transport: str | None
+        cap_to_driver: bool
+        progress: bool
+        driver: Driver | None
+        upgrade: bool
+
     class _Options(TypedDict, total=False):
         """What `initialize` has besides."""
 
@@ -157,38 +169,16 @@ def prepare(
     family: str,
     version: str,
     components: Sequence[str] | None = None,
-    *,
-    lock: str | os.PathLike[str] | None = None,
-    store: str | os.PathLike[str] | None = None,
-    index_url: str | None = None,
-    transport: str | None = None,
-    cap_to_driver: bool = True,
-    progress: bool = True,
-    driver: Driver | None = None,
-    upgrade: bool = False,
+    **options: Unpack[RequestOptions],
 ) -> Selection:
-    """Bring libraries into the store and load nothing; parameters as of `initialize`.
+    """Bring libraries into the store and load nothing; parameters as of `LibraryRequest`.
 
-    :param driver: of the machine they are for; None: of this one.
-    :param upgrade: look for newer ones although some are there.
     :raises WheelfitError: it cannot be done; the reason is its class.
     """
     _refuse_slips(version, components)
+    wanted = None if components is None else tuple(components)
     request = LibraryRequest(
-        family,
-        version,
-        None if components is None else tuple(components),
-        os.environ,
-        offline=False,
-        lock=lock,
-        store=store,
-        index_url=index_url,
-        transport=transport,
-        cap_to_driver=cap_to_driver,
-        progress=progress,
-        driver=driver,
-        ahead=True,
-        upgrade=upgrade,
+        family, version, wanted, os.environ, offline=False, ahead=True, **options
     )
     request.doubts()
     return _chosen(request)

@@ -9,10 +9,12 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ctypes
+    from collections.abc import Mapping
 
     from wheelfit_runtime.libraries.request import LibraryRequest
     from wheelfit_runtime.libraries.selections import ChosenLibrary, Selection
     from wheelfit_runtime.libraries.store import Store
+    from wheelfit_runtime.loader.loaded_libraries import Library
 
 
 class Libraries:
@@ -104,9 +106,7 @@ def load(
     mapped = _mapped()
     strangers: dict[str, str] = {}
     if any(path.rpartition("/")[2].startswith(selection.stems) for path in mapped):
-        from wheelfit_runtime.libraries.conflicts import conflicts_with_loaded  # noqa: PLC0415 - rarely
-
-        strangers = conflicts_with_loaded(request, places, several_majors=several_majors)
+        strangers = _conflicts_with_loaded(request, places, several_majors=several_majors)
     handles = {
         soname: ctypes.CDLL(strangers.get(soname, path), mode) for soname, path in places.items()
     }
@@ -124,6 +124,56 @@ def load(
         request.store,
         tuple(sha256 for sha256, _, _ in selection.wheels),
     )
+
+
+def _conflicts_with_loaded(
+    request: LibraryRequest, places: Mapping[str, str], *, several_majors: bool
+) -> dict[str, str]:
+    """Return the libraries that are mapped already under the names of ours.
+
+    :raises EnvironmentUnavailable: ``another-library-loaded``; ours cannot be loaded beside what is
+        mapped.
+    """
+    from wheelfit_runtime.errors import EnvironmentUnavailable  # noqa: PLC0415 - rarely
+    from wheelfit_runtime.loader import loaded_libraries  # noqa: PLC0415
+    from wheelfit_runtime.loader.caller_warnings import warn  # noqa: PLC0415
+
+    ours = [loaded_libraries.read_library(path) for path in places.values()]
+    here = loaded_libraries.read_mapped()
+    conflicts = loaded_libraries.find_conflicts(ours, here)
+    others = [one for one in conflicts if one.level == "warn"]
+    if others and not several_majors:
+        raise EnvironmentUnavailable(
+            f"{request} was asked for, and another major version is loaded already",
+            code="another-library-loaded",
+            note="\n".join(one.reason for one in others),
+            hint="use one major version in a process; several_majors=True loads both, and refuses "
+            "only what has the same name in both",
+        )
+    same = [one for one in conflicts if one.level == "error"]
+    if same and (others or "." in request.version):
+        raise EnvironmentUnavailable(
+            f"{request} was asked for, and other builds of its libraries are loaded",
+            code="another-library-loaded",
+            note="\n".join(one.reason for one in same),
+            # What two major versions have under one name, no order of loading makes go together.
+            hint="use one major version in a process: both have libraries of this name"
+            if others
+            else "load these first, or ask for the major version only, to use what is loaded",
+        )
+    for one in same:
+        warn(f"{one.reason}; it is used as it is")
+    return _same_builds(ours, here) | {one.wanted.soname: one.mapped.path for one in same}
+
+
+def _same_builds(ours: list[Library], here: tuple[Library, ...]) -> dict[str, str]:
+    """Return what is mapped from elsewhere and not ours by path only: loaded twice, it is two."""
+    names = {one.soname: os.path.realpath(one.path) for one in ours if one.soname}
+    return {
+        one.soname: one.path
+        for one in here
+        if one.soname in names and not one.replaced and one.path != names[one.soname]
+    }
 
 
 def _taken_instead(places: dict[str, str], known: dict[str, str], now: set[str]) -> dict[str, str]:

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 from wheelfit_runtime.errors import (
     EnvironmentUnavailable,
     NetworkError,
-    NoCompatibleWheel,
     NotInStore,
     StoreUnavailable,
 )
-from wheelfit_runtime.libraries.locks import locked
 from wheelfit_runtime.libraries.machine import refuse_unfit, this_machine
 from wheelfit_runtime.libraries.progress import Progress
 from wheelfit_runtime.libraries.requirements import distributions_of, numbers_of, span_of
@@ -23,13 +21,14 @@ from wheelfit_runtime.libraries.selections import (
     read_selection,
     write_selection,
 )
-from wheelfit_runtime.libraries.store_changes import can_be_written, not_in_store, unwritable
+from wheelfit_runtime.libraries.store_changes import (
+    can_be_written,
+    locked,
+    not_in_store,
+)
 from wheelfit_runtime.libraries.versions import parse_version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from wheelfit_runtime.libraries.machine import Machine
     from wheelfit_runtime.libraries.request import LibraryRequest
     from wheelfit_runtime.libraries.store import Store
     from wheelfit_runtime.libraries.versions import Span
@@ -91,7 +90,10 @@ def _select(request: LibraryRequest, progress: Progress, damaged: frozenset[str]
             with suppress(NotInStore):
                 return _stored(request, span, damaged)
         try:
-            found = _fetched(request, machine, projects, span, progress, damaged)
+            # What makes requests takes 25 ms to import, which a start that only chooses spares.
+            from wheelfit_runtime.libraries.fetching import fetched  # noqa: PLC0415
+
+            found = fetched(request, machine, projects, span, progress, damaged)
         except (NetworkError, StoreUnavailable):
             # Nobody to ask, or no space left: what is there may do.
             if may_be_old:
@@ -100,52 +102,6 @@ def _select(request: LibraryRequest, progress: Progress, damaged: frozenset[str]
             raise
         _remember(request, found)
         return found
-
-
-def _fetched(
-    request: LibraryRequest,
-    machine: Machine,
-    projects: Mapping[str, str],
-    span: Span,
-    progress: Progress,
-    damaged: frozenset[str],
-) -> Selection:
-    """Return what an index or a lock has, which is in the store then."""
-    # What makes requests takes 25 ms to import, which a start that only chooses does without.
-    from wheelfit_runtime.libraries.fetching import brought  # noqa: PLC0415
-    from wheelfit_runtime.libraries.load_order import in_order  # noqa: PLC0415
-    from wheelfit_runtime.libraries.resolving import resolved  # noqa: PLC0415
-
-    family = request.family
-    try:
-        listed, version, transport = resolved(request, machine, projects, span, progress)
-        entries = [brought(one, request, transport, progress, damaged) for one in listed]
-    except OSError as error:
-        raise unwritable(request.store.root, error) from None
-    try:
-        libraries = in_order(
-            entries, {name: family.components[name].libraries for name in projects}
-        )
-    except OSError as error:
-        raise StoreUnavailable(
-            f"somebody changes the library store meanwhile: {error}", where=request.store.root
-        ) from None
-    if not libraries:
-        raise NoCompatibleWheel(
-            f"the wheels of {family.title} {version} have none of the libraries"
-        )
-    return Selection(
-        family=family.name,
-        asked=request.version,
-        components=request.components,
-        fingerprint=request.fingerprint,
-        span=str(span),
-        version=version,
-        wheels=tuple((one.sha256, one.project, one.version) for one in listed),
-        libraries=libraries,
-        stems=family.stems,
-        is_locked=request.lock is not None,
-    )
 
 
 def _remember(request: LibraryRequest, selection: Selection) -> None:

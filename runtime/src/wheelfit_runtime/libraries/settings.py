@@ -13,6 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+TRANSPORTS = ("pip", "uv", "http")
+"""What finds and fetches wheels, by name."""
+
 _PUBLIC = "https://pypi.org/simple/"
 _NO = ("", "0", "false", "no", "off")
 

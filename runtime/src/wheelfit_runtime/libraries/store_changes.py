@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 
 from wheelfit_runtime.errors import NotInStore, StoreUnavailable
 from wheelfit_runtime.libraries import settings
-from wheelfit_runtime.libraries.files import make_folder, unique_name
+from wheelfit_runtime.libraries.files import FILE_MODE, make_folder, unique_name
 from wheelfit_runtime.libraries.store import StoredWheel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from wheelfit_runtime.libraries.request import LibraryRequest
     from wheelfit_runtime.libraries.store import Store
+
 
 _OLD = 24 * 3600.0
 """Seconds after which what is under way belongs to a process that is gone."""
@@ -151,3 +152,50 @@ def _sync(folder: str) -> None:
             os.fsync(number)
         finally:
             os.close(number)
+
+
+_LONGEST_WAIT = 1800.0
+_PAUSE = 0.05
+
+
+@contextmanager
+def locked(store: Store, name: str, waiting: Callable[[], None]) -> Iterator[None]:
+    """Wait while another process does the same; go on without waiting where that cannot be."""
+    file = _locked(f"{store.root}/locks", f"{name.replace('/', '_')}.lock", waiting)
+    try:
+        yield
+    finally:
+        if file is not None:
+            _unlock(file)
+
+
+def _locked(folder: str, name: str, waiting: Callable[[], None]) -> int | None:
+    try:
+        import fcntl  # noqa: PLC0415 - not everywhere
+
+        make_folder(folder)
+        file = os.open(f"{folder}/{name}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    except (ImportError, OSError):
+        return None
+    end = time.monotonic() + _LONGEST_WAIT
+    while time.monotonic() < end:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            time.sleep(_PAUSE)
+        except OSError:
+            break  # a file system without locks
+        else:
+            return file
+    os.close(file)
+    return None
+
+
+def _unlock(file: int) -> None:
+    import fcntl  # noqa: PLC0415
+
+    # Closing is not enough: a process that was forked meanwhile has the file open too.
+    with suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_UN)
+    os.close(file)

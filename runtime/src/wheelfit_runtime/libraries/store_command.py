@@ -17,7 +17,6 @@ from wheelfit_runtime.libraries.selections import chosen_hashes, selection_files
 from wheelfit_runtime.libraries.store import Store
 from wheelfit_runtime.libraries.store_changes import remove, sweep, unwritable
 from wheelfit_runtime.libraries.toolkits import names
-from wheelfit_runtime.libraries.transports import TRANSPORTS
 from wheelfit_runtime.libraries.verifying import damage_of
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     prefetch.add_argument("--lock", metavar="FILE", help="a pylock.toml to take the wheels from")
     prefetch.add_argument("--index-url", metavar="URL")
-    prefetch.add_argument("--transport", choices=TRANSPORTS)
+    prefetch.add_argument("--transport", choices=settings.TRANSPORTS)
     prefetch.add_argument("--upgrade", action="store_true", help="look for newer ones")
     verify = add("verify", "hash every file again", _verify)
     verify.add_argument("--remove", action="store_true", help="remove wheels that are damaged")

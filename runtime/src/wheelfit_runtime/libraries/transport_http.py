@@ -23,7 +23,7 @@ from wheelfit_runtime.errors import (
     UnexpectedStatus,
 )
 from wheelfit_runtime.libraries.https_client import HttpsClient, without_login
-from wheelfit_runtime.libraries.index_page import ACCEPT, read_page
+from wheelfit_runtime.libraries.listings import ACCEPT, read_page
 from wheelfit_runtime.libraries.verifying import BROKEN_ARCHIVE
 from wheelfit_runtime.libraries.versions import Requirement, parse_requirement
 from wheelfit_runtime.libraries.wheels import best, shown

@@ -1,22 +1,59 @@
-"""Who finds wheels of libraries and fetches them: the user's installer, or the standard library."""
+"""Find and fetch wheels of libraries: with the user's installer, else with the standard library.
+
+The user's own installer has indexes, proxies and logins. pip says by ``install --dry-run --report``
+what it would take, and ``download --require-hashes`` fetches exactly that. uv has no download of
+its own: it says by a lock what it would take, and the files are fetched over HTTPS.
+"""
 
 from __future__ import annotations
 
+import errno
+import json
+import os
 import sys
-from typing import TYPE_CHECKING, Protocol
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from typing import TYPE_CHECKING, NoReturn, Protocol
+from urllib.parse import unquote, urlsplit
 
-from wheelfit_runtime.errors import UserError
+from wheelfit_runtime.errors import IntegrityError, NetworkError, NoCompatibleWheel, UserError
 from wheelfit_runtime.libraries import settings
+from wheelfit_runtime.libraries.listings import read_lock
+from wheelfit_runtime.libraries.machine import fits
+from wheelfit_runtime.libraries.versions import normalized
+from wheelfit_runtime.libraries.wheels import ListedWheel
+from wheelfit_runtime.patterns import pattern
+from wheelfit_runtime.platforms.child_processes import Ending, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from wheelfit_runtime.libraries.machine import Machine
     from wheelfit_runtime.libraries.progress import Progress
+    from wheelfit_runtime.libraries.transport_http import HttpTransport
     from wheelfit_runtime.libraries.versions import Requirement
-    from wheelfit_runtime.libraries.wheels import ListedWheel
+    from wheelfit_runtime.platforms.child_processes import Answer
 
-TRANSPORTS = ("pip", "uv", "http")
+
+_RESOLVING = 600.0
+_DEADLINE = 6 * 3600.0
+"""Seconds a child may take; pip gives up by itself where nothing comes any more."""
+_LINES = 12
+_WIDTH = 500
+_PASSED = "Could not fetch URL "
+"""What stands in pip's log of an index that it passes over."""
+_GONE = ("404 Client Error", "410 Client Error")
+_NOT_FOR_PIP = (
+    *("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_NO_DEPS", "PIP_REQUIRE_HASHES"),
+    *("PIP_QUIET", "PIP_VERBOSE", "PYTHONWARNINGS"),
+)
+_LOGIN = pattern(r"://[^/@\s]+@")
+_NOT_ASKED = "could not be queried"
+"""What uv says of an index that refuses it."""
+_FETCH_AHEAD = "fetch ahead where there is a network: python -m wheelfit_runtime store prefetch"
+_NOTHING_FITS = ("No matching distribution", "no versions of", "No solution found")
 
 
 class Transport(Protocol):
@@ -48,19 +85,229 @@ def transport_for(name: str | None, index_url: str | None, environ: Mapping[str,
     :param index_url: where; None: as the installer is configured.
     :raises UserError: what was named is not there.
     """
-    from wheelfit_runtime.libraries import transport_child as child  # noqa: PLC0415
     from wheelfit_runtime.libraries.transport_http import HttpTransport  # noqa: PLC0415
 
-    if name not in (None, *TRANSPORTS):
-        raise UserError(f"there is no transport {name!r}", note="known: " + ", ".join(TRANSPORTS))
-    pip = child.pip_of(sys.executable, is_frozen=settings.is_frozen()) if name != "http" else None
+    if name not in (None, *settings.TRANSPORTS):
+        raise UserError(
+            f"there is no transport {name!r}", note="known: " + ", ".join(settings.TRANSPORTS)
+        )
+    pip = pip_of(sys.executable, is_frozen=settings.is_frozen()) if name != "http" else None
     if pip and name in (None, "pip"):
-        return child.PipTransport(pip, environ, index_url)
+        return PipTransport(pip, environ, index_url)
     may_uv = name in (None, "uv") and not settings.is_frozen()
-    uv = child.uv_of(sys.executable, environ) if may_uv else None
+    uv = uv_of(sys.executable, environ) if may_uv else None
     http = HttpTransport(index_url or settings.usual_index(environ), environ)
     if uv:
-        return child.UvTransport(uv, environ, http, index_url, python=sys.executable)
+        return UvTransport(uv, environ, http, index_url, python=sys.executable)
     if name in ("pip", "uv"):
         raise UserError(f"{name} is not there", hint="use the transport http, which needs nothing")
     return http
+
+
+def pip_of(executable: str | None, *, is_frozen: bool) -> str | None:
+    """Return the interpreter that has pip; None: there is none.
+
+    :param executable: ``sys.executable``; in a frozen program that is the program itself, and
+        where Python is a part of another one it may be nothing.
+    """
+    return executable if _is_python(executable) and not is_frozen and find_spec("pip") else None
+
+
+def _is_python(executable: str | None) -> bool:
+    name = os.path.basename(executable or "").lower()  # noqa: PTH119
+    return name.startswith(("python", "pypy"))
+
+
+def uv_of(executable: str | None, environ: Mapping[str, str]) -> str | None:
+    """Return the program uv; None: it is not there."""
+    beside = [str(Path(executable).parent)] if executable else []
+    return which("uv", path=os.pathsep.join([*beside, environ.get("PATH", "")]))
+
+
+class PipTransport:
+    """A transport that asks pip.
+
+    :param index_url: where it looks; None: as it is configured.
+    """
+
+    def __init__(
+        self, python: str, environ: Mapping[str, str], index_url: str | None = None
+    ) -> None:
+        # -P: whatever lies in the current folder is not a module of pip.
+        self._pip = (python, "-P", "-m", "pip")
+        # What is meant for environments of their owner says nothing about a store.
+        own = {"PIP_REQUIRE_VIRTUALENV": "0", "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+        if index_url:  # not as an argument, which every user can read, login and all
+            own["PIP_INDEX_URL"] = index_url
+        self._environ = {k: v for k, v in environ.items() if k not in _NOT_FOR_PIP} | own
+        # With a log pip shows how far it is although it is quiet.
+        self._options = ("--no-input", "--only-binary=:all:", "--progress-bar=off")
+
+    def resolve(
+        self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
+    ) -> list[ListedWheel]:
+        """Return the wheels pip would take for some requirements.
+
+        :raises NoCompatibleWheel: it finds none.
+        :raises NetworkError: it fails otherwise.
+        """
+        del machine  # pip knows where it runs
+        with progress.during("asking pip"), tempfile.TemporaryDirectory() as temporary:
+            report = Path(temporary, "report.json")
+            self._call(
+                *("find", "install", "--dry-run", "--ignore-installed", "--report", str(report)),
+                *map(str, requirements),
+                folder=temporary,
+            )
+            told = report.read_text("utf-8")
+        try:
+            found = []
+            for item in json.loads(told)["install"]:
+                place = item["download_info"]
+                hashes = place.get("archive_info", {}).get("hashes", {})
+                found.append(
+                    ListedWheel(
+                        project=normalized(item["metadata"]["name"]),
+                        version=item["metadata"]["version"],
+                        filename=unquote(urlsplit(place["url"]).path.rpartition("/")[2]),
+                        url=place["url"],
+                        sha256=hashes.get("sha256", "").lower(),
+                    )
+                )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise NetworkError(f"the report of pip cannot be read: {error}") from None
+        return found
+
+    def fetch(self, wheel: ListedWheel, folder: str, progress: Progress) -> str:
+        """Let pip put a wheel into a folder and return its path.
+
+        :raises IntegrityError: none has the hash that was promised.
+        :raises NetworkError: pip fails otherwise.
+        """
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:
+            asked = Path(temporary) / "requirements.txt"
+            asked.write_text(
+                f"{wheel.project}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8"
+            )
+            with progress.during(f"fetching {wheel.project} {wheel.version} with pip"):
+                self._call(
+                    *("fetch", "download", "--no-deps", "--require-hashes", "--dest", temporary),
+                    *("--requirement", str(asked)),
+                    folder=temporary,
+                )
+            files = list(Path(temporary).glob("*.whl"))
+            if len(files) != 1:
+                raise NetworkError(f"pip fetched {len(files)} files in place of one wheel")
+            path = Path(folder) / "wheel.part"
+            files[0].replace(path)
+        return str(path)
+
+    def _call(self, verb: str, command: str, *arguments: str, folder: str) -> None:
+        """Have pip do something.
+
+        :param folder: for what it unpacks on the way, which may be as large as the wheels.
+        """
+        log = Path(folder, "log")
+        answer = run(
+            (*self._pip, command, "--quiet", "--log", str(log), *self._options, *arguments),
+            environ={**self._environ, "TMPDIR": folder},
+            deadline=_DEADLINE,
+        )
+        if not answer.succeeded:
+            _refuse_failure(answer, "pip", verb, _passed_over(log))
+
+
+class UvTransport:
+    """A transport that asks uv which wheels, and fetches them over HTTPS.
+
+    :param index_url: where it looks; None: as the user has configured it.
+    :param python: the interpreter to ask about; where it is none, uv looks for one.
+    """
+
+    def __init__(
+        self,
+        program: str,
+        environ: Mapping[str, str],
+        http: HttpTransport,
+        index_url: str | None = None,
+        *,
+        python: str | None = None,
+    ) -> None:
+        self._program = program
+        self._python = ("--python", str(python)) if _is_python(python) else ()
+        self._environ = {**environ, **({"UV_DEFAULT_INDEX": index_url} if index_url else {})}
+        self._http = http
+
+    def resolve(
+        self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
+    ) -> list[ListedWheel]:
+        """Return the wheels uv would take for some requirements.
+
+        :raises NoCompatibleWheel: it finds none.
+        :raises NetworkError: it fails otherwise.
+        """
+        with tempfile.TemporaryDirectory() as temporary:
+            asked, lock = Path(temporary, "asked.in"), Path(temporary, "pylock.toml")
+            asked.write_text("".join(f"{one}\n" for one in requirements), encoding="utf-8")
+            # The folder in which the program runs may be anybody's, and uv would take indexes and
+            # an interpreter from there, or from a folder above; it looks for the nearest file.
+            Path(temporary, "uv.toml").touch()
+            arguments = (
+                *(self._program, "--directory", temporary, "pip", "compile", "--quiet"),
+                *("--format", "pylock.toml", "--no-header", "--only-binary", ":all:"),
+                *self._python,
+                *("--output-file", str(lock), str(asked)),
+            )
+            with progress.during("asking uv"):
+                answer = run(arguments, environ=self._environ, deadline=_RESOLVING)
+            if not answer.succeeded:
+                _refuse_failure(answer, "uv", "find")
+            wheels = [wheel for wheel in read_lock(lock) if fits(wheel.filename, machine)]
+        # The lock has all wheels of a version; of several that fit, the last name has the newest
+        # platform.
+        return list({w.project: w for w in sorted(wheels, key=lambda w: w.filename)}.values())
+
+    def fetch(self, wheel: ListedWheel, folder: str, progress: Progress) -> str:
+        """Write a wheel into a folder and return its path.
+
+        :raises NetworkError: it cannot be had.
+        """
+        return self._http.fetch(wheel, folder, progress)
+
+
+def _note(lines: Sequence[str]) -> str:
+    """Return the last of some lines as they may be shown."""
+    return "\n".join(str(_LOGIN.sub("://", line))[:_WIDTH] for line in lines[-_LINES:])
+
+
+def _passed_over(log: Path) -> list[str]:
+    """Return the indexes that pip could not ask: it finds nothing then, and its log alone says so.
+
+    An index that has not the project is none of them.
+    """
+    lines = log.read_text("utf-8", "replace").splitlines() if log.exists() else []
+    found = [line.partition(_PASSED)[2] for line in lines if _PASSED in line]
+    return [line for line in found if not any(gone in line for gone in _GONE)]
+
+
+def _refuse_failure(answer: Answer, name: str, verb: str, passed: Sequence[str] = ()) -> NoReturn:
+    """Return why an installer failed."""
+    said = answer.errors.decode("utf-8", "replace").strip()
+    note = _note(said.splitlines())
+    if "THESE PACKAGES DO NOT MATCH THE HASHES" in said:
+        raise IntegrityError(f"{name} fetched a wheel with another hash", note=note)
+    if "No space left on device" in said:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    if any(words in said for words in _NOTHING_FITS) and _NOT_ASKED not in said:
+        if passed:
+            words = f"{name} could not reach an index"
+            raise NetworkError(words, note=_note(passed), hint=_FETCH_AHEAD)
+        raise NoCompatibleWheel(
+            f"{name} finds no wheels of these libraries",
+            note=note,
+            hint="ask for another version, or set WHEELFIT_LIBRARY_INDEX to an index that has them",
+        )
+    ended = "" if answer.ending is Ending.EXITED else f" ({answer.ending})"
+    raise NetworkError(
+        f"{name} could not {verb} the libraries{ended}", note=note, hint=_FETCH_AHEAD
+    )

@@ -1,15 +1,22 @@
-"""Read a project's page of an index, JSON (PEP 691) or HTML (PEP 503)."""
+"""Read lists of wheels: a project's page of an index (PEP 691, PEP 503), and locks (PEP 751)."""
 
 from __future__ import annotations
 
 import json
+import tomllib
 from email.message import Message
 from html.parser import HTMLParser
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
-from wheelfit_runtime.errors import InvalidPage
+from wheelfit_runtime.errors import Fault, InvalidLock, InvalidPage
+from wheelfit_runtime.libraries.versions import normalized
 from wheelfit_runtime.libraries.wheels import ListedWheel, shown, split_filename
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 ACCEPT = (
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, "
@@ -137,3 +144,46 @@ class _Links(HTMLParser):
             self.links.append(attributes)
         elif tag == "base" and not self.base:
             self.base = attributes.get("href", "")
+
+
+def read_lock(path: Path) -> list[ListedWheel]:
+    """Return all wheels of a lock; one without a SHA-256 has an empty one.
+
+    :raises InvalidLock: it cannot be read.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        return list(_wheels(document, path))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        words = f"the lock file cannot be read: {error}"
+        raise InvalidLock([Fault("", words)], where=str(path)) from None
+
+
+def _wheels(document: dict[str, Any], path: Path) -> Iterator[ListedWheel]:
+    told = str(document.get("lock-version", "1.0"))
+    if told.partition(".")[0] != "1":
+        raise ValueError(f"its version is {told}")
+    # What only variants need stands in wheelfit's own entries, which replace those of a release.
+    own = document.get("tool", {}).get("wheelfit", {}).get("packages", [])
+    replaced = {(package["name"], package.get("version")) for package in own}
+    others = (
+        package
+        for package in document["packages"]
+        if (package["name"], package.get("version")) not in replaced
+    )
+    for package in (*others, *own):
+        for wheel in package.get("wheels", ()):
+            # A path counts from where the lock is.
+            url = wheel.get("url") or Path(path.parent, wheel["path"]).absolute().as_uri()
+            filename = wheel.get("name") or unquote(urlsplit(url).path.rpartition("/")[2])
+            name = split_filename(filename)
+            size = wheel.get("size")
+            if name is not None:
+                yield ListedWheel(
+                    project=normalized(package["name"]),
+                    version=str(package.get("version", name[1])),
+                    filename=filename,
+                    url=url,
+                    sha256=str(wheel["hashes"].get("sha256", "")).lower(),
+                    size=size if type(size) is int and size > 0 else None,
+                )
