@@ -10,8 +10,7 @@ from checking.broken_wheels import LINUX, native, plain, with_files
 from checking.releases import check, only
 
 from wheelfit.checking.checks import CHECKS
-from wheelfit.checking.profile_severities import SEVERITIES, graded
-from wheelfit.checking.tool_profiles import Profile
+from wheelfit.checking.tool_profiles import SEVERITIES, Profile, graded
 from wheelfit.testing.binaries import elf_file
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "checks.md").read_text("utf-8")

@@ -91,7 +91,7 @@ def check(request: CheckRequest, context: Context) -> CheckReport:
     :param context: the surroundings.
     :raises UsageError: there is no target, or no check of a name.
     """
-    from wheelfit.checking.profile_severities import graded
+    from wheelfit.checking.tool_profiles import graded
     from wheelfit.errors import UsageError
 
     check_ignored(request.ignore)

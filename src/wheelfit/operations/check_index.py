@@ -38,7 +38,7 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
     from contextlib import ExitStack
 
     from wheelfit.checking.indexes.index import IndexCheckOptions
-    from wheelfit.checking.profile_severities import graded
+    from wheelfit.checking.tool_profiles import graded
     from wheelfit.operations.indexes import open_indexes, read_settings
     from wheelfit.operations.whole_index import is_remote
 

@@ -17,8 +17,8 @@ from wheelfit.building.publishing.release_files import FileKind
 from wheelfit.building.publishing.twine_sender import read_attestations
 from wheelfit.checking.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
 from wheelfit.checking.findings import CheckedFile, Count, Finding, Report, Severity
-from wheelfit.checking.profile_severities import graded
 from wheelfit.checking.targets.paths import check_paths
+from wheelfit.checking.tool_profiles import graded
 from wheelfit.errors import AttestationProblem, InconsistentDocuments
 from wheelfit.server.uploads.rules import check_file
 from wheelfit_runtime.errors import FileProblem, InvalidWheel, NetworkError

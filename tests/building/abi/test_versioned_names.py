@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.building.abi.versioned_names import namespace_notes
+from wheelfit.building.abi.release_comparison import namespace_notes
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wheelfit.building.front_end.toolchains.given_flags import notes_on_given_flags
+from wheelfit.building.front_end.flags import notes_on_given_flags
 from wheelfit.core.properties import EMPTY, PropertySet, parse_property
 
 V3 = PropertySet([parse_property("x86_64 :: level :: v3")])

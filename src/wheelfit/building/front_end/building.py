@@ -31,10 +31,14 @@ from wheelfit.building.front_end.finishing import (
     with_exports,
     without_traces,
 )
-from wheelfit.building.front_end.flags import changes_processor_code, flags_of, with_flags
+from wheelfit.building.front_end.flags import (
+    changes_processor_code,
+    flags_of,
+    notes_on_given_flags,
+    with_flags,
+)
 from wheelfit.building.front_end.source import open_source
 from wheelfit.building.front_end.toolchains.c_family import with_mapped_folder
-from wheelfit.building.front_end.toolchains.given_flags import notes_on_given_flags
 from wheelfit.building.front_end.toolchains.go import GO
 from wheelfit.building.front_end.toolchains.inputs import BUILD_SYSTEMS, BuildInputs
 from wheelfit.building.front_end.toolchains.rust import RUST, compiled_crates

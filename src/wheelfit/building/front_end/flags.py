@@ -1,20 +1,25 @@
 """Compiler flags that follow from the properties of a variant, on request only (B-26).
 
-The table of toolchains has a row for each; what one is told stands in its module.
+The table of toolchains has a row for each; what one is told stands in its module. Flags that a
+packager has set already are held against what a wheel claims.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from wheelfit.building.front_end.toolchains.blas import BLAS
 from wheelfit.building.front_end.toolchains.c_family import C_FAMILY, with_words
 from wheelfit.building.front_end.toolchains.go import GO
 from wheelfit.building.front_end.toolchains.gpus import CUDA, HIP
+from wheelfit.building.front_end.toolchains.inputs import split_words
 from wheelfit.building.front_end.toolchains.rust import RUST
+from wheelfit.wheels.binaries.unguarded_instructions import claimed_level
+from wheelfit_runtime.platforms.providers.x86_64.tables import LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from wheelfit.building.front_end.toolchains.inputs import BuildInputs, Toolchain
     from wheelfit.core.properties import PropertySet
@@ -58,3 +63,66 @@ def with_flags(
     if words and inputs.is_windows:
         return inputs.appended("CL", words)
     return with_words(inputs, words, fortran=False) if words else inputs
+
+
+# --- flags of the packager ------------------------------------------------------------------
+
+# Ours come behind them, and the last ``-march`` counts. But ``-mno-avx2`` and ``-mavx512f`` count
+# wherever they stand, and setuptools puts ``CPPFLAGS`` behind all of ours.
+_VARIABLES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "FFLAGS", "FCFLAGS", "CPPFLAGS")
+_BEHIND = frozenset({"CPPFLAGS"})
+_NAMES = {"bmi": "bmi1", "lzcnt": "abm", "sse4.1": "sse4_1", "sse4.2": "sse4_2", "sse4": "sse4_2"}
+"""What compilers call otherwise than Linux."""
+_LEVELS = {f"x86-64{'' if level == 'v1' else f'-{level}'}": level for level, _ in LEVELS}
+_CHOICE = re.compile(r"-m(?:arch|cpu)=(?P<name>.+)")
+_FEATURE = re.compile(r"-m(?P<no>no-)?(?P<name>[a-z][\w.]*)")
+
+
+def notes_on_given_flags(
+    environ: Mapping[str, str], properties: PropertySet, *, adds_level: bool
+) -> Iterator[str]:
+    """Yield which flags contradict what a wheel claims, one sentence each.
+
+    :param environ: variables that compilers listen to, without flags of ours.
+    :param adds_level: whether ours have an ``-march``, which counts more than one before it.
+    """
+    features = properties.to_mapping().get("x86_64", {})
+    level = claimed_level(features) if not set(features) - {"level"} else None
+    claims = f"claims {level}" if features else "claims no level"
+    for variable in _VARIABLES:
+        for word in split_words(environ.get(variable, "")):
+            why = (
+                _choice_fault(word, level, claims)
+                if (variable in _BEHIND or not adds_level)
+                else None
+            )
+            why = why or (_feature_fault(word, level, claims) if level else None)
+            if why:
+                yield f"{variable} has {word}: {why}"
+
+
+def _choice_fault(word: str, level: str | None, claims: str) -> str | None:
+    """Return how a flag that selects a processor contradicts the wheel, or None."""
+    match = _CHOICE.fullmatch(word)
+    if match is None:
+        return None
+    if match["name"] == "native":
+        return f"the wheel {claims}, and is compiled for the processor of this machine"
+    chosen = _LEVELS.get(match["name"])
+    if level is None or chosen in (None, level):
+        return None
+    return f"the wheel {claims}, and is compiled for {chosen}"
+
+
+def _feature_fault(word: str, level: str, claims: str) -> str | None:
+    """Return how a flag for a single feature contradicts the wheel, or None."""
+    match = _FEATURE.fullmatch(word)
+    if match is None:
+        return None
+    name = _NAMES.get(match["name"], match["name"])
+    owner = next((one for one, names in LEVELS if name in names), None)
+    if owner is None:
+        return None
+    if match["no"]:
+        return f"the wheel {claims}, and is compiled without that" if owner <= level else None
+    return f"the wheel {claims}, and is compiled for more" if owner > level else None

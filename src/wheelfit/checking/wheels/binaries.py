@@ -1,7 +1,8 @@
 """Hold what a wheel claims against what its binaries say of themselves.
 
 The file name claims a platform, the document claims properties. A binary that cannot be read
-contradicts nothing, and that is said; what binaries do not say is not guessed.
+contradicts nothing, and that is said; what binaries do not say is not guessed. What a build leaves
+behind in them is found too: debug information, and paths of its machine.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from packaging.version import InvalidVersion
 
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity, some_of
-from wheelfit.checking.wheels.build_traces import trace_findings
 from wheelfit.checking.wheels.loading import search_path_findings
 from wheelfit.checking.wheels.platform_tags import platform_findings
 from wheelfit.checking.wheels.stable_abi import stable_abi_findings
+from wheelfit.core.sizes import size_in_words
 from wheelfit.core.versions import parse_version
 from wheelfit.wheels.binaries.facts import CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, takers, unserved
@@ -24,8 +25,9 @@ from wheelfit.wheels.binaries.offload import values_of
 from wheelfit.wheels.binaries.ptx import has_boards, refused_ptx
 from wheelfit.wheels.binaries.unguarded_instructions import claimed_level, unguarded_code
 from wheelfit.wheels.binaries.x86_64_levels import is_below
+from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
-from wheelfit_runtime.wording import listed
+from wheelfit_runtime.wording import count_of, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +52,7 @@ def claim_findings(
             yield place.found(checks.UNREADABLE_BINARY, f"{one.member}: {fault}")
     yield from platform_findings(binaries, name, place)
     yield from search_path_findings(binaries, place)
-    yield from trace_findings(binaries, place)
+    yield from _trace_findings(binaries, place)
     yield from stable_abi_findings(binaries, name, place)
     properties = None
     if document is not None and name.label is not None:
@@ -123,18 +125,9 @@ def _code_findings(
             for one in carriers
             if not one.faults and (gpus := unserved(value, one.code))
         }
-        if lacking and len(lacking) == len(carriers):
-            missing = _gpus(min(lacking.values(), key=len))
-            yield place.found(
-                checks.NO_SUCH_CODE,
-                f"it claims {value}, and has nothing for {missing}: only {there}",
-            )
-        elif lacking:
-            yield place.found(
-                checks.NO_SUCH_CODE,
-                f"it claims {value}, for which there is nothing in {some_of(list(lacking))}",
-                severity=Severity.WARNING,
-            )
+        if lacking:
+            missing = f"{_gpus(min(lacking.values(), key=len))}: only {there}"
+            yield _lacking(value, list(lacking), len(carriers), missing, place)
         elif not unsure and not any(_stands_for(code, value) for code in binaries.code):
             yield place.found(
                 checks.NO_SUCH_CODE,
@@ -142,6 +135,21 @@ def _code_findings(
                 severity=Severity.NOTE,
             )
     yield from _unclaimed(binaries, values, place)
+
+
+def _lacking(
+    value: str, members: Sequence[str], carriers: int, missing: str, place: CheckedFile
+) -> Finding:
+    """Return that members with code for GPUs have none for a value, or that none of them has.
+
+    :param carriers: how many members have code for GPUs.
+    :param missing: what there is nothing for, and what there is.
+    """
+    if len(members) == carriers:
+        message = f"it claims {value}, and has nothing for {missing}"
+        return place.found(checks.NO_SUCH_CODE, message)
+    message = f"it claims {value}, for which there is nothing in {some_of(members)}"
+    return place.found(checks.NO_SUCH_CODE, message, severity=Severity.WARNING)
 
 
 def _no_code_findings(feature: str, place: CheckedFile, *, unsure: bool) -> Iterator[Finding]:
@@ -171,17 +179,9 @@ def _amd_findings(
             for one in carriers
             if not one.faults and not any(value in values_of(target) for target in one.targets)
         ]
-        if lacking and len(lacking) == len(carriers):
-            yield place.found(
-                checks.NO_SUCH_CODE,
-                f"it claims {value}, and has nothing for that: only {listed(there)}",
-            )
-        elif lacking:
-            yield place.found(
-                checks.NO_SUCH_CODE,
-                f"it claims {value}, for which there is nothing in {some_of(lacking)}",
-                severity=Severity.WARNING,
-            )
+        if lacking:
+            missing = f"that: only {listed(there)}"
+            yield _lacking(value, lacking, len(carriers), missing, place)
     left = [target for target in there if set(values).isdisjoint(values_of(target))]
     if left:
         yield place.found(
@@ -295,3 +295,46 @@ def _bound(values: Sequence[str]) -> _Bound | None:
             continue
         found.append(_Bound(value, (version.major, version.minor)))
     return min(found, key=lambda one: one.pair, default=None)
+
+
+# --- what a build leaves behind ------------------------------------------------------------
+
+_MOST_DEBUG = 1_000_000  # bytes
+_HOME = pattern(r"(?:/home|/Users|[A-Za-z]:\\Users)[/\\]([^/\\]+)[/\\]")
+_NOBODY = frozenset(
+    """
+    administrator appveyor azure-pipelines azureuser bot build buildbot builder buildkite buildozer
+    ci circleci cloudtest conda containeradministrator containeruser distiller docker ec2-user
+    github gitlab-runner iojs jenkins root travis ubuntu user vagrant vcpkg vsts vssadministrator
+    """.split()  # noqa: SIM905  # a list of words is read more easily as text
+)
+"""Names of accounts that belong to machines and not to people."""
+
+
+def _trace_findings(binaries: Binaries, place: CheckedFile) -> Iterator[Finding]:
+    """Yield what a release has no use for."""
+    debug = {one.member: one.debug for one in binaries if one.debug}
+    if sum(debug.values()) > _MOST_DEBUG:
+        largest = sorted(debug, key=lambda member: -debug[member])
+        size = size_in_words(sum(debug.values()))
+        yield place.found(checks.DEBUG_SYMBOLS, f"{size} in {some_of(largest)}")
+    paths = [(path, one.member) for one in binaries for path in one.build_paths or ()]
+    people = [(path, member) for path, member in paths if _is_of_person(path)]
+    if shown := people or paths:
+        path, member = shown[0]
+        names = len({path for path, _ in paths})
+        more = f", and {count_of(names - 1, 'more path')}" if names > 1 else ""
+        yield place.found(
+            checks.BUILD_PATH,
+            f"{member} names {path}{more}",
+            severity=Severity.WARNING if people else None,
+        )
+
+
+def _is_of_person(path: str) -> bool:
+    """Return whether a path is in the home folder of a person."""
+    match = _HOME.match(path)
+    if match is None:
+        return False
+    name = match[1].lower()
+    return name not in _NOBODY and not name.startswith(("runner", "task_"))
