@@ -36,7 +36,8 @@ class RangedFile:
         end = fetch(Suffix(_END))
         self.size = end.extent.total
         """Bytes of the whole file."""
-        self._validator = end.extent.validator
+        self.validator = end.extent.validator
+        """What every later range has to have too: an entity tag, or a date."""
         self._end = (end.extent.start, end.data)
         self._block = self._end
         self._ahead = _FIRST
@@ -64,7 +65,7 @@ class RangedFile:
         self._ahead = min(max(self._ahead * 4, _LEAST), _MOST) if follows else _FIRST
         first = start + len(kept)
         part = self._fetch(Span(first, min(self.size, max(stop, first + self._ahead))))
-        if (part.extent.total, part.extent.validator) != (self.size, self._validator):
+        if (part.extent.total, part.extent.validator) != (self.size, self.validator):
             raise UnexpectedStatus(
                 "the file changed while it was read", status=200, where=self._where
             )

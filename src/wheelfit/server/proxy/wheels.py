@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-import threading
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.server.messages import Disconnect, FilePart
@@ -20,10 +21,13 @@ from wheelfit.server.proxy.choosing import fingerprint
 from wheelfit.sources.client import unexpected
 from wheelfit.sources.local_files import path_of
 from wheelfit.sources.memory_cache import Memory
+from wheelfit.sources.ranged_file import RangedFile
+from wheelfit.sources.repository import Content
 from wheelfit.sources.transport import Interrupted
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.remote import FIRST_REQUEST, RangeUnsupported, Span, Suffix, announced_extent
+from wheelfit.wheels.bytes_source import open_local
+from wheelfit.wheels.remote import FIRST_REQUEST, RangeUnsupported, Span, announced_extent
 from wheelfit.wheels.virtual_wheel import with_metadata
 from wheelfit_runtime.errors import HashMismatch, UnexpectedStatus
 
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
     from wheelfit.server.proxy.upstream import Upstream
     from wheelfit.sources.client import Client
     from wheelfit.sources.page import File
-    from wheelfit.wheels.remote import Extent, RemotePart
+    from wheelfit.wheels.bytes_source import ByteSource
     from wheelfit.wheels.virtual_wheel import VirtualWheel
 
 
@@ -42,119 +46,16 @@ _MOST = 64 << 20
 """Bytes of ends of wheels in memory; a large wheel has 2 MB."""
 
 
-class KeptOriginal:
-    """The original of a wheel on this machine: a ``ByteSource`` for several threads."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.size = path.stat().st_size
-
-    def read_at(self, start: int, length: int, /) -> bytes:
-        """Return a few bytes."""
-        return b"".join(self.pieces(start, min(start + length, self.size)))
-
-    def pieces(self, start: int, stop: int) -> Iterator[bytes]:
-        """Yield the bytes between two positions."""
-        return iter(FilePart(self._path, start, stop))
-
-    def close(self) -> None:
-        """Do nothing: it is opened for each reader."""
-
-
-class RemoteOriginal:
-    """The original of a wheel on its server, read by ranges: a ``ByteSource`` for several threads.
-
-    :raises RangeUnsupported: the server gives no ranges.
-    :raises NetworkError: it cannot be read.
-    """
-
-    def __init__(self, client: Client, file: File) -> None:
-        self._client = client
-        self._url = file.url
-        self._lock = threading.Lock()
-        first = client.get_range(file.url, Suffix(FIRST_REQUEST))
-        self._extent: Extent = first.extent
-        self._parts: list[RemotePart] = [first]
-        self.size = first.extent.total
-
-    def read_at(self, start: int, length: int, /) -> bytes:
-        """Return a few bytes; what was read before is not asked for again."""
-        stop = min(start + length, self.size)
-        if start >= stop:
-            return b""
-        with self._lock:
-            for part in self._parts:
-                if part.extent.start <= start and stop <= part.extent.stop:
-                    return part.data[start - part.extent.start : stop - part.extent.start]
-        part = self._client.get_range(self._url, Span(start, stop))
-        self._check(part.extent)
-        with self._lock:
-            self._parts.append(part)
-        return part.data
-
-    def forget(self) -> None:
-        """Release what was read; it is not needed again."""
-        with self._lock:
-            self._parts.clear()
-
-    def pieces(self, start: int, stop: int) -> Iterator[bytes]:
-        """Yield the bytes between two positions."""
-        attempt = 0
-        while start < stop:
-            asked = Span(start, stop)
-            headers = {"Range": asked.header, "Accept-Encoding": "identity"}
-            before = start
-            try:
-                with self._client.stream(self._url, headers=headers) as (response, where):
-                    if response.status in {401, 403, 404, 410}:
-                        raise unexpected(response.status, where)
-                    extent = announced_extent(
-                        asked, response.status, response.headers, where=redact(where)
-                    )
-                    self._check(extent)
-                    for piece in response.chunks():
-                        wanted = piece[: stop - start]
-                        start += len(wanted)
-                        yield wanted
-                        if start == stop:
-                            break
-            except Interrupted as interrupted:
-                attempt = attempt + 1 if start == before else 1
-                self._client.wait_after(attempt, interrupted, self._url)
-
-    def close(self) -> None:
-        """Do nothing: connections belong to the client."""
-
-    def _check(self, extent: Extent) -> None:
-        if (extent.total, extent.validator) != (self.size, self._extent.validator):
-            raise UnexpectedStatus(
-                "the file changed on the server while it was read",
-                status=206,
-                where=redact(self._url),
-                hint="try again",
-            )
-
-
-Original: TypeAlias = KeptOriginal | RemoteOriginal
-
-
 class ServedWheel:
-    """A wheel to send: the original as it is, or with another METADATA.
+    """A wheel to send.
 
-    :param wheel: what to make of it; None: nothing.
-    :param promised: SHA-256 of the original; None if the index promises none.
+    :param original: its digest is what the index promises, if it promises one.
+    :param wheel: the original with another METADATA; None: it is sent as it is.
     """
 
-    def __init__(
-        self,
-        original: Original,
-        wheel: VirtualWheel | None = None,
-        *,
-        promised: str | None = None,
-    ) -> None:
+    def __init__(self, original: Content, wheel: VirtualWheel | None = None) -> None:
         self._original = original
         self._wheel = wheel
-        self._promised = promised
         self.size = original.size if wheel is None else wheel.size
         """Bytes of the whole."""
         self.sha256: str | None = None
@@ -173,13 +74,13 @@ class ServedWheel:
         :raises Disconnect: the original is not what was promised of it.
         """
         if self._wheel is None:
-            yield from self._original.pieces(start, stop)
+            yield from self._original.parts(start, stop)
         elif (start, stop) == (0, self.size):
             yield from self._whole(self._wheel)
         else:
             for first, last, data in self._wheel.between(start, stop):
                 if data is None:
-                    yield from self._original.pieces(first, last)
+                    yield from self._original.parts(first, last)
                 else:
                     yield data
 
@@ -196,13 +97,13 @@ class ServedWheel:
 
         for start, stop in wheel.kept:
             pass_over()
-            for piece in self._original.pieces(start, stop):
+            for piece in self._original.parts(start, stop):
                 sent.update(piece)
                 arrived.update(piece)
                 yield piece
             position = stop
         pass_over()
-        if self._promised is not None and arrived.hexdigest() != self._promised:
+        if self._original.sha256 not in (None, arrived.hexdigest()):
             raise Disconnect  # without its end nobody takes it for a wheel
         sent.update(wheel.tail)
         yield wheel.tail
@@ -238,14 +139,12 @@ class Rewriting:
         return known
 
     def as_it_is(self, upstream: Upstream, file: File) -> ServedWheel:
-        """Return an original, to be sent through us.
-
-        :raises NetworkError: it cannot be read.
-        """
+        """Return an original, to be sent through us."""
 
         def make() -> ServedWheel:
-            original = self._original(upstream, file)
-            _check_small(original, file)
+            original, source = self._opened(upstream, file)
+            with closing(source):
+                _check_small(source, file)
             return ServedWheel(original)
 
         return self._served.get((file.url, fingerprint(file)), make)
@@ -253,21 +152,18 @@ class Rewriting:
     def with_metadata(self, upstream: Upstream, file: File, metadata: bytes) -> ServedWheel:
         """Return a wheel with another METADATA.
 
-        :raises NetworkError: it cannot be read.
         :raises HashMismatch: it is small, and not what was promised.
         :raises InvalidWheel: it is not sound.
         """
         digest = hashlib.sha256(metadata).hexdigest()
 
         def make() -> ServedWheel:
-            original = self._original(upstream, file)
-            _check_small(original, file)
-            filename = parse_wheel_filename(file.filename)
-            with WheelArchive(original, filename, where=redact(file.url)) as archive:
-                wheel = with_metadata(archive, metadata)
-            if isinstance(original, RemoteOriginal):
-                original.forget()
-            return ServedWheel(original, wheel, promised=file.hashes.get("sha256"))
+            original, source = self._opened(upstream, file)
+            with closing(source):
+                _check_small(source, file)
+                filename = parse_wheel_filename(file.filename)
+                with WheelArchive(source, filename, where=redact(file.url)) as archive:
+                    return ServedWheel(original, with_metadata(archive, metadata))
 
         return self._served.get((file.url, fingerprint(file), digest), make)
 
@@ -289,34 +185,70 @@ class Rewriting:
             upstream.web.store.write(_KIND, key, {}, sha256.encode("ascii"))
         self.learnt += 1
 
-    def _original(self, upstream: Upstream, file: File) -> Original:
+    def _opened(self, upstream: Upstream, file: File) -> tuple[Content, ByteSource]:
+        """Return the original twice: to be sent in pieces, and to be looked into."""
         sha256 = file.hashes.get("sha256")
-        kept = upstream.web.store.wheel(sha256) if sha256 is not None else None
-        if kept is not None:
-            return KeptOriginal(kept)
-        if file.is_local:  # of an index that is a folder: pages of servers name no such file
-            return KeptOriginal(path_of(file))
-        if not file.is_selector:  # that of a bridge is nowhere yet
-            try:
-                return RemoteOriginal(upstream.web.client, file)
-            except RangeUnsupported:
-                pass
-        if self._scratch is None:
-            self._scratch = tempfile.TemporaryDirectory(prefix="wheelfit-proxy-")
-        folder = Path(self._scratch.name, fingerprint(file))
-        folder.mkdir(exist_ok=True)
-        return KeptOriginal(upstream.download(file, folder))
+        path = upstream.web.store.wheel(sha256) if sha256 is not None else None
+        if path is None and file.is_local:  # of a folder: pages of servers name no such file
+            path = path_of(file)
+        if path is None and not file.is_selector:  # that of a bridge is nowhere yet
+            client = upstream.web.client
+            with suppress(RangeUnsupported):
+                source = RangedFile(partial(client.get_range, file.url), where=redact(file.url))
+                parts = partial(_remote_parts, client, file.url, source.size, source.validator)
+                return Content(source.size, sha256, parts), source
+        if path is None:
+            if self._scratch is None:
+                self._scratch = tempfile.TemporaryDirectory(prefix="wheelfit-proxy-")
+            folder = Path(self._scratch.name, fingerprint(file))
+            folder.mkdir(exist_ok=True)
+            path = upstream.download(file, folder)
+        return Content(path.stat().st_size, sha256, partial(FilePart, path)), open_local(path)
 
 
-def _check_small(original: Original, file: File) -> None:
+def _remote_parts(
+    client: Client, url: str, size: int, validator: str | None, start: int, stop: int
+) -> Iterator[bytes]:
+    """Yield the bytes between two positions of a file on its server."""
+    attempt = 0
+    while start < stop:
+        asked = Span(start, stop)
+        headers = {"Range": asked.header, "Accept-Encoding": "identity"}
+        before = start
+        try:
+            with client.stream(url, headers=headers) as (response, where):
+                if response.status in {401, 403, 404, 410}:
+                    raise unexpected(response.status, where)
+                extent = announced_extent(
+                    asked, response.status, response.headers, where=redact(where)
+                )
+                if (extent.total, extent.validator) != (size, validator):
+                    raise UnexpectedStatus(
+                        "the file changed on the server while it was read",
+                        status=206,
+                        where=redact(url),
+                        hint="try again",
+                    )
+                for piece in response.chunks():
+                    wanted = piece[: stop - start]
+                    start += len(wanted)
+                    yield wanted
+                    if start == stop:
+                        break
+        except Interrupted as interrupted:
+            attempt = attempt + 1 if start == before else 1
+            client.wait_after(attempt, interrupted, url)
+
+
+def _check_small(source: ByteSource, file: File) -> None:
     """Compare what is read at once anyway with what was promised, before anything is sent.
 
     :raises HashMismatch: it is something else.
     """
     promised = file.hashes.get("sha256")
-    if promised is None or original.size > FIRST_REQUEST:
+    if promised is None or source.size > FIRST_REQUEST:
         return
-    actual = hashlib.sha256(original.read_at(0, original.size)).hexdigest()
+    actual = hashlib.sha256(source.read_at(0, source.size)).hexdigest()
     if actual != promised:
         raise HashMismatch(
             algorithm="sha256", expected=[promised], actual=actual, where=redact(file.url)
