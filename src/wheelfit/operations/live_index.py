@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.operations.context import Context
-    from wheelfit.server.hosting.administration import Administration
+    from wheelfit.server.hosting.administration import StoreAdministration
+    from wheelfit.server.hosting.client import ServerAdministration
 
 
 TOKEN = "WHEELFIT_INDEX_TOKEN"  # noqa: S105 - the name of a variable
@@ -33,7 +34,9 @@ class LiveIndexRequest(ValidatedRequest):
         return self.at.startswith(("http://", "https://"))
 
 
-def open_administration(request: LiveIndexRequest, context: Context) -> Administration:
+def open_administration(
+    request: LiveIndexRequest, context: Context
+) -> StoreAdministration | ServerAdministration:
     """Open the administration of an index.
 
     :param context: the surroundings; its environment has the token for a server.

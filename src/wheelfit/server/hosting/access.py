@@ -1,4 +1,4 @@
-"""Find out what a request may do, from the secret that it shows."""
+"""The permissions of a request, from the secret that it shows."""
 
 from __future__ import annotations
 
@@ -49,26 +49,17 @@ class Visitor(NamedTuple):
     records: Records
 
     def need(self, scope: Scope, project: NormalizedName) -> None:
-        """Check that the token allows something with a project.
-
-        :raises Denied: it does not.
-        """
+        """Raise `Denied` unless the token allows something with a project."""
         if not may(self.records, self.token, scope, project):
             raise Denied(403, f"this token does not allow to {_DEEDS[scope]} {project}")
 
     def need_scope(self, scope: Scope) -> None:
-        """Check that the token allows something at all.
-
-        :raises Denied: it does not.
-        """
+        """Raise `Denied` unless the token allows something at all."""
         if scope != "read" and not self.token.scopes & {scope, "admin"}:
             raise Denied(403, f"this token does not allow to {_DEEDS[scope]} anything")
 
     def need_operator(self) -> None:
-        """Check that the token is for all of the index.
-
-        :raises Denied: it is not.
-        """
+        """Raise `Denied` unless the token is for all of the index."""
         if not is_operator(self.token):
             raise Denied(403, f"a token of {OPERATOR} for all projects is needed")
 
@@ -126,13 +117,13 @@ def secret_of(request: Request, *, takes_basic: bool = True) -> str:
 def visitor(
     request: Request, records: Records, *, now: datetime, takes_basic: bool = True
 ) -> Visitor:
-    """Return who asks.
+    """Return the holder of the token that a request shows.
 
-    The database finds a token by the digest of the secret; nothing that takes longer the more
-    of it is right is done with the secret itself.
+    The database finds a token by the digest of its secret, so the time that this takes says
+    nothing about the secret.
 
-    :raises Denied: no token, or none that is good; or a browser would keep one that is good for
-        more than reading.
+    :raises Denied: there is no valid token; or a browser would keep one that allows more than
+        reading.
     """
     secret = secret_of(request, takes_basic=takes_basic)
     if not secret and not takes_basic:
@@ -150,7 +141,7 @@ def visitor(
 
 
 def is_operator(token: Token) -> bool:
-    """Say whether a token is for all of the index: its tokens, its metrics."""
+    """Return whether a token is for all of the index: its tokens, its metrics."""
     return "admin" in token.scopes and token.projects is None and token.owner == OPERATOR
 
 

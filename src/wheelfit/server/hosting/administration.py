@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion, Version
@@ -25,100 +25,54 @@ if TYPE_CHECKING:
     from wheelfit.server.store.records import Scope, StoredFile, Token
 
 
-class Administration(Protocol):
-    """The administration of an index; every value is plain, as it travels."""
-
-    def yank(self, what: Sequence[str], reason: str | None) -> list[str]:
-        """Yank files, or with None take that back; return their names.
-
-        :param what: file names, ``NAME==VERSION``, or names of projects.
-        :param reason: to be shown by installers; may be empty.
-        """
-
-    def delete(self, what: Sequence[str]) -> list[str]:
-        """Delete files for ever; return their names."""
-
-    def open_stage(self, owner: str, lasts: float) -> dict[str, Any]:
-        """Open a stage; return its ``id``, ``expires`` and ``secret``.
-
-        :param owner: who opens it; a server knows by the token.
-        :param lasts: seconds that it may wait to be published.
-        """
-
-    def stages(self) -> list[dict[str, Any]]:
-        """Return the stages that are open, each with the ``files`` that wait in it."""
-
-    def publish(self, stage: str) -> list[str]:
-        """Show all files of a stage at once; return their names."""
-
-    def drop(self, stage: str) -> int:
-        """Forget a stage and its files; return how many there were."""
-
-    def create_token(
-        self,
-        owner: str,
-        scopes: Sequence[Scope],
-        projects: Sequence[str] | None,
-        lasts: float | None,
-        note: str,
-    ) -> dict[str, Any]:
-        """Make a token; return it with its ``secret``.
-
-        :param projects: what it is for; None: every project of its owner, and new ones.
-        :param lasts: seconds that it is good; None: until it is revoked.
-        """
-
-    def tokens(self) -> list[dict[str, Any]]:
-        """Return all tokens, without secrets."""
-
-    def revoke(self, token: str) -> bool:
-        """Forget a token; False if there is none of this identifier."""
-
-    def close(self) -> None:
-        """Let go of what was opened."""
-
-
 @dataclass(frozen=True, slots=True)
 class StoreAdministration:
-    """The administration of an index in its store: an `Administration`."""
+    """The administration of an index in its store; every result is plain, as it travels."""
 
     store: Store
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     admits: Callable[[Sequence[StoredFile]], None] = lambda files: None  # noqa: ARG005
-    """Raises if somebody may not do something with files."""
+    """Raises an error if somebody may not change these files."""
 
     def yank(self, what: Sequence[str], reason: str | None) -> list[str]:
-        """Yank files, or take that back."""
+        """Yank files, or take that back; return their names.
+
+        :param what: file names, ``NAME==VERSION``, or names of projects.
+        :param reason: shown by installers, may be empty; None takes it back.
+        """
         names = self._names(what)
         self.store.records.yank(names, reason, time=written(self.now()))
         return names
 
     def delete(self, what: Sequence[str]) -> list[str]:
-        """Delete files for ever."""
+        """Delete files for ever; return their names."""
         names = self._names(what)
         self.store.records.delete(names, time=written(self.now()))
         return names
 
     def open_stage(self, owner: str, lasts: float) -> dict[str, Any]:
-        """Open a stage."""
+        """Open a stage; return its ``id``, ``expires`` and ``secret``.
+
+        :param lasts: seconds that it may wait to be published.
+        """
         stage, secret = open_stage(
             self.store.records, owner, now=self.now(), lasts=timedelta(seconds=lasts)
         )
         return {"id": stage.id, "expires": stage.expires, "secret": secret}
 
     def stages(self) -> list[dict[str, Any]]:
-        """Return the stages that are open."""
+        """Return the stages that are open, each with the ``files`` that wait in it."""
         stages = self.store.records.stages()
         return [{**asdict(stage), "files": self._waiting(stage.id)} for stage in stages]
 
     def publish(self, stage: str) -> list[str]:
-        """Show all files of a stage at once."""
+        """Show all files of a stage at once; return their names."""
         self._check_stage(stage)
         files = self.store.records.publish(stage, time=written(self.now()))
         return [one.filename for one in files]
 
     def drop(self, stage: str) -> int:
-        """Forget a stage and its files."""
+        """Forget a stage and its files; return how many there were."""
         self._check_stage(stage)
         return self.store.records.drop(stage)
 
@@ -130,7 +84,11 @@ class StoreAdministration:
         lasts: float | None,
         note: str,
     ) -> dict[str, Any]:
-        """Make a token."""
+        """Make a token; return it with its ``secret``.
+
+        :param projects: its projects; None: every project of its owner, and new ones.
+        :param lasts: seconds until it expires; None: never.
+        """
         token, secret = issue(
             self.store.records,
             owner,
@@ -143,15 +101,15 @@ class StoreAdministration:
         return {**_plain(token), "secret": secret}
 
     def tokens(self) -> list[dict[str, Any]]:
-        """Return all tokens."""
+        """Return all tokens, without secrets."""
         return [_plain(one) for one in self.store.records.tokens()]
 
     def revoke(self, token: str) -> bool:
-        """Forget a token."""
+        """Revoke a token; return False if there is none of this identifier."""
         return self.store.records.revoke(token)
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self.store.close()
 
     def _names(self, what: Sequence[str]) -> list[str]:
@@ -183,9 +141,8 @@ def _project(name: str) -> NormalizedName:
 
 
 def select(store: Store, what: Iterable[str]) -> tuple[StoredFile, ...]:
-    """Find published files by what somebody calls them.
+    """Find published files by file names, ``NAME==VERSION``, or names of projects.
 
-    :param what: file names, ``NAME==VERSION``, or names of projects.
     :raises FileProblem: there is nothing of that name.
     """
     found: dict[str, StoredFile] = {}

@@ -41,18 +41,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Index
 
 
-ROUTES = (
-    "simple",
-    "files",
-    "bridges",
-    "legacy",
-    ROOT,
-    "stage",
-    "health",
-    "metrics",
-    "api",
-    "other",
-)
+ROUTES = "simple", "files", "bridges", "legacy", ROOT, "stage", "health", "metrics", "api", "other"
 """What requests are for, as metrics and logs call it."""
 _STAGE = pattern(r"[0-9a-f]{16}")
 _SOON = {"retry-after": "2"}
@@ -205,33 +194,32 @@ class HostedIndex:
             name = upload.first("name")
             if not name:
                 wrong = Violation("bad-form", "it names no project", "the form: name")
-                return self._count("refused", refusal_answer(request, (wrong,)))
+                return self._refused(request, (wrong,))
             who.need("upload", canonicalize_name(name))
             size = upload.draft.size
             outcome = accept(upload, self._store, now=self._now(), stage=stage, by=who.token.owner)
-        facts: dict[str, str | float] = {
-            "file": upload.filename,
-            "owner": who.token.owner,
-            "token": who.token.id,
-            "size": size,
-            "seconds": round(time.monotonic() - began, 3),
-        }
-        if stage:
-            facts["stage"] = stage
-        if not isinstance(outcome, Accepted):
-            self._log("refused", **facts, reason="; ".join(one.reference for one in outcome))
-            return self._count("refused", refusal_answer(request, outcome))
-        self._pages.changed(canonicalize_name(name))
-        self._log("upload" if outcome.is_new else "repeated", **facts)
-        said = [f"{outcome.filename} is {'waiting' if stage else 'published'}"]
-        said += [f"warning: {one}" for one in outcome.warnings]
-        return self._count(
-            "accepted" if outcome.is_new else "repeated", Answer.text(200, "\n".join(said))
+        log = partial(
+            self._log,
+            file=upload.filename,
+            owner=who.token.owner,
+            token=who.token.id,
+            size=size,
+            seconds=round(time.monotonic() - began, 3),
+            stage=stage or None,
         )
+        if not isinstance(outcome, Accepted):
+            log("refused", reason="; ".join(one.reference for one in outcome))
+            return self._refused(request, outcome)
+        self._pages.changed(canonicalize_name(name))
+        log("upload" if outcome.is_new else "repeated")
+        self._metrics.uploaded("accepted" if outcome.is_new else "repeated")
+        lines = [f"{outcome.filename} is {'waiting' if stage else 'published'}"]
+        lines += [f"warning: {one}" for one in outcome.warnings]
+        return Answer.text(200, "\n".join(lines))
 
-    def _count(self, outcome: str, answer: Answer) -> Answer:
-        self._metrics.uploaded(outcome)
-        return answer
+    def _refused(self, request: Request, violations: Sequence[Violation]) -> Answer:
+        self._metrics.uploaded("refused")
+        return refusal_answer(request, violations)
 
     # --- stages ----------------------------------------------------------------------------
 
@@ -264,10 +252,9 @@ class HostedIndex:
 
     def _in_session(self, request: Request, words: Sequence[str]) -> Answer:
         """Answer a publishing session (PEP 694)."""
-        api = SessionApi(
-            self._store, self._rules, self._now, partial(self._visitor, request), self._log
-        )
-        answer = api.answer(request, words)
+        identify = partial(self._visitor, request)
+        api = SessionApi(request, self._store, self._rules, self._now, identify, self._log)
+        answer = api.answer(words)
         if "publish" in words and answer.status < 300:
             self._pages.changed()
         return answer
@@ -276,10 +263,10 @@ class HostedIndex:
 
     def _health(self) -> Answer:
         """Return the last known state of the dependencies, without asking any."""
-        known = {one.name: one.trouble or "ready" for one in self._store.probes}
-        is_ready = all(one == "ready" for one in known.values())
-        said = {"status": "ready" if is_ready else "not ready", "dependencies": known}
-        return json_answer(200 if is_ready else 503, said)
+        states = {one.name: one.trouble or "ready" for one in self._store.probes}
+        is_ready = set(states.values()) <= {"ready"}
+        status = "ready" if is_ready else "not ready"
+        return json_answer(200 if is_ready else 503, {"status": status, "dependencies": states})
 
     def _measured(self, request: Request) -> Answer:
         if self._rules.metrics == "operator":
@@ -309,9 +296,6 @@ class HostedIndex:
                 what=", ".join(map(str, what)) if isinstance(what, list) else None,
             )
         return json_answer(200, result)
-
-
-# --- answers ------------------------------------------------------------------------
 
 
 def _is_read(path: str) -> bool:

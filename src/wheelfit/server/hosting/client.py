@@ -41,10 +41,10 @@ _STAGE = {"id": str, "files": [{"filename": str, "sha256": str}]}
 
 
 def is_index_server(url: str, *, context: SSLContext | None = None) -> bool:
-    """Say whether a server is one of ours; nothing secret is shown to find out.
+    """Return whether a server is one of ours; no secret is sent to find out.
 
     :param url: whatever stands before ``/-/``.
-    :param context: whom to trust over TLS; by default whom Python does.
+    :param context: the certificates to trust; by default those of Python.
     :raises Unreachable: it cannot be reached.
     """
     request = Request(f"{url.rstrip('/')}/-/health/live")  # noqa: S310 - whoever asks has looked
@@ -59,11 +59,11 @@ def is_index_server(url: str, *, context: SSLContext | None = None) -> bool:
 
 
 class ServerAdministration:
-    """The administration of an index by its server: an `Administration`.
+    """The administration of an index by its server; the methods are those of `StoreAdministration`.
 
-    :param url: where the server is; whatever stands before ``/-/api/``.
-    :param context: whom to trust over TLS; by default whom Python does.
-    :raises InvalidConfiguration: the URL is none, or the token would travel in the open.
+    :param url: whatever stands before ``/-/api/``.
+    :param context: the certificates to trust; by default those of Python.
+    :raises InvalidConfiguration: it is not a URL, or the token would be sent in the open.
     """
 
     def __init__(self, url: str, token: str, *, context: SSLContext | None = None) -> None:
@@ -147,7 +147,7 @@ class ServerAdministration:
         )
 
     def close(self) -> None:
-        """Let go of nothing: every question has a connection of its own."""
+        """Do nothing: every request has a connection of its own."""
 
     def _ask(
         self, method: str, act: str, shape: Mapping[str, object], **said: object
@@ -185,7 +185,7 @@ class _Staying(HTTPRedirectHandler):
 
 
 def _fits(value: object, shape: object) -> bool:
-    """Say whether an answer has what is taken from it; it may have more."""
+    """Return whether an answer has what is taken from it; it may have more."""
     if isinstance(shape, dict):
         return isinstance(value, dict) and all(
             _fits(value.get(name), one) for name, one in shape.items()
@@ -196,7 +196,7 @@ def _fits(value: object, shape: object) -> bool:
 
 
 def _unreachable(error: Exception, where: str) -> Unreachable:
-    """Return what to say of a server that does not answer, or not as servers of the web do."""
+    """Return the error for a server that does not answer, or not in HTTP."""
     reason = str(getattr(error, "reason", error)).strip() or type(error).__name__
     return Unreachable(f"the server cannot be reached: {reason}", where=where)
 
@@ -213,7 +213,7 @@ def _files(said: dict[str, Any]) -> list[str]:
 
 
 def _error(status: int, content: bytes, where: str) -> Exception:
-    """Return what the server said, as the error that it would be here."""
+    """Return the answer of a server as the error that it would be here."""
     try:
         errors = [
             {name: str(one[name] or "") for name in ("reference", "message", "where")}

@@ -1,7 +1,7 @@
-"""Errors for clients, without what only the operator of an index may know.
+"""Errors for clients, without the addresses, paths and ports that only the operator may know.
 
-The message of a storage, a database or another index names addresses, paths and ports. It goes to
-the log; a client gets a general message with the same reference.
+The message of a storage, a database or another index goes to the log; a client gets a general
+message with the same reference.
 """
 
 from __future__ import annotations

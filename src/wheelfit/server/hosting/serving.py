@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from wheelfit.server.hosting.settings import ServerSettings
     from wheelfit.server.messages import Application
     from wheelfit.server.store.opening import Store
-    from wheelfit.server.store.records import Scope
     from wheelfit.server.upstream.opening import Mirrors
     from wheelfit.sources.repository import Index
 
@@ -76,11 +75,10 @@ def run_server(
 ) -> None:
     """Serve an index until the process is asked to end.
 
-    :param environ: the environment of the process; a socket may be handed over in it.
+    :param environ: the environment of the process; systemd may hand over a socket in it.
     :param started: called once requests are answered.
-    :raises InvalidConfiguration: something in the settings cannot be.
+    :raises InvalidConfiguration: a setting is not possible.
     :raises StorageUnavailable: the store cannot be opened.
-    :raises NeedsExtra: a library is missing.
     """
     metrics = Metrics()
     with (
@@ -211,18 +209,13 @@ def _logging(settings: ServerSettings, stream: TextIO) -> Iterator[Log]:
 
 
 def _telling(log: Log, metrics: Metrics, *, log_requests: bool) -> Callable[[ServedRequest], None]:
-    """Return what counts and writes down the requests that were answered."""
+    """Return a function that counts and logs answered requests."""
 
     def tell(served: ServedRequest) -> None:
         route, path = route_of(served.request.path), without_secrets(served.request.path)
         metrics.served(route, served.status, served.sent, served.seconds)
-        if served.error is not None:
-            error = served.error
-            log(
-                "failure",
-                path=path,
-                error=f"{type(error).__name__}: {error}",
-            )
+        if (error := served.error) is not None:
+            log("failure", path=path, error=f"{type(error).__name__}: {error}")
         if log_requests:
             log(
                 "request",
@@ -244,17 +237,10 @@ def _watching(probes: Mapping[Dependency, Callable[[], None]], log: Log) -> Iter
 
     def report(dependency: Dependency) -> None:
         trouble, error = dependency.trouble, dependency.reason
-        if not trouble or not isinstance(error, WheelfitError):
-            log("dependency", name=dependency.name, state=trouble or "ready")
-        else:
-            log(
-                "dependency",
-                name=dependency.name,
-                state=trouble,
-                message=error.message,
-                where=error.where,
-                hint=error.hint,
-            )
+        facts: dict[str, str | None] = {}
+        if trouble and isinstance(error, WheelfitError):
+            facts = {"message": error.message, "where": error.where, "hint": error.hint}
+        log("dependency", name=dependency.name, state=trouble or "ready", **facts)
 
     def look() -> None:
         while not over.wait(_LOOK_EVERY):
@@ -333,20 +319,19 @@ def _mirroring(
 
 
 def _first_token(store: Store, folder: Path) -> Path | None:
-    """Make a token for the operator if there is none at all; not shown, but written down."""
+    """Make a token for the operator if there is none at all, and write it into a file."""
     if store.records.tokens():
         return None
     path = folder / _TOKEN_FILE
-
-    def keep(secret: str) -> None:
-        write_file(path, f"{secret}\n".encode(), private=True)
-
-    scopes: tuple[Scope, ...] = ("upload", "admin")
-    now = datetime.now(UTC)
     try:
         make_folder(folder)
         is_first = issue_first(
-            store.records, OPERATOR, scopes, now=now, keep=keep, note="the first one"
+            store.records,
+            OPERATOR,
+            ("upload", "admin"),
+            now=datetime.now(UTC),
+            keep=lambda secret: write_file(path, f"{secret}\n".encode(), private=True),
+            note="the first one",
         )
     except OSError as error:
         raise storage_error(error, str(path)) from error
@@ -354,7 +339,7 @@ def _first_token(store: Store, folder: Path) -> Path | None:
 
 
 def _tell_systemd(environ: Mapping[str, str], state: str) -> None:
-    """Tell systemd, if it has started this and wants to know."""
+    """Tell systemd about a new state, if it asks for that."""
     address = environ.get("NOTIFY_SOCKET", "")
     if not address:
         return

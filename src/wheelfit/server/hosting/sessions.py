@@ -1,7 +1,7 @@
 """Answer publishing sessions: the upload API 2.0 of PEP 694, draft of July 2026.
 
-A session is a stage for one release. Its uploads are let in by the rules for forms of uploads, and
-the stage is published and dropped as every other.
+A session is a stage for one release. Its uploads are checked as those of forms, and the stage is
+published and dropped as every other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wheelfit.server.hosting.api import JsonBody, read_body
 from wheelfit.server.hosting.error_answers import META, problem, status_of
 from wheelfit.server.messages import Answer
 from wheelfit.server.store.opening import EMPTY_STAGE_LASTS
-from wheelfit.server.store.records import Violation, refusal, violations_of
+from wheelfit.server.store.records import Violation, refusal, refused, violations_of
 from wheelfit.server.store.sessions import Session, SessionUpload, shown_status
 from wheelfit.server.store.tokens import digest, new_stage, written
 from wheelfit.server.uploads.accepting import Accepted, accept
@@ -63,20 +63,21 @@ class SessionApi:
     ``FileProblem``; `answer` makes problem details of them.
     """
 
+    request: Request
     store: Store
     rules: Rules
     now: Callable[[], datetime]
     identify: Callable[[], Visitor]
-    """Returns who asks, or raises ``Denied``."""
+    """Returns the holder of the token, or raises ``Denied``."""
     log: Callable[..., None]
 
-    def answer(self, request: Request, words: Sequence[str]) -> Answer:
-        """Answer a request.
+    def answer(self, words: Sequence[str]) -> Answer:
+        """Answer the request.
 
         :param words: of the path, behind that of the root endpoint.
         """
         try:
-            return self._answer(request, [word for word in words if word])
+            return self._answer([word for word in words if word])
         except Denied as error:
             headers = {"www-authenticate": BEARER} if error.status == 401 else {}
             return problem(error.status, error.sentence, headers=headers)
@@ -88,56 +89,73 @@ class SessionApi:
         except InvalidConfiguration as error:
             return problem(400, error.message)
 
-    def _answer(self, request: Request, words: Sequence[str]) -> Answer:
+    def _answer(self, words: Sequence[str]) -> Answer:
         who = self.identify()
         who.need_scope("upload")
-        if request.method == "POST":
-            self._check_type(request, words)
-        match request.method, *words:
+        if self.request.method == "POST":
+            self._check_type(words)
+        match self.request.method, *words:
             case ["POST"]:
-                return self._create(request, who)
-            case [method, session, *acts]:
+                return self._create(who)
+            case [_, session, *acts]:
                 opened = self._session(session)
                 who.need("upload", opened.project)
-                return self._of_session(request, who, opened, method, acts)
+                return self._of_session(who, opened, acts)
         return problem(405, "a session is created by POST", headers={"allow": "POST"})
 
-    def _of_session(
-        self, request: Request, who: Visitor, session: Session, method: str, acts: Sequence[str]
-    ) -> Answer:
-        match method, *acts:
+    def _of_session(self, who: Visitor, session: Session, acts: Sequence[str]) -> Answer:
+        match self.request.method, *acts:
             case ["GET" | "HEAD"]:
-                return self._told(request, session)
+                return self._session_answer(session)
             case ["DELETE"]:
                 return self._cancel(who, session)
             case ["POST", "publish"]:
-                return self._publish(request, who, session)
+                return self._publish(who, session)
             case ["POST", "extend"]:
-                return self._extend(request, session)
+                return self._extend(session)
             case ["POST", "files"]:
-                return self._begin(request, session)
+                return self._begin(session)
             case [_, "files", token, upload, *rest] if hmac.compare_digest(
                 token.encode(), session.token.encode()
             ):
-                return self._of_upload(request, who, self._upload(session, upload), rest)
+                return self._of_upload(who, session, self._upload(session, upload), rest)
         return problem(404, "there is no such endpoint, or not with this method")
 
-    @staticmethod
-    def _check_type(request: Request, words: Sequence[str]) -> None:
+    def _of_upload(
+        self, who: Visitor, session: Session, upload: SessionUpload, acts: Sequence[str]
+    ) -> Answer:
+        match self.request.method, *acts:
+            case ["GET" | "HEAD"]:
+                return self._upload_answer(session, upload)
+            case ["DELETE"]:
+                _need_open(session)
+                self.store.sessions.cancel(upload)
+                return Answer(204)
+            case ["POST", "content"]:
+                _need_open(session)
+                return self._receive(who, session, upload)
+            case ["POST", "attestations"]:
+                _need_open(session)
+                return self._attest(upload)
+            case ["POST", "complete"]:
+                _read(self.request)
+                _need_open(session)
+                return self._complete(session, upload)
+        return problem(404, "there is no such endpoint, or not with this method")
+
+    def _check_type(self, words: Sequence[str]) -> None:
         """Check the type of a body; none of these can be sent by a form of a web page."""
-        expected = _TYPE
-        if words[-1:] == ["content"]:
-            expected = "application/octet-stream"
-        elif words[-1:] == ["attestations"]:
-            expected = "application/json"
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        last = words[-1] if words else ""
+        binary = {"content": "application/octet-stream", "attestations": "application/json"}
+        expected = binary.get(last, _TYPE)
+        kind = self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != expected:
             raise Denied(415, f"the body of this request is sent as {expected}")
 
     # --- sessions -----------------------------------------------------------------------------
 
     def _session(self, id_: str) -> Session:
-        """Return a session; one whose time is up is cancelled."""
+        """Return a session; one that has expired is cancelled."""
         session = self.store.sessions.session(id_)
         if session is not None and session.status == "open" and self._is_over(session):
             self.store.records.drop(id_)
@@ -149,8 +167,8 @@ class SessionApi:
     def _is_over(self, session: Session) -> bool:
         return session.expires <= written(self.now())
 
-    def _create(self, request: Request, who: Visitor) -> Answer:
-        body = _read(request)
+    def _create(self, who: Visitor) -> Answer:
+        body = _read(self.request)
         project, version = body.text("name"), body.text("version")
         try:
             name = canonicalize_name(project, validate=True)
@@ -168,24 +186,32 @@ class SessionApi:
             self.store.records.drop(session.id)
             session = self.store.sessions.create(new, stage, digest(token), owner)
         if session.id != new.id:
-            where = {"location": f"{_root(request)}/{session.id}"}
-            return problem(409, f"a session for {name} {parsed} is open", headers=where)
-        self._note("session-opened", who, session)
-        return self._told(request, session, 201)
+            headers = {"location": f"{self._root}/{session.id}"}
+            return problem(409, f"a session for {name} {parsed} is open", headers=headers)
+        self._log("session-opened", who, session)
+        return self._session_answer(session, 201)
 
-    def _told(self, request: Request, session: Session, status: int = 200) -> Answer:
+    def _session_answer(self, session: Session, status: int = 200) -> Answer:
         """Return the state of a session as an answer."""
-        here = f"{_root(request)}/{session.id}"
+        here = f"{self._root}/{session.id}"
         uploads = self.store.sessions.uploads(session.id)
         expires = session.expires
         if not uploads:  # one that stays empty goes sooner
             first = datetime.fromisoformat(session.created) + EMPTY_STAGE_LASTS
             expires = min(expires, written(first))
-        is_open = session.status == "open"
+        files = {
+            one.filename: {
+                "status": shown_status(one.status),
+                "link": self._link(session, one),
+                "_wheelfit": {"sha256": one.hashes.get("sha256")},
+            }
+            for one in uploads
+            if session.status in ("open", "published")
+        }
         value = {
             **META,
             "links": {
-                "stage": f"{request.origin}/stage/{session.token}/simple/",
+                "stage": f"{self.request.origin}/stage/{session.token}/simple/",
                 "upload": f"{here}/files",
                 "session": here,
                 "publish": f"{here}/publish",
@@ -193,43 +219,35 @@ class SessionApi:
             },
             "mechanisms": [_MECHANISM],
             "session-token": session.token,
-            "expires-at": _moment(expires),
+            "expires-at": _seconds(expires),
             "status": session.status,
-            "files": {
-                one.filename: {
-                    "status": shown_status(one.status),
-                    "link": self._link(request, session, one),
-                    "_wheelfit": {"sha256": one.hashes.get("sha256")},
-                }
-                for one in uploads
-                if is_open or session.status == "published"
-            },
+            "files": files,
         }
-        return _said(status, value, {"location": here} if status != 200 else {})
+        return _json_answer(status, value, {"location": here} if status != 200 else {})
 
-    def _publish(self, request: Request, who: Visitor, session: Session) -> Answer:
-        _read(request)
+    def _publish(self, who: Visitor, session: Session) -> Answer:
+        _read(self.request)
         _need_open(session)
         self.store.records.publish(session.id, time=written(self.now()))
-        self._note("session-published", who, session)
-        return self._told(request, self._session(session.id), 201)
+        self._log("session-published", who, session)
+        return self._session_answer(self._session(session.id), 201)
 
     def _cancel(self, who: Visitor, session: Session) -> Answer:
         if session.status == "published":
             return problem(409, "the session is published")
         if session.status == "open":
             self.store.records.drop(session.id)
-            self._note("session-cancelled", who, session)
+            self._log("session-cancelled", who, session)
         return Answer(204)
 
-    def _extend(self, request: Request, session: Session) -> Answer:
-        body = _read(request)
+    def _extend(self, session: Session) -> Answer:
+        body = _read(self.request)
         _need_open(session)
         more = timedelta(seconds=body.seconds("extend-for", 0.0) or 0.0)
         latest = datetime.fromisoformat(session.created) + _LONGEST
         wanted = min(datetime.fromisoformat(session.expires) + more, latest)
         self.store.sessions.extend(session.id, written(wanted))
-        return self._told(request, self._session(session.id))
+        return self._session_answer(self._session(session.id))
 
     # --- uploads ------------------------------------------------------------------------------
 
@@ -239,8 +257,8 @@ class SessionApi:
             raise FileProblem("there is no such upload")
         return upload
 
-    def _begin(self, request: Request, session: Session) -> Answer:
-        body = _read(request)
+    def _begin(self, session: Session) -> Answer:
+        body = _read(self.request)
         _need_open(session)
         filename, size = body.text("filename"), body.values.get("size")
         release = parse_index_file_name(filename)
@@ -250,83 +268,53 @@ class SessionApi:
             release = release_of(filename)
         if release is None:
             message = "it is not the name of a wheel or a source distribution"
-            raise refusal([Violation("invalid-filename", message, filename)])
+            raise refused("invalid-filename", message, filename)
         if release != (session.project, session.version):
             message = f"the session is for {session.project} {session.version}"
-            raise refusal([Violation("other-release", message, filename)])
+            raise refused("other-release", message, filename)
         if type(size) is not int or size < 0:
             raise InvalidConfiguration("size is a number of bytes")
         if size > self.rules.file_size:
             message = f"it has more than {self.rules.file_size} bytes"
-            raise refusal([Violation("too-large", message, filename)])
+            raise refused("too-large", message, filename)
         if body.text("mechanism") != _MECHANISM:
             return problem(422, f"the one mechanism here is {_MECHANISM}")
         if len(self.store.sessions.uploads(session.id)) >= _MANY:
-            message = f"the session has {_MANY} uploads"
-            raise refusal([Violation("too-large", message, filename)])
+            raise refused("too-large", f"the session has {_MANY} uploads", filename)
         hashes = _hashes(body.values.get("hashes"))
         upload = SessionUpload(secrets.token_hex(8), session.id, filename, size, hashes)
         self.store.sessions.begin(upload)
-        return self._upload_told(request, session, upload, 202)
+        return self._upload_answer(session, upload, 202)
 
-    def _link(self, request: Request, session: Session, upload: SessionUpload) -> str:
-        return f"{_root(request)}/{session.id}/files/{session.token}/{upload.id}"
-
-    def _upload_told(
-        self, request: Request, session: Session, upload: SessionUpload, status: int = 200
-    ) -> Answer:
-        here = self._link(request, session, upload)
+    def _upload_answer(self, session: Session, upload: SessionUpload, status: int = 200) -> Answer:
+        """Return the state of an upload as an answer."""
+        here = self._link(session, upload)
         value = {
             **META,
             "links": {"file-upload-session": here, "complete": f"{here}/complete"},
             "status": shown_status(upload.status),
-            "expires-at": _moment(session.expires),
+            "expires-at": _seconds(session.expires),
             "mechanism": {
                 "identifier": _MECHANISM,
                 "file_url": f"{here}/content",
                 "attestations_url": f"{here}/attestations",
             },
         }
-        return _said(status, value, {"retry-after": "1", "location": here})
+        return _json_answer(status, value, {"retry-after": "1", "location": here})
 
-    def _of_upload(
-        self, request: Request, who: Visitor, upload: SessionUpload, acts: Sequence[str]
-    ) -> Answer:
-        session = self._session(upload.session)
-        match request.method, *acts:
-            case ["GET" | "HEAD"]:
-                return self._upload_told(request, session, upload)
-            case ["DELETE"]:
-                _need_open(session)
-                self.store.sessions.cancel(upload)
-                return Answer(204)
-            case ["POST", "content"]:
-                _need_open(session)
-                return self._take(request, who, session, upload)
-            case ["POST", "attestations"]:
-                _need_open(session)
-                return self._attest(request, upload)
-            case ["POST", "complete"]:
-                _read(request)
-                _need_open(session)
-                return self._complete(request, session, upload)
-        return problem(404, "there is no such endpoint, or not with this method")
-
-    def _take(
-        self, request: Request, who: Visitor, session: Session, upload: SessionUpload
-    ) -> Answer:
-        """Take the content of a file, and check all that can be wrong with it."""
+    def _receive(self, who: Visitor, session: Session, upload: SessionUpload) -> Answer:
+        """Receive the content of a file, and check everything about it."""
         if upload.status != "pending":
             return problem(409, f"the content came already; the upload is {upload.status}")
         sessions = self.store.sessions
         with self.store.blobs.draft() as draft:
-            while draft.size <= upload.size and (piece := request.body.read(_PIECE)):
+            while draft.size <= upload.size and (piece := self.request.body.read(_PIECE)):
                 draft.write(piece)
             violations = tuple(_differences(draft, upload))
             if not violations:
-                came = _as_form(session, upload, draft)
+                form = _as_form(session, upload, draft)
                 owner = who.token.owner
-                outcome = accept(came, self.store, now=self.now(), stage=session.id, by=owner)
+                outcome = accept(form, self.store, now=self.now(), stage=session.id, by=owner)
                 violations = () if isinstance(outcome, Accepted) else outcome
         if violations:
             sessions.move(upload, "error")
@@ -334,42 +322,45 @@ class SessionApi:
         if not sessions.move(upload, "received"):
             sessions.cancel(upload)
             return problem(409, "the upload was cancelled meanwhile")
-        self._note("upload", who, session, file=upload.filename, size=upload.size)
+        self._log("upload", who, session, file=upload.filename, size=upload.size)
         return Answer(201)
 
-    def _attest(self, request: Request, upload: SessionUpload) -> Answer:
-        """Take what was attested about a file that came."""
+    def _attest(self, upload: SessionUpload) -> Answer:
+        """Receive the attestations of a file whose content was received."""
         if upload.status != "received":
             return problem(409, f"attestations follow the content; the upload is {upload.status}")
-        text = _bounded(request, _MOST_ATTESTATIONS)
-        sha256 = self.store.records.file(upload.filename, upload.session)
-        provenance, violations = provenance_of(
-            text, upload.filename, "" if sha256 is None else sha256.sha256
-        )
+        text = _bounded(self.request, _MOST_ATTESTATIONS)
+        file = self.store.records.file(upload.filename, upload.session)
+        sha256 = "" if file is None else file.sha256
+        provenance, violations = provenance_of(text, upload.filename, sha256)
         if violations:
             raise refusal(violations)
         if provenance is not None:
             self.store.sessions.attest(upload, provenance)
         return Answer(201)
 
-    def _complete(self, request: Request, session: Session, upload: SessionUpload) -> Answer:
+    def _complete(self, session: Session, upload: SessionUpload) -> Answer:
         if upload.status == "completed":
-            return self._upload_told(request, session, upload, 201)
+            return self._upload_answer(session, upload, 201)
         if upload.status == "pending":
             self.store.sessions.move(upload, "error")
             return problem(400, "no content came; delete the upload, and begin another one")
         is_checked = upload.status == "received"
         if not is_checked or not self.store.sessions.move(upload, "completed"):
             return problem(409, f"the upload is {upload.status}; delete it, and begin another one")
-        return self._upload_told(request, session, self._upload(session, upload.id), 201)
+        return self._upload_answer(session, self._upload(session, upload.id), 201)
 
-    def _note(self, event: str, who: Visitor, session: Session, **more: str | float) -> None:
+    @property
+    def _root(self) -> str:
+        return f"{self.request.origin}/{ROOT}"
+
+    def _link(self, session: Session, upload: SessionUpload) -> str:
+        return f"{self._root}/{session.id}/files/{session.token}/{upload.id}"
+
+    def _log(self, event: str, who: Visitor, session: Session, **more: str | float) -> None:
         release = f"{session.project} {session.version}"
         facts = {"stage": session.id, "owner": who.token.owner, "token": who.token.id}
         self.log(event, what=release, **facts, **more)
-
-
-# --- what requests say ----------------------------------------------------------------------
 
 
 def _read(request: Request) -> JsonBody:
@@ -407,35 +398,31 @@ def _bounded(request: Request, most: int) -> str:
 
 
 def _need_open(session: Session) -> None:
-    """Check that a session can be changed.
-
-    :raises UploadRefused: ``session-ended``.
-    """
+    """Raise ``UploadRefused`` (``session-ended``) unless a session can be changed."""
     if session.status != "open":
         words = {"published": "published", "canceled": "cancelled"}[session.status]
-        message = f"the session was {words}"
-        raise refusal([Violation("session-ended", message, session.project)])
+        raise refused("session-ended", f"the session was {words}", session.project)
 
 
 def _differences(draft: Draft, upload: SessionUpload) -> list[Violation]:
-    """Return in what a content differs from what was announced."""
-    found = []
+    """Return the differences between a content and what was announced of it."""
     if draft.size > upload.size:
         message = f"it has more than the {upload.size} bytes that were announced"
         return [Violation("too-large", message, upload.filename)]
+    violations = []
     if draft.size < upload.size:
         message = f"{draft.size} bytes came, {upload.size} were announced"
-        found.append(Violation("wrong-size", message, upload.filename))
+        violations.append(Violation("wrong-size", message, upload.filename))
     for name, announced in upload.hashes.items():
         if name == "sha256":
-            digest_ = draft.sha256
+            actual = draft.sha256
         else:
             with draft.path.open("rb") as file:
-                digest_ = hashlib.file_digest(file, name).hexdigest()
-        if not hmac.compare_digest(announced.encode(), digest_.encode()):
-            message = f"{name} is {digest_}, and {announced[:128]!r} was announced"
-            found.append(Violation("hash-mismatch", message, upload.filename))
-    return found
+                actual = hashlib.file_digest(file, name).hexdigest()
+        if not hmac.compare_digest(announced.encode(), actual.encode()):
+            message = f"{name} is {actual}, and {announced[:128]!r} was announced"
+            violations.append(Violation("hash-mismatch", message, upload.filename))
+    return violations
 
 
 def _as_form(session: Session, upload: SessionUpload, draft: Draft) -> Upload:
@@ -452,18 +439,11 @@ def _as_form(session: Session, upload: SessionUpload, draft: Draft) -> Upload:
     return Upload(upload.filename, draft, {name: (value,) for name, value in fields.items()})
 
 
-# --- what answers say -----------------------------------------------------------------------
-
-
-def _root(request: Request) -> str:
-    return f"{request.origin}/{ROOT}"
-
-
-def _moment(time: str) -> str:
+def _seconds(time: str) -> str:
     """Write a time of the records in whole seconds."""
     return f"{time[:19]}Z"
 
 
-def _said(status: int, value: dict[str, Any], headers: dict[str, str]) -> Answer:
+def _json_answer(status: int, value: dict[str, Any], headers: dict[str, str]) -> Answer:
     kind = {"content-type": _TYPE, "cache-control": "no-store"}
     return Answer.of(status, json.dumps(value).encode(), {**kind, **headers})

@@ -1,4 +1,4 @@
-"""What is known of projects, files, stages and tokens, as values."""
+"""The records of projects, files, stages and tokens, as values."""
 
 from __future__ import annotations
 
@@ -39,8 +39,13 @@ class Violation:
         return f"{self.where}: {self.message} [{self.reference}]"
 
 
+def refused(reference: str, message: str, where: str) -> UploadRefused:
+    """Return one violation as an error."""
+    return refusal([Violation(reference, message, where)])
+
+
 def refusal(violations: Sequence[Violation]) -> UploadRefused:
-    """Return all that is wrong as one error."""
+    """Return violations as one error."""
     first, *others = violations
     return UploadRefused(
         first.message,
@@ -51,7 +56,7 @@ def refusal(violations: Sequence[Violation]) -> UploadRefused:
 
 
 def violations_of(error: UploadRefused) -> tuple[Violation, ...]:
-    """Return everything that is wrong, from the error that `refusal` made."""
+    """Return the violations of an error that `refusal` made."""
     names = ("reference", "message", "where")
     return tuple(Violation(*(str(one[name]) for name in names)) for one in error.details)
 

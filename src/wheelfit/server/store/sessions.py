@@ -1,8 +1,4 @@
-"""Publishing sessions in the records (PEP 694): stages for one release, and the uploads to them.
-
-The files of a session are those of its stage. The session adds its release, and the status of each
-upload.
-"""
+"""Publishing sessions in the records (PEP 694): stages for one release, and the uploads to them."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ from packaging.utils import NormalizedName, canonicalize_version
 from packaging.version import Version
 
 from wheelfit.server.store.database import insert
-from wheelfit.server.store.records import PUBLISHED, Violation, refusal
+from wheelfit.server.store.records import PUBLISHED, Violation, refusal, refused
 from wheelfit.server.store.release_documents import owners_of
 
 if TYPE_CHECKING:
@@ -80,7 +76,7 @@ class Sessions:
             owners = owners_of(execute, session.project)
             if owners and by not in owners:
                 message = f"{session.project} belongs to others than {by}"
-                raise refusal([Violation("not-an-owner", message, session.project)])
+                raise refused("not-an-owner", message, session.project)
             rows = execute(
                 "SELECT id FROM session WHERE project = ? AND version = ? AND status = 'open'",
                 (session.project, version),
@@ -90,18 +86,8 @@ class Sessions:
             if not owners:
                 insert(execute, "owner", project=session.project, name=by)
             insert(execute, "stage", **asdict(stage), secret=secret)
-            insert(
-                execute,
-                "session",
-                id=session.id,
-                project=session.project,
-                version=version,
-                spelling=str(session.version),
-                status=session.status,
-                token=session.token,
-                created=session.created,
-                expires=session.expires,
-            )
+            spelling = {"version": version, "spelling": str(session.version)}
+            insert(execute, "session", **{**asdict(session), **spelling})
         return session
 
     def session(self, id_: str) -> Session | None:
@@ -131,18 +117,16 @@ class Sessions:
         name, session = upload.filename, upload.session
         with self._database.writing() as execute:
             if not execute("SELECT 1 FROM stage WHERE id = ?", (session,)):
-                message = "the session was published or cancelled"
-                raise refusal([Violation("session-ended", message, name)])
+                raise refused("session-ended", "the session was published or cancelled", name)
             if execute("SELECT 1 FROM file WHERE filename = ? AND stage = ?", (name, PUBLISHED)):
-                message = "a file of this name is published already"
-                raise refusal([Violation("name-taken", message, name)])
+                raise refused("name-taken", "a file of this name is published already", name)
             rows = execute(
                 f"SELECT status FROM upload WHERE session = ? AND filename = ? AND {_LIVE}",  # noqa: S608
                 (session, name),
             )
             if any(status in ("pending", "received") for (status,) in rows):
                 message = "an upload of this file is under way; cancel it first"
-                raise refusal([Violation("upload-unfinished", message, name)])
+                raise refused("upload-unfinished", message, name)
             _cancel(execute, session, name)
             values = {**asdict(upload), "hashes": json.dumps(dict(upload.hashes))}
             insert(execute, "upload", **values)
@@ -210,9 +194,6 @@ def _cancel(execute: Execute, session: str, filename: str) -> None:
     execute("DELETE FROM file WHERE filename = ? AND stage = ?", (filename, session))
 
 
-# --- what every end of a stage has to do --------------------------------------------------------
-
-
 def end_session(execute: Execute, stage: str, status: SessionStatus) -> None:
     """End the session of a stage, if it has one."""
     execute("UPDATE session SET status = ? WHERE id = ?", (status, stage))
@@ -228,13 +209,12 @@ def check_finished(execute: Execute, stage: str) -> None:
         " AND status <> 'completed'",
         (stage,),
     )
-    if rows:
-        raise refusal(
-            [
-                Violation("upload-unfinished", f"its upload is {shown_status(status)}", filename)
-                for filename, status in sorted(rows)
-            ]
-        )
+    violations = [
+        Violation("upload-unfinished", f"its upload is {shown_status(status)}", filename)
+        for filename, status in sorted(rows)
+    ]
+    if violations:
+        raise refusal(violations)
 
 
 def shown_status(status: UploadStatus) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.errors import NeedsExtra, UploadRefused
-from wheelfit.server.store.records import Violation, refusal
+from wheelfit.server.store.records import refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -177,8 +177,7 @@ class _Reader:
         if self._is_file:
             if self._draft.size + len(piece) > self._limits.file:
                 where = (self._filename or "")[:255]
-                message = f"it has more than {self._limits.file} bytes"
-                raise refusal([Violation("too-large", message, where)])
+                raise refused("too-large", f"it has more than {self._limits.file} bytes", where)
             self._draft.write(piece)
             return
         self._left -= len(piece)
@@ -208,4 +207,4 @@ def _text(data: bytes) -> str:
 
 
 def _bad(message: str) -> UploadRefused:
-    return refusal([Violation("bad-form", f"the form cannot be read: {message}", "the form")])
+    return refused("bad-form", f"the form cannot be read: {message}", "the form")
