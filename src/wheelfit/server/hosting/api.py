@@ -1,4 +1,4 @@
-"""The API of a hosted index beside uploads: its requests, its rules, and who may do what."""
+"""The API of a hosted index beside uploads: its requests, its rules and its permissions."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 
 _SCOPES = ("read", "upload", "admin")
-
-
 _MOST_JSON = 1 << 20
 _UNKEPT = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """What JSON can say and no database keeps: NUL, halves of characters; and other controls."""
@@ -73,7 +71,7 @@ class JsonBody:
 def read_body(request: Request) -> JsonBody:
     """Read the body of a request.
 
-    :raises InvalidConfiguration: it is none, or too long.
+    :raises InvalidConfiguration: it is not a JSON object, or too long.
     """
     parts, size = [], 0
     while piece := request.body.read(1 << 16):
@@ -95,8 +93,8 @@ class Rules:
     """The rules of the operator."""
 
     deletes: Literal["never", "admin"] | timedelta = "admin"
-    """Who may delete: nobody, tokens of the scope ``admin``; or besides, for so long after an
-    upload, whoever may upload."""
+    """The tokens that delete: none, those of the scope ``admin``; or besides, for so long after an
+    upload, those that may upload."""
     file_size: int = FormLimits().file
     """Bytes of the largest file."""
     stage_lasts: float = 7 * 86400.0
@@ -108,11 +106,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class HostingApi:
-    """The acts on an index beside uploading, for one request.
-
-    Each of ``files``, ``stages`` and ``tokens`` takes the method and the words of the address; it
-    returns what is answered, or None if there is no such act.
-    """
+    """The acts on an index beside uploading, for one request."""
 
     store: Store
     rules: Rules
@@ -123,72 +117,53 @@ class HostingApi:
     def do(self, method: str, words: Sequence[str]) -> Result | None:
         """Do what is asked for; None: there is no such act.
 
-        :raises Denied: he may not.
+        :param words: of the address, behind ``/-/api/``.
+        :raises Denied: the token does not allow it.
         :raises UserError: it cannot be done.
         """
-        for acts in (self.files, self.stages, self.tokens):
-            result = acts(method, words)
-            if result is not None:
-                return result
-        return None
-
-    def files(self, method: str, words: Sequence[str]) -> Result | None:
-        """Yank files, take that back, or delete them."""
+        acts, who, body = StoreAdministration(self.store, self.now), self.who, self.body
         match method, *words:
-            case ["POST", ("yank" | "unyank") as act]:
-                acts = replace(self._administration, admits=self._need_upload)
-                reason = self.body.text("reason") if act == "yank" else None
-                return {"files": acts.yank(self.body.texts("what"), reason)}
+            case ["POST", "yank"]:
+                acts = replace(acts, admits=self._need_upload)
+                return {"files": acts.yank(body.texts("what"), body.text("reason"))}
+            case ["POST", "unyank"]:
+                acts = replace(acts, admits=self._need_upload)
+                return {"files": acts.yank(body.texts("what"), None)}
             case ["POST", "delete"]:
-                acts = replace(self._administration, admits=self._need_delete)
-                return {"files": acts.delete(self.body.texts("what"))}
-        return None
-
-    def stages(self, method: str, words: Sequence[str]) -> Result | None:
-        """List, open, publish and drop stages."""
-        who = self.who
-        match method, *words:
+                acts = replace(acts, admits=self._need_delete)
+                return {"files": acts.delete(body.texts("what"))}
             case ["GET", "stages"]:
                 who.need_scope("upload")
-                stages = self._administration.stages()
+                stages = acts.stages()
                 if not is_operator(who.token):
                     stages = [one for one in stages if one["owner"] == who.token.owner]
                 return {"stages": stages}
             case ["POST", "stages"]:
                 who.need_scope("upload")
-                lasts = self.body.seconds("lasts", self.rules.stage_lasts)
-                return self._administration.open_stage(who.token.owner, lasts)
+                lasts = body.seconds("lasts", self.rules.stage_lasts)
+                return acts.open_stage(who.token.owner, lasts)
             case ["POST", "stages", stage, "publish"]:
                 who.need_whole_stage(stage, now=self.now())
-                return {"files": self._administration.publish(stage)}
+                return {"files": acts.publish(stage)}
             case ["DELETE", "stages", stage]:
                 who.need_whole_stage(stage, now=self.now())
-                return {"count": self._administration.drop(stage)}
+                return {"count": acts.drop(stage)}
+            case [_, "tokens", *_]:
+                who.need_operator()
+        match method, *words:
+            case ["GET", "tokens"]:
+                return {"tokens": acts.tokens()}
+            case ["POST", "tokens"]:
+                return self._create_token(acts)
+            case ["DELETE", "tokens", token]:
+                return {"revoked": acts.revoke(token)}
         return None
 
-    def tokens(self, method: str, words: Sequence[str]) -> Result | None:
-        """List, make and revoke tokens."""
-        if words[:1] != ["tokens"]:
-            return None
-        self.who.need_operator()
-        match method, *words[1:]:
-            case ["GET"]:
-                return {"tokens": self._administration.tokens()}
-            case ["POST"]:
-                return self._create_token()
-            case ["DELETE", token]:
-                return {"revoked": self._administration.revoke(token)}
-        return None
-
-    @property
-    def _administration(self) -> StoreAdministration:
-        return StoreAdministration(self.store, self.now)
-
-    def _create_token(self) -> Result:
+    def _create_token(self, acts: StoreAdministration) -> Result:
         scopes = self.body.texts("scopes")
         if not scopes or not set(scopes) <= set(_SCOPES):
             raise InvalidConfiguration(f"scopes are {', '.join(_SCOPES)}")
-        return self._administration.create_token(
+        return acts.create_token(
             self.body.text("owner", OPERATOR),
             scopes,  # type: ignore[arg-type]  # they were looked at
             self.body.texts("projects") if self.body.values.get("projects") is not None else None,

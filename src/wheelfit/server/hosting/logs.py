@@ -1,6 +1,6 @@
-"""Write down what happens, one line for each event: JSON for machines, or words for people.
+"""The log of events, one line each: JSON for machines, or words for people.
 
-Nothing that could be a credential is handed to it, and no text can begin a line of its own.
+No credential is passed to it, and no text can begin a line of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONGEST = 2000
 
 
 class Log:
-    """A log of events, written by a thread of its own: a slow disk makes nobody wait."""
+    """A log of events, written by a thread of its own, so that no request waits for a disk."""
 
     def __init__(self, stream: TextIO, form: Literal["json", "plain"]) -> None:
         self._stream = stream
@@ -37,14 +37,11 @@ class Log:
         self._thread.start()
 
     def __call__(self, event: str, **fields: str | float | None) -> None:
-        """Write an event down.
-
-        :param fields: what is known of it; None is left out.
-        """
-        said = {name: value for name, value in fields.items() if value is not None}
+        """Log an event; fields that are None are left out."""
+        known = {name: value for name, value in fields.items() if value is not None}
         if len(self._waiting) == _MOST:
             self._lost += 1
-        self._waiting.append(self._write(datetime.now(UTC), event, said))
+        self._waiting.append(self._write(datetime.now(UTC), event, known))
         self._wake.set()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Keep written pages at hand, plain and compressed, and know when one is out of date."""
+"""Written pages in memory, plain and compressed, with what shows when one is out of date."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 import time
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.messages import Answer, Request, as_asked, takes_gzip
@@ -40,42 +40,46 @@ _PAGE = pattern(r"/simple/(?:([a-z0-9]+(?:-[a-z0-9]+)*)/)?")
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
-    """One page as it is sent."""
+class _Form:
+    """One form of a page as it is sent: plain, or compressed."""
 
-    stamp: Hashable
-    generation: Hashable
-    """The last one in which it was seen to be up to date."""
-    seen: float
-    """When that was."""
     body: bytes
     etag: str
     headers: Mapping[str, str]
-    compressed: bytes | None
-    compressed_etag: str
-    compressed_headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """One page."""
+
+    stamp: Hashable
+    generation: Hashable
+    """The last one in which it was up to date."""
+    seen: float
+    """When that was."""
+    plain: _Form
+    compressed: _Form | None
 
     @property
     def size(self) -> int:
-        return len(self.body) + len(self.compressed or b"")
+        packed = 0 if self.compressed is None else len(self.compressed.body)
+        return len(self.plain.body) + packed
 
 
 class HotPages:
     """Pages of the Simple API, answered from memory: an `Application` around another one.
 
-    While the generation cannot be had, because the database does not answer, a page is given as it
-    was when it was last known to be up to date, unless that is longer ago than `oldest`, or this
-    process has changed the page since.
+    Every page is up to date as long as the generation is the one in which it was last compared;
+    after that it is compared by its own stamp. The generation is read again after a moment, so
+    changes of other processes show after it; those of this process show at once.
 
-    All pages are good as long as the generation is the one in which they were looked at; only
-    then each is held against its own stamp. The generation is asked for again after a moment, so
-    that what other processes change shows after it; what this process changes shows at once.
+    While the database does not answer, a page is served as it was when it was last up to date,
+    unless that is longer ago than `oldest`, or this process has changed the page since.
 
     :param generation: returns a value that stays equal as long as all pages do; in a thread.
     :param room: bytes that pages may take.
-    :param trust: seconds for which a generation counts; after half of them the next request asks
-        for it again.
-    :param oldest: seconds for which a page is given while the database does not answer.
+    :param trust: seconds for which a generation counts; after half of them it is read again.
+    :param oldest: seconds for which a page is served while the database does not answer.
     """
 
     def __init__(
@@ -96,11 +100,11 @@ class HotPages:
         self._trust = trust
         self._look_again = trust / 2
         self._sent_to_look = float("-inf")
+        self._oldest = oldest
         self._clock = clock
         self._pages: dict[tuple[str, str], _Written] = {}
         self._size = 0
         self._lock = threading.Lock()
-        self._oldest = oldest
         self._looking = threading.Lock()
         self._looking_since: float | None = None
         self._failed = float("-inf")
@@ -130,7 +134,7 @@ class HotPages:
         name = place[0]
         now = self._clock()
         # Before the page is made: at worst it is newer than its stamp, and made once more.
-        stamp = self._index.stamp(_normalised(name)) if name else generation
+        stamp = self._index.stamp(cast("NormalizedName", name)) if name else generation
         if stamp is None:
             return None
         if page is not None and page.stamp == stamp:
@@ -156,18 +160,16 @@ class HotPages:
         return None if is_older else page
 
     def at_hand(self, request: Request) -> Answer | None:
-        """Return the answer if it is here and surely good; None: ask in a thread."""
+        """Return the answer if it is here and surely up to date; None: ask in a thread."""
         place = _place(request)
-        if place is None:
-            return None
-        page = self._pages.get(place)
-        if page is None:
+        page = None if place is None else self._pages.get(place)
+        if place is None or page is None:
             return None
         since, generation = self._seen
         now = self._clock()
         age = now - since
         if page.generation != generation or age > self._trust or since <= self._changed:
-            page = self._old(place) if self._is_in_the_dark(now) else None
+            page = self._old(place) if self._is_unreachable(now) else None
         elif age > self._look_again and self._sent_to_look <= since:
             # One request asks for it early, so that no crowd waits for it later.
             self._sent_to_look = now
@@ -175,26 +177,22 @@ class HotPages:
         return None if page is None else _answer(request, page)
 
     def changed(self, project: str = _EVERY_PROJECT) -> None:
-        """Note that this process has changed pages, which are not given as they were any more.
-
-        :param project: whose page has changed, besides the list of all; by default any.
-        """
+        """Note that this process has changed the page of a project, by default of any."""
         now = self._changed = self._clock()
         if project == _EVERY_PROJECT or len(self._changes) >= _MOST_CHANGES:
             self._changes = {_EVERY_PROJECT: now}
         else:
             self._changes[project] = now
 
-    def _is_in_the_dark(self, now: float) -> bool:
-        """Return whether the generation cannot be had at the moment."""
+    def _is_unreachable(self, now: float) -> bool:
+        """Return whether the generation cannot be read at the moment."""
         looking = self._looking_since
         return now - self._failed < _AGAIN or (looking is not None and now - looking > _PROMPT)
 
     def _look(self, *, has_old: bool) -> Hashable:
-        """Return the generation, which one thread asks for and the others wait for.
+        """Return the generation, which one thread reads while the others wait for it.
 
-        :param has_old: whether there is an old page to give, which is worth a short wait only.
-        :raises StorageUnavailable: it cannot be had.
+        :param has_old: whether there is an old page to serve, which is worth a short wait only.
         """
         if self._is_fresh():
             return self._seen[1]
@@ -231,19 +229,15 @@ class HotPages:
         body = b"".join(answer.body)
         etag = answer.headers["etag"]
         headers = {**answer.headers, "vary": "Accept, Accept-Encoding"}
-        compressed = gzip.compress(body, 6, mtime=0) if len(body) >= _WORTH_IT else None
-        return _Written(
-            stamp,
-            generation,
-            now,
-            body,
-            etag,
-            headers,
-            compressed,
-            # Another form has another tag, or a range of one would be put into the other.
-            f'{etag[:-1]}-gzip"',
-            {**headers, "content-encoding": "gzip"},
-        )
+        compressed = None
+        if len(body) >= _WORTH_IT:
+            compressed = _Form(
+                gzip.compress(body, 6, mtime=0),
+                # Another form has another tag, or a range of one would be put into the other.
+                f'{etag[:-1]}-gzip"',
+                {**headers, "content-encoding": "gzip"},
+            )
+        return _Written(stamp, generation, now, _Form(body, etag, headers), compressed)
 
     def _keep(self, place: tuple[str, str], page: _Written) -> None:
         with self._lock:
@@ -274,17 +268,8 @@ def _type(accept: str) -> str | None:
     return choose_type(accept or None)
 
 
-def _normalised(name: str) -> NormalizedName:
-    return name  # type: ignore[return-value]  # the pattern has seen to it
-
-
 def _answer(request: Request, page: _Written) -> Answer:
+    form = page.plain
     if page.compressed is not None and takes_gzip(request):
-        return as_asked(
-            request,
-            page.compressed,
-            len(page.compressed),
-            etag=page.compressed_etag,
-            headers=page.compressed_headers,
-        )
-    return as_asked(request, page.body, len(page.body), etag=page.etag, headers=page.headers)
+        form = page.compressed
+    return as_asked(request, form.body, len(form.body), etag=form.etag, headers=form.headers)

@@ -1,4 +1,4 @@
-"""The bytes of files, each found by the SHA-256 of its content, and bytes on their way there."""
+"""The bytes of files, each under the SHA-256 of its content, and drafts of such files."""
 
 from __future__ import annotations
 
@@ -49,10 +49,7 @@ class Blob:
 
 
 class Draft:
-    """Incoming bytes in a file, hashed as they pass.
-
-    They lie in a file with a name that means nothing, so that a wheel of any size costs no
-    memory. Made by `Blobs.draft`.
+    """Incoming bytes in a temporary file, hashed as they pass.
 
     :param path: of the file, which must not exist.
     """
@@ -69,10 +66,7 @@ class Draft:
         self._file = open(number, "wb", buffering=0)  # noqa: PTH123, SIM115 - with its mode
 
     def write(self, data: bytes) -> None:
-        """Take the next bytes.
-
-        :raises StorageUnavailable: they cannot be written; most often there is no space.
-        """
+        """Write the next bytes."""
         with storage_errors("an upload"):
             write_all(self._file, data)
         self._sha256.update(data)
@@ -90,15 +84,12 @@ class Draft:
         return self._blake2.hexdigest()
 
     def sync(self) -> None:
-        """Wait until the bytes are on the disk.
-
-        :raises StorageUnavailable: they do not get there.
-        """
+        """Wait until the bytes are on the disk."""
         with storage_errors("an upload"):
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Close the file, and remove the name that means nothing."""
+        """Close and remove the file."""
         self._file.close()
         self.path.unlink(missing_ok=True)
 
@@ -112,41 +103,37 @@ class Blobs(Protocol):
     """
 
     def draft(self) -> AbstractContextManager[Draft]:
-        """Return something to write bytes into; on leaving, what was not kept is gone.
+        """Return a draft to write bytes into; on leaving, it is removed.
 
-        Nothing can be found by its digest before `keep`, and nothing is left of a process
-        that was killed but a file that `tidy` removes.
+        Nothing can be found by its digest before `keep`. A process that is killed leaves only a
+        file that `tidy` removes.
         """
 
     def keep(self, draft: Draft) -> None:
-        """Keep the bytes of a draft; durable when this returns, whole or not there at all.
+        """Keep the bytes of a draft of this storage; durable when this returns, whole or absent.
 
-        Keeping what is there already changes nothing. The draft can still be read, and be kept
-        again.
-
-        :param draft: of this storage, completely written.
+        Keeping what is there already changes nothing. The draft can be read and kept again.
         """
 
     def size(self, sha256: str) -> int | None:
         """Return how many bytes are kept under a digest; None if there are none."""
 
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
-        """Give the pieces of what lies between two positions, never the whole at once.
+        """Yield the bytes between two positions in pieces.
 
-        If it goes away meanwhile, fewer bytes come, or ``StorageUnavailable``.
+        If they are deleted meanwhile, fewer bytes come, or ``StorageUnavailable`` is raised.
         """
 
     def delete(self, sha256: str) -> None:
-        """Forget what is kept under a digest, if there is something."""
+        """Delete what is kept under a digest, if there is something."""
 
     def stored(self) -> Iterator[Blob]:
-        """Yield everything that is kept, in no order; maybe not what comes meanwhile."""
+        """Yield everything that is kept, in no order; maybe not what is added meanwhile."""
 
     def tidy(self, before: float) -> int:
         """Remove drafts of processes that were killed; return how many.
 
-        :param before: only those that nobody has written to since then, in seconds of the
-            system's clock.
+        :param before: only those that were last written before, in seconds of the system's clock.
         """
 
     def probe(self) -> None:
@@ -172,10 +159,7 @@ def put(blobs: Blobs, pieces: Iterable[bytes]) -> Blob:
 
 @contextmanager
 def draft_in(folder: Path) -> Iterator[Draft]:
-    """Give a draft that is a file of a folder.
-
-    :param folder: made if it is not there.
-    """
+    """Return a draft that is a file of a folder, which is created if it is missing."""
     with storage_errors(folder):
         make_folder(folder)
         draft = Draft(folder / f"{secrets.token_hex(16)}{_ENDING}")
@@ -188,23 +172,20 @@ def draft_in(folder: Path) -> Iterator[Draft]:
 def make_folder(folder: Path) -> None:
     """Create a folder of an index, closed to users outside its group, if it does not exist.
 
-    :param folder: the folder; missing folders above it are created with the default mode.
+    Missing folders above it are created with the default mode.
     """
     folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
 
 
 def probe_with_a_draft(blobs: Blobs) -> None:
-    """Write a draft to a storage, and ask it for an object.
-
-    :raises StorageUnavailable: it does not answer, or there is no room.
-    """
+    """Write a draft to a storage, and ask it for an object."""
     with blobs.draft() as draft:
         draft.write(_LITTLE)
     blobs.size("0" * 64)
 
 
 def tidy_drafts(folder: Path, before: float) -> int:
-    """Remove drafts that nobody has written to for long; see `Blobs.tidy`."""
+    """Remove old drafts of a folder; see `Blobs.tidy`."""
     count = 0
     with storage_errors(folder), suppress(FileNotFoundError):  # somebody else tidies too
         for path in folder.glob(f"*{_ENDING}"):
@@ -215,10 +196,7 @@ def tidy_drafts(folder: Path, before: float) -> int:
 
 
 def check_digest(sha256: str) -> str:
-    """Return a digest that can be made part of a path.
-
-    :raises ValueError: it is none.
-    """
+    """Return a digest that can be made part of a path, or raise ``ValueError``."""
     if _DIGEST.fullmatch(sha256) is None:
         raise ValueError(f"no SHA-256 in lower-case hexadecimal digits: {sha256[:80]!r}")
     return sha256
@@ -226,10 +204,7 @@ def check_digest(sha256: str) -> str:
 
 @contextmanager
 def storage_errors(where: Path | str) -> Iterator[None]:
-    """Raise errors of the disk as ``StorageUnavailable``.
-
-    :param where: the file or folder, or what is to be written.
-    """
+    """Raise errors of the disk as ``StorageUnavailable``."""
     try:
         yield
     except OSError as error:
@@ -239,7 +214,7 @@ def storage_errors(where: Path | str) -> Iterator[None]:
 
 
 def storage_error(error: OSError, where: str) -> StorageUnavailable:
-    """Return what to raise when the disk says no."""
+    """Return an error of the disk as ``StorageUnavailable``."""
     reason = error.strerror or type(error).__name__
     trouble: Literal["silent", "full", ""] = ""
     if error.errno in _NO_ROOM:
@@ -258,7 +233,7 @@ class GuardedBlobs:
 
     @contextmanager
     def draft(self) -> Iterator[Draft]:
-        """Return something to write bytes into, unless the storage is silent."""
+        """Return a draft, unless the storage is silent."""
         self._dependency.check()
         with self._blobs.draft() as draft:
             yield draft
@@ -274,9 +249,9 @@ class GuardedBlobs:
             return self._blobs.size(sha256)
 
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
-        """Yield the pieces between two positions.
+        """Yield the bytes between two positions.
 
-        The first is read at once, so that a silent storage raises before an answer has begun.
+        The first piece is read at once, so that a silent storage raises before an answer begins.
         """
         pieces = iter(self._blobs.parts(sha256, start, stop))
         return self._following(self._next(pieces), pieces)
@@ -291,7 +266,7 @@ class GuardedBlobs:
             return next(items, None)
 
     def delete(self, sha256: str) -> None:
-        """Forget what is kept under a digest."""
+        """Delete what is kept under a digest."""
         with self._dependency.asked():
             self._blobs.delete(sha256)
 

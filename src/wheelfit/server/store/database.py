@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 Value: TypeAlias = str | int | bytes | None
-"""What is stored in one place."""
+"""A stored value."""
 Row: TypeAlias = tuple[Any, ...]
-"""What comes back, in the order of the statement."""
+"""The columns of a result, in the order of the statement."""
 
 
 class Execute(Protocol):
     """A function that runs one statement of SQL."""
 
     def __call__(self, sql: str, values: Sequence[Value] = (), /) -> list[Row]:
-        """Return its rows; none for statements that have none.
+        """Return the rows of a statement.
 
-        :param sql: with ``?`` for each value, in words that SQLite and PostgreSQL share.
+        :param sql: with ``?`` for each value, in the SQL that SQLite and PostgreSQL share.
         """
 
 
@@ -37,23 +37,22 @@ class Database(Protocol):
     """
 
     words: Mapping[str, str]
-    """How it calls the types ``bytes`` and ``number`` of the schema."""
+    """Its names of the types ``bytes`` and ``number`` of the schema."""
 
     def reading(self) -> AbstractContextManager[Execute]:
-        """Give a transaction that sees one moment and changes nothing."""
+        """Open a transaction that sees one moment and changes nothing."""
 
     def writing(self) -> AbstractContextManager[Execute]:
-        """Give a transaction that changes all or nothing, durably.
+        """Open a transaction that changes all or nothing, durably; an exception undoes it.
 
-        There is one at a time, over all processes and machines: the next one waits, then
-        sees everything that this one did. An exception undoes it.
+        There is one at a time, over all processes and machines; the next one sees all of it.
         """
 
     def probe(self) -> None:
-        """Raise an error if it does not answer, or has no room as far as can be seen from here."""
+        """Raise an error if it does not answer, or has no room as far as this machine can tell."""
 
     def close(self) -> None:
-        """Let go of all connections; may be called more than once."""
+        """Close all connections; may be called more than once."""
 
 
 def insert(execute: Execute, table: str, **values: Value) -> None:
@@ -72,7 +71,7 @@ class Turns:
         self._is_taken = False
 
     def wait(self, patience: float) -> bool:
-        """Wait for a turn; False: it did not come in time."""
+        """Wait for a turn; return False if it did not come in time."""
         with self._lock:
             if not self._is_taken:
                 self._is_taken = True
@@ -162,12 +161,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 
 def migrate(database: Database) -> int:
-    """Bring the tables to the version that this code knows; return how many steps that took.
+    """Bring the tables to the version of this code; return how many steps that took.
 
-    Each step is one transaction with the number that says so: who is killed in the middle
-    goes on where it was. Several processes may do this at once.
+    Each step is one transaction that also stores its number, so a process that was killed goes on
+    where it was, and several may do this at once.
 
-    :raises InvalidConfiguration: a newer wheelfit has been here.
+    :raises InvalidConfiguration: a newer wheelfit has changed the tables.
     """
     steps = 0
     while True:

@@ -1,4 +1,4 @@
-"""Bytes in a folder: one file for each content, named after its digest."""
+"""The bytes of an index in a folder: one file for each content, named after its digest."""
 
 from __future__ import annotations
 
@@ -36,10 +36,7 @@ _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 class FolderBlobs:
     """A folder of files: `Blobs`.
 
-    A draft lies in the same file system, so that keeping it is giving it a second name: no byte
-    is written twice.
-
-    :param folder: made if it is not there.
+    A draft lies in the same file system and is kept by a link, so that no byte is written twice.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -47,7 +44,7 @@ class FolderBlobs:
         self._incoming = folder / _INCOMING
 
     def draft(self) -> AbstractContextManager[Draft]:
-        """Return something to write bytes into."""
+        """Return a draft."""
         with suppress(OSError):  # making the draft raises it again
             make_folder(self._folder)
         return draft_in(self._incoming)
@@ -82,13 +79,13 @@ class FolderBlobs:
         return None
 
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
-        """Yield the pieces between two positions."""
+        """Yield the bytes between two positions."""
         path = self._path(sha256)
         with storage_errors(path):
             yield from FilePart(path, start, stop)
 
     def delete(self, sha256: str) -> None:
-        """Forget what is kept under a digest."""
+        """Delete what is kept under a digest."""
         path = self._path(sha256)
         with (
             storage_errors(path),

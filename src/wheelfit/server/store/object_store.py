@@ -38,15 +38,11 @@ _STALLED = 5.0
 class ObjectBlobs:
     """A storage of objects: `Blobs`.
 
-    A draft is a file on this machine, because an archive must be looked at in any order before
-    it counts. What is wrong therefore never reaches the storage; what is right goes there in
-    parts, and an object is there whole or not at all.
+    A draft is a file on this machine, because an archive is checked in any order; only what is
+    right is uploaded, in parts, and an object is there whole or not at all.
 
-    Credentials come from where programs for that storage expect them, as ``AWS_ACCESS_KEY_ID``.
-
+    :param url: as for `open_storage`.
     :param spool: folder for drafts; by default a new temporary one.
-    :raises InvalidConfiguration: it names no storage.
-    :raises NeedsExtra: the library is not installed.
     """
 
     def __init__(self, url: str, *, spool: Path | None = None) -> None:
@@ -65,7 +61,7 @@ class ObjectBlobs:
         self._prompt = open_storage(url, within=_PROMPT)
 
     def draft(self) -> AbstractContextManager[Draft]:
-        """Return something to write bytes into."""
+        """Return a draft."""
         return draft_in(self._spool)
 
     def keep(self, draft: Draft) -> None:
@@ -83,7 +79,7 @@ class ObjectBlobs:
         return None
 
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
-        """Yield the pieces between two positions."""
+        """Yield the bytes between two positions."""
         if start >= stop:
             return
         with failures(self._where):
@@ -92,7 +88,7 @@ class ObjectBlobs:
                 yield bytes(piece)
 
     def delete(self, sha256: str) -> None:
-        """Forget what is kept under a digest."""
+        """Delete what is kept under a digest."""
         with suppress(FileNotFoundError), failures(self._where, passing=_MISSING):
             self._prompt.delete(_key(sha256))
 

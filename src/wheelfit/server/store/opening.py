@@ -1,8 +1,9 @@
-"""Open a store by its addresses, one of the records and one of the bytes, and clean it up."""
+"""Open a store by the addresses of its records and its bytes, and clean it up."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,12 +20,12 @@ from wheelfit.sources.urls import file_path, redact
 from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
     from types import TracebackType
     from typing import Self
 
-    from wheelfit.server.store.blobs import Blob, Blobs
+    from wheelfit.server.store.blobs import Blobs
     from wheelfit.server.store.database import Database
 
 
@@ -63,15 +64,12 @@ class Store(NamedTuple):
 
 
 def open_store(folder: Path, *, records: str | None = None, blobs: str | None = None) -> Store:
-    """Open a store; what is not there yet is made.
+    """Open a store, and create what is missing.
 
-    Without addresses all of it is in the folder: a SQLite file, and the bytes beside it.
-
-    :param folder: for what has no address, and for uploads on their way to other storages.
-    :raises InvalidConfiguration: an address cannot be understood, or a newer wheelfit has been
-        there.
-    :raises NeedsExtra: a library is missing.
-    :raises StorageUnavailable: something cannot be opened.
+    :param folder: for what has no address (a SQLite file, the bytes of files), and for uploads on
+        their way to other storages.
+    :param records: address of the database, as for `open_database`.
+    :param blobs: address of the bytes, as for `open_blobs`.
     """
     kept = (
         open_blobs(blobs, spool=folder / "incoming")
@@ -97,9 +95,6 @@ def open_database(url: str, *, dependency: Dependency | None = None) -> Database
     """Open a database, whatever tables it has.
 
     :param url: ``sqlite:///path/of/file`` or ``postgresql://user:password@host/database``.
-    :raises InvalidConfiguration: it cannot be understood.
-    :raises NeedsExtra: a library is missing.
-    :raises StorageUnavailable: it cannot be opened.
     """
     scheme = urlsplit(url).scheme
     if scheme == "sqlite":
@@ -116,11 +111,10 @@ def open_database(url: str, *, dependency: Dependency | None = None) -> Database
 
 
 def open_blobs(url: str, *, spool: Path | None = None) -> Blobs:
-    """Open where the bytes of an index are.
+    """Open the storage of the bytes of an index.
 
     :param url: ``file:///folder``, or an object storage, as ``s3://bucket/prefix``.
-    :raises InvalidConfiguration: it cannot be understood.
-    :raises NeedsExtra: a library is missing.
+    :param spool: folder for uploads on their way to an object storage.
     """
     scheme = urlsplit(url).scheme
     if scheme == "file":
@@ -163,20 +157,17 @@ class CleaningResult(NamedTuple):
 
 EMPTY_STAGE_LASTS = timedelta(hours=6)
 """How long a stage waits for its first file, which may be large, if it does not expire before."""
-
-
 _ENDED_SESSION_LASTS = timedelta(days=7)
 """For how long after it would have expired the end of a publishing session can be seen."""
 
 
 def clean(store: Store, *, now: datetime, grace: timedelta) -> CleaningResult:
-    """Remove what nobody needs; any number may do this at once, while others upload.
+    """Remove what nobody needs; safe while others clean or upload.
 
-    Bytes are kept before their file is recorded, so those of an upload that is under way, or
-    that was killed in between, have no file yet. They are left alone for a while, and an
-    upload that takes longer notices and keeps them again.
+    Bytes are kept before their file is recorded, so those of an upload that is under way have no
+    file yet; an upload that takes longer than the grace notices, and keeps them again.
 
-    :param grace: how long what has no file is left alone.
+    :param grace: how long bytes without a file are left alone.
     """
     before = (now - grace).timestamp()
     stages = [stage.id for stage in store.records.stages() if stage.expires <= written(now)]
@@ -185,22 +176,10 @@ def clean(store: Store, *, now: datetime, grace: timedelta) -> CleaningResult:
     empty = store.records.drop_empty(written(now - EMPTY_STAGE_LASTS))
     store.sessions.forget(written(now - _ENDED_SESSION_LASTS))
     count = size = 0
-    for some in _some(store, before):
+    old = (blob for blob in store.blobs.stored() if blob.modified < before)
+    while some := tuple(islice(old, _TOGETHER)):
         sizes = {blob.sha256: blob.size for blob in some}
         gone = store.records.forget_unused(tuple(sizes), store.blobs.delete)
         count += len(gone)
         size += sum(sizes[digest] for digest in gone)
     return CleaningResult(count, size, len(stages) + empty, store.blobs.tidy(before))
-
-
-def _some(store: Store, before: float) -> Iterator[list[Blob]]:
-    """Yield blobs that are old enough, a few at a time."""
-    some: list[Blob] = []
-    for blob in store.blobs.stored():
-        if blob.modified < before:
-            some.append(blob)
-        if len(some) == _TOGETHER:
-            yield some
-            some = []
-    if some:
-        yield some

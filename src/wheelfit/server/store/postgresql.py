@@ -52,11 +52,7 @@ class PostgresqlDatabase:
     """A PostgreSQL server, over connections that are used again: a `Database`.
 
     :param url: ``postgresql://user:password@host/database``.
-    :param patience: seconds that a writer waits for its turn, and anybody for a server that is
-        being started.
-    :raises InvalidConfiguration: the URL cannot be read.
-    :raises NeedsExtra: the library is not installed.
-    :raises StorageUnavailable: the server does not answer.
+    :param patience: seconds to wait for the turn to write, and for a server that is starting.
     """
 
     words: Mapping[str, str] = _WORDS
@@ -96,7 +92,7 @@ class PostgresqlDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[Execute]:
-        """Give a transaction that sees one moment and changes nothing."""
+        """Open a transaction that sees one moment and changes nothing."""
         with (
             self._dependency.asked(within=_READING) as turn,
             self._transaction(turn, reads=True) as execute,
@@ -105,7 +101,7 @@ class PostgresqlDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[Execute]:
-        """Give a transaction that changes all or nothing."""
+        """Open a transaction that changes all or nothing."""
         if not self._turns.wait(self._patience):
             raise StorageUnavailable("others write to the database all the time", where=self._where)
         try:
@@ -124,7 +120,7 @@ class PostgresqlDatabase:
             execute("SELECT 1")
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         with self._lock:
             self._closed = True
         self._forget_idle()

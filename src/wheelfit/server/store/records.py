@@ -20,8 +20,7 @@ PUBLISHED = ""
 """The stage of files that everybody sees."""
 
 Scope = Literal["read", "upload", "admin"]
-"""What a token allows: to see a private index; to add, yank and publish besides; or also to
-delete."""
+"""A permission: to read a private index; to add, yank and publish; also to delete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ def violations_of(error: UploadRefused) -> tuple[Violation, ...]:
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file to add, which was checked by itself."""
+    """A checked file to add."""
 
     filename: str
     project: NormalizedName
@@ -164,17 +163,17 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """The permissions of whoever has a secret, which itself is never stored."""
+    """The permissions of a secret, which itself is never stored."""
 
     id: str
-    """Names it in lists; no secret."""
+    """Its public identifier."""
     owner: str
-    """Who it was given to: what `Records.owners` of a project has."""
+    """Its holder, as among `Records.owners` of a project."""
     scopes: frozenset[Scope]
     created: str
     """RFC 3339, UTC."""
     projects: frozenset[NormalizedName] | None = None
-    """What it is for; None: every project that its owner owns, and new ones."""
+    """None: every project that its owner owns, and new ones."""
     expires: str | None = None
     """RFC 3339, UTC; None: never."""
     note: str = ""

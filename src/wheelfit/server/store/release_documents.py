@@ -1,8 +1,9 @@
-"""Which files of a release go together, and its document, made from those of its wheels (F-74)."""
+"""The rules for the files of one release, and its document, made from its wheels (F-74)."""
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import asdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -66,10 +67,9 @@ def disagreements(documents: Sequence[WheelDocument]) -> tuple[Violation, ...]:
 def make_document(
     project: NormalizedName, version: Version, documents: Sequence[WheelDocument]
 ) -> ReleaseDocument | None:
-    """Make the document of a release; None if it has no variant wheel.
+    """Return the document of a release; None if it has no variant wheel.
 
-    :param documents: of all its variant wheels; `disagreements` has found none.
-    :raises InconsistentDocuments: it should have.
+    :param documents: of all its variant wheels, in which `disagreements` has found nothing.
     """
     read = _read(documents)
     if not read:
@@ -83,27 +83,19 @@ def make_document(
 
 
 def renew(execute: Execute, project: NormalizedName, version: str) -> None:
-    """Make the document of a release anew (F-74)."""
+    """Write the document of a release anew (F-74)."""
     execute("DELETE FROM release_document WHERE project = ? AND version = ?", (project, version))
     wheels = wheels_of(execute, project, version, PUBLISHED)
     if not wheels:
         return
     document = make_document(project, _spelling(execute, wheels), wheels)
     if document is not None:
-        insert(
-            execute,
-            "release_document",
-            filename=document.filename,
-            project=project,
-            version=version,
-            content=document.content,
-            sha256=document.sha256,
-            size=len(document.content),
-        )
+        values = {**asdict(document), "project": project, "version": version}
+        insert(execute, "release_document", **values, size=len(document.content))
 
 
 def documents_of(execute: Execute, project: NormalizedName, stage: str) -> list[ReleaseDocument]:
-    """Make the documents of a project as they will be when a stage is published."""
+    """Return the documents of a project as they will be when a stage is published."""
     rows = execute(
         "SELECT DISTINCT version FROM file WHERE project = ? AND stage IN ('', ?)"
         " AND document IS NOT NULL",
@@ -153,7 +145,7 @@ def _parsed(content: bytes, label: Label, filename: str) -> VariantDocument:
 
 
 def admit(execute: Execute, new: NewFile, stage: str, by: str | None) -> bool:
-    """Look whether a file may be added; False if it is there already.
+    """Check that a file may be added; return False if it is there already.
 
     :raises UploadRefused: it may not.
     """
@@ -222,19 +214,19 @@ def _taken(new: NewFile, other: Row, stage: str) -> Violation:
 
 
 def owners_of(execute: Execute, project: NormalizedName) -> frozenset[str]:
-    """Return who owns a project."""
+    """Return the owners of a project."""
     return frozenset(
         name for (name,) in execute("SELECT name FROM owner WHERE project = ?", (project,))
     )
 
 
 def folded_name(new: NewFile) -> str:
-    """Return what no other file name may be equal to."""
+    """Return the name as compared with the names of all other files."""
     return new.folded or new.filename.lower()
 
 
 def spelling_faults(execute: Execute, project: NormalizedName, version: str) -> list[Violation]:
-    """Return what is wrong with a release that came by several stages, each in its spelling."""
+    """Return the violations of a release whose stages spell the version differently."""
     rows = execute(
         "SELECT spelling, MIN(filename) FROM file WHERE project = ? AND version = ?"
         " AND stage = '' GROUP BY spelling",
@@ -250,17 +242,16 @@ def spelling_faults(execute: Execute, project: NormalizedName, version: str) -> 
 def source_faults(
     execute: Execute, project: NormalizedName, version: str, new: frozenset[str]
 ) -> list[Violation]:
-    """Return what is wrong with a release whose source distributions came by several stages.
+    """Return the violations of a release with source distributions from several stages.
 
     :param new: the names of the files that were published just now.
     """
     names = _sources(execute, project, version, PUBLISHED)
-    others = [name for name in names if name not in new]
-    own = [name for name in names if name in new]
     return [
         Violation("second-sdist", f"the release has a source already: {other}", name)
-        for name in own
-        for other in others
+        for name in names
+        for other in names
+        if name in new and other not in new
     ]
 
 

@@ -67,7 +67,7 @@ class Sessions:
         """Create a session with its stage, and reserve the name of a new project.
 
         :param secret: the digest of the token.
-        :param by: who owns the project from now on if nobody does.
+        :param by: an owner of the project, which it becomes if there is none.
         :return: the session; or the one that is open for this release already.
         :raises UploadRefused: ``not-an-owner``.
         """
@@ -109,7 +109,7 @@ class Sessions:
         return _upload(*rows[0]) if rows else None
 
     def begin(self, upload: SessionUpload) -> None:
-        """Begin an upload; a finished one of the same name gives way.
+        """Begin an upload, which replaces a finished one of the same name.
 
         :raises UploadRefused: ``session-ended``; ``upload-unfinished``, one of this name is under
             way; ``name-taken``, the file is published.
@@ -141,7 +141,7 @@ class Sessions:
         return bool(rows)
 
     def attest(self, upload: SessionUpload, provenance: bytes) -> None:
-        """Store what was attested about a file that waits in a session."""
+        """Store the provenance of a file that waits in a session."""
         with self._database.writing() as execute:
             execute("UPDATE file SET provenance = ? WHERE filename = ? AND stage = ?",
                     (provenance, upload.filename, upload.session))  # fmt: skip
@@ -200,10 +200,7 @@ def end_session(execute: Execute, stage: str, status: SessionStatus) -> None:
 
 
 def check_finished(execute: Execute, stage: str) -> None:
-    """Check that every upload to a stage is completed, if it is a session's.
-
-    :raises UploadRefused: ``upload-unfinished``.
-    """
+    """Raise ``UploadRefused`` (``upload-unfinished``) while a session has unfinished uploads."""
     rows = execute(
         f"SELECT filename, status FROM upload WHERE session = ? AND {_LIVE}"  # noqa: S608
         " AND status <> 'completed'",
@@ -223,19 +220,19 @@ def shown_status(status: UploadStatus) -> str:
 
 
 def project_of_session(execute: Execute, stage: str) -> set[str]:
-    """Return the project of the session of a stage; nothing if it has none."""
+    """Return the project of the session of a stage, if it has one."""
     return {name for (name,) in execute("SELECT project FROM session WHERE id = ?", (stage,))}
 
 
 def register_names(execute: Execute, projects: Iterable[str]) -> None:
-    """Register projects of which no file is published yet: from now on they belong here."""
+    """Register projects without published files: from now on they belong here."""
     for project in projects:
         if not execute("SELECT 1 FROM project WHERE name = ?", (project,)):
             insert(execute, "project", name=project, serial=0)
 
 
 def free_names(execute: Execute, projects: Iterable[str]) -> None:
-    """Forget who owns projects of which nothing was ever published, and nothing waits."""
+    """Delete the owners of projects of which nothing was ever published, and nothing waits."""
     for project in projects:
         if not (
             execute("SELECT 1 FROM project WHERE name = ?", (project,))

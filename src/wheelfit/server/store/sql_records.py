@@ -1,4 +1,4 @@
-"""What is known of an index, in one set of statements for SQLite and PostgreSQL."""
+"""The records of an index, in one set of statements for SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -57,16 +57,12 @@ _FILE = (
 class Records:
     """The projects, files, stages, tokens and owners of an index, in a database.
 
-    Every method may be called from several threads, and by several processes and machines on
-    the same database, at once. What one writes is there for all as soon as it returns, and is
-    durable; a method that raises has changed nothing. Each may raise ``StorageUnavailable``;
-    if that happens while something is written it can be either way, and doing it again is
-    right for every method.
+    Every method may be called by several threads, processes and machines at once. A change is
+    durable and visible to all when its method returns; a method that raises has changed nothing.
+    After ``StorageUnavailable`` a change may have happened or not; every method can be repeated.
 
     A file is *visible* in a stage if it is published or waits in that very stage. Every ``secret``
     is the digest of a secret, and every ``time`` is now, in RFC 3339.
-
-    :raises InvalidConfiguration: a newer wheelfit has been there.
     """
 
     def __init__(self, database: Database) -> None:
@@ -90,7 +86,7 @@ class Records:
         return tuple(sorted(cast("NormalizedName", name) for (name,) in rows))
 
     def listing(self, project: NormalizedName, stage: str = PUBLISHED) -> Listing | None:
-        """Return what is visible of a project, all of one moment; None if that is nothing."""
+        """Return what is visible of a project at one moment; None if that is nothing."""
         with self._database.reading() as execute:
             rows = execute(
                 f"SELECT {_FILE} FROM file WHERE project = ? AND stage IN ('', ?)",  # noqa: S608
@@ -116,7 +112,7 @@ class Records:
         return Listing(tuple(files), tuple(documents))
 
     def file(self, filename: str, stage: str = PUBLISHED) -> StoredFile | None:
-        """Return what is known of a visible file."""
+        """Return the record of a visible file."""
         rows = self._query(
             f"SELECT {_FILE} FROM file WHERE filename = ? AND stage IN ('', ?)",  # noqa: S608
             filename,
@@ -129,7 +125,7 @@ class Records:
         return self._part("metadata", filename, stage)
 
     def provenance(self, filename: str, stage: str = PUBLISHED) -> bytes | None:
-        """Return what was attested about a visible file."""
+        """Return the provenance of a visible file."""
         return self._part("provenance", filename, stage)
 
     def _part(self, column: str, filename: str, stage: str) -> bytes | None:
@@ -141,10 +137,7 @@ class Records:
         return bytes(rows[0][0]) if rows and rows[0][0] is not None else None
 
     def release_document(self, filename: str, stage: str = PUBLISHED) -> ReleaseDocument | None:
-        """Return what is said of the variants of a release.
-
-        :param filename: exactly as it is listed.
-        """
+        """Return the variants document of a release, by its exact file name."""
         release = parse_index_file_name(filename)
         if release is None:
             return None
@@ -160,10 +153,7 @@ class Records:
         return next((one for one in found if one.filename == filename), None)
 
     def serial(self, project: NormalizedName | None = None) -> int:
-        """Return the number of the last visible change of a project, or of anything.
-
-        0: there never was one. It stays equal as long as what is visible does.
-        """
+        """Return the number of the last visible change of a project, or of anything; 0: none."""
         if project is None:
             rows = self._query("SELECT value FROM counter")
         else:
@@ -171,10 +161,7 @@ class Records:
         return int(rows[0][0]) if rows else 0
 
     def claims(self, project: NormalizedName) -> bool:
-        """Return whether a project belongs here: it was published once, or waits in a stage.
-
-        Then nobody else may supply it, whether anything of it is visible or not.
-        """
+        """Return whether a project was published once, or waits in a stage: it belongs here."""
         with self._database.reading() as execute:
             rows = execute("SELECT 1 FROM project WHERE name = ?", (project,)) or execute(
                 "SELECT 1 FROM stage JOIN file ON file.stage = stage.id"
@@ -184,10 +171,7 @@ class Records:
         return bool(rows)
 
     def changes(self, after: int, most: int = 1000) -> tuple[Change, ...]:
-        """Return the log behind a number; acts are never cut in two.
-
-        :param most: about so many; more if one act had more.
-        """
+        """Return about `most` changes after a number; one act is never cut in two."""
         with self._database.reading() as execute:
             last = execute(
                 "SELECT serial FROM change WHERE serial > ? ORDER BY serial LIMIT 1 OFFSET ?",
@@ -203,7 +187,7 @@ class Records:
     # --- files -----------------------------------------------------------------------
 
     def check(self, new: NewFile, *, stage: str = PUBLISHED, by: str | None = None) -> bool:
-        """Return whether `add` would add a file, and add nothing; False if it is there already."""
+        """Return whether `add` would add a file; False if it is there already."""
         with self._database.reading() as execute:
             return admit(execute, new, stage, by)
 
@@ -215,17 +199,15 @@ class Records:
         stage: str = PUBLISHED,
         by: str | None = None,
     ) -> bool:
-        """Add a file; with it the document of its release is made anew (F-70, F-74).
+        """Add a file, and write the document of its release anew (F-70, F-74).
 
-        Of several that want the same name at once exactly one wins; for another one with the
-        same bytes that is success too.
+        Of several callers with the same name exactly one succeeds; for another one with the same
+        bytes that is success too.
 
-        :param keep: sees to it that the bytes are there, which they should be already. Called
-            while nobody else can write, so that a file without bytes is never recorded,
-            whatever is cleaned up meanwhile.
+        :param keep: keeps the bytes if they were cleaned up meanwhile; called while nobody else
+            can write, so that no file without bytes is ever recorded.
         :param stage: where it waits; by default it is published at once.
-        :param by: the owner of the project from now on if nobody owns it, else one of its
-            owners; None: whoever may.
+        :param by: an owner of the project, which it becomes if there is none; None: not checked.
         :return: False if the very same file was there before.
         :raises UploadRefused: ``name-taken``, ``name-collision``, ``name-deleted``,
             ``other-spelling`` of the version, ``second-sdist``, ``not-an-owner``,
@@ -263,9 +245,8 @@ class Records:
             return True
 
     def yank(self, filenames: Iterable[str], reason: str | None, *, time: str) -> int:
-        """Yank published files, or take that back; return how many there were (PEP 592).
+        """Yank those of the files that are published; return how many there were (PEP 592).
 
-        :param filenames: those that do not exist are passed over.
         :param reason: None takes it back.
         """
         touched = []
@@ -283,12 +264,9 @@ class Records:
         return len(touched)
 
     def delete(self, filenames: Iterable[str], *, time: str) -> int:
-        """Delete files; return how many there were.
+        """Delete those of the files that exist; return how many there were.
 
-        The name of one that was published never comes back, in no spelling. Bytes that
-        nobody needs go when somebody cleans up.
-
-        :param filenames: those that do not exist are passed over.
+        The name of a published one can never be used again, in no spelling.
         """
         count, touched, releases = 0, [], set()
         with self._database.writing() as execute:
@@ -304,15 +282,8 @@ class Records:
                 count += 1
                 if stage != PUBLISHED:
                     continue
-                insert(
-                    execute,
-                    "tombstone",
-                    folded=folded,
-                    filename=filename,
-                    project=project,
-                    sha256=sha256,
-                    deleted=time,
-                )
+                grave = {"folded": folded, "filename": filename, "project": project}
+                insert(execute, "tombstone", **grave, sha256=sha256, deleted=time)
                 touched.append((project, "delete", filename))
                 releases.add((project, version))
             _log(execute, touched, time)
@@ -323,12 +294,12 @@ class Records:
     # --- stages ----------------------------------------------------------------------
 
     def open_stage(self, stage: Stage, secret: bytes) -> None:
-        """Make a stage."""
+        """Store a stage."""
         with self._database.writing() as execute:
             insert(execute, "stage", **asdict(stage), secret=secret)
 
     def stage(self, secret: bytes) -> Stage | None:
-        """Return the stage that a token opens."""
+        """Return the stage that a secret opens."""
         rows = self._query("SELECT id, owner, created, expires FROM stage WHERE secret = ?", secret)
         return Stage(*rows[0]) if rows else None
 
@@ -345,14 +316,12 @@ class Records:
         return frozenset(cast("NormalizedName", name) for (name,) in rows)
 
     def publish(self, stage: str, *, time: str) -> tuple[StoredFile, ...]:
-        """Show all files of a stage, as one act, and end it; return them as they are then.
+        """Publish all files of a stage as one act, and end it; return them as they are then.
 
-        A stage that is not there any more has nothing to publish.
-
-        :param time: what the files get as the time of their upload.
-        :raises UploadRefused: ``inconsistent-variants`` with what was published meanwhile, or
-            ``other-spelling`` than that has, or ``second-sdist``; or ``upload-unfinished`` of a
-            publishing session. The stage stays as it is.
+        :param time: the time of upload that the files get.
+        :raises UploadRefused: ``inconsistent-variants`` with what was published meanwhile,
+            ``other-spelling`` or ``second-sdist``; or ``upload-unfinished`` of a publishing
+            session. The stage stays as it is.
         """
         if stage == PUBLISHED:
             return ()
@@ -390,10 +359,7 @@ class Records:
             return _drop(execute, stage)
 
     def drop_empty(self, before: str) -> int:
-        """End the stages into which no file came; return how many.
-
-        :param before: only those that were opened before, in RFC 3339.
-        """
+        """End the stages without files that were opened before a time in RFC 3339; count them."""
         with self._database.writing() as execute:
             empty = execute(
                 "SELECT id FROM stage WHERE created <= ?"
@@ -415,8 +381,7 @@ class Records:
     def add_first_token(self, token: Token, secret: bytes, keep: Callable[[], None]) -> bool:
         """Store a token if there is none at all; of several callers at once, one succeeds.
 
-        :param keep: called before the token is valid, if it is the first, to write its secret
-            down. If it raises, no token is stored.
+        :param keep: stores the secret before the token is valid; if it raises, there is no token.
         """
         with self._database.writing() as execute:
             if execute("SELECT 1 FROM token LIMIT 1"):
@@ -426,7 +391,7 @@ class Records:
         return True
 
     def token(self, secret: bytes) -> Token | None:
-        """Return what a token allows, expired or not."""
+        """Return the token of a secret, expired or not."""
         rows = self._query(f"SELECT {_TOKEN} FROM token WHERE secret = ?", secret)  # noqa: S608
         return _token(rows[0]) if rows else None
 
@@ -436,14 +401,14 @@ class Records:
         return tuple(sorted(map(_token, rows), key=lambda one: (one.created, one.id)))
 
     def revoke(self, token: str) -> bool:
-        """Forget a token; False if there is none of this identifier."""
+        """Delete a token; return False if there is none of this identifier."""
         with self._database.writing() as execute:
             found = execute("SELECT id FROM token WHERE id = ?", (token,))
             execute("DELETE FROM token WHERE id = ?", (token,))
         return bool(found)
 
     def owners(self, project: NormalizedName) -> frozenset[str]:
-        """Return who owns a project; nobody, if it is new."""
+        """Return the owners of a project; none if it is new."""
         with self._database.reading() as execute:
             return owners_of(execute, project)
 
@@ -452,9 +417,9 @@ class Records:
     def forget_unused(
         self, digests: Sequence[str], forget: Callable[[str], None]
     ) -> tuple[str, ...]:
-        """Forget bytes that no file has, published or staged; return which.
+        """Call a function with those of the digests that no file has; return them.
 
-        :param digests: what to look at; a few, because nobody else can write meanwhile.
+        :param digests: a few, because nobody else can write meanwhile.
         """
         forgotten = []
         with self._database.writing() as execute:
@@ -511,12 +476,5 @@ def _log(execute: Execute, touched: Sequence[tuple[str, str, str]], time: str) -
             (project, serial),
         )
     for project, action, filename in touched:
-        insert(
-            execute,
-            "change",
-            serial=serial,
-            filename=filename,
-            project=project,
-            action=action,
-            time=time,
-        )
+        file = {"filename": filename, "project": project}
+        insert(execute, "change", serial=serial, **file, action=action, time=time)

@@ -36,12 +36,11 @@ _WORDS = MappingProxyType({"bytes": "BLOB", "number": "INTEGER"})
 class SqliteDatabase:
     """A SQLite file: a `Database`.
 
-    Readers and the one writer do not wait for each other (write-ahead log); what was written
-    is on the disk before anybody is told so.
+    Readers and the one writer do not wait for each other (write-ahead log); a write is on the
+    disk when it returns.
 
-    :param path: of the file; its folder is made if it is not there.
+    :param path: of the file; its folder is created if it is missing.
     :param patience: seconds that a writer waits for its turn.
-    :raises StorageUnavailable: it cannot be opened, or is not a database.
     """
 
     words: Mapping[str, str] = _WORDS
@@ -70,7 +69,7 @@ class SqliteDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[Execute]:
-        """Give a transaction that sees one moment and changes nothing."""
+        """Open a transaction that sees one moment and changes nothing."""
         with (
             self._dependency.asked(within=_DEADLINE) as turn,
             self._transaction("BEGIN", turn, _PROMPT) as execute,
@@ -79,7 +78,7 @@ class SqliteDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[Execute]:
-        """Give a transaction that changes all or nothing."""
+        """Open a transaction that changes all or nothing."""
         if not self._turns.wait(self._patience):
             raise self._error("others write all the time")
         try:
@@ -101,7 +100,7 @@ class SqliteDatabase:
                 raise self._error("there is no room on the disk", "full")
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, {}

@@ -1,4 +1,4 @@
-"""Secrets that open an index for somebody: made once, shown once, known by their digest."""
+"""Tokens and the secrets of stages: shown once, stored as digests."""
 
 from __future__ import annotations
 
@@ -27,12 +27,10 @@ _STAGE_SECRET = pattern(rf"{STAGE_PREFIX}[\w-]+")
 
 
 def written(time: datetime) -> str:
-    """Write a time as the records have it: RFC 3339, UTC, microseconds; sorts as it passes.
+    """Return a time with a time zone as the records have it, in an order that sorts.
 
     >>> written(datetime(2026, 1, 2, tzinfo=UTC))
     '2026-01-02T00:00:00.000000Z'
-
-    :param time: with a time zone.
     """
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
@@ -47,10 +45,10 @@ def issue(
     lasts: timedelta | None = None,
     note: str = "",
 ) -> tuple[Token, str]:
-    """Make a token, and the secret that nobody can be shown again.
+    """Store a new token; return it with its secret.
 
-    :param projects: what it is for; None: all of its owner, and new ones.
-    :param lasts: how long it is good; None: until it is revoked.
+    :param projects: None: all of its owner, and new ones.
+    :param lasts: how long it is valid; None: until it is revoked.
     """
     token, secret = _token(owner, scopes, now, projects, lasts, note)
     records.add_token(token, digest(secret))
@@ -66,9 +64,10 @@ def issue_first(
     keep: Callable[[str], None],
     note: str = "",
 ) -> bool:
-    """Make a token if there is none at all, for all projects of its owner; return whether it did.
+    """Store a new token if there is none at all, for all projects of its owner.
 
-    :param keep: writes the secret down; called before the token is good.
+    :param keep: stores the secret; called before the token is valid.
+    :return: whether it was the first.
     """
     token, secret = _token(owner, scopes, now, None, None, note)
     return records.add_first_token(token, digest(secret), lambda: keep(secret))
@@ -95,7 +94,7 @@ def _token(
 
 
 def holder(records: Records, secret: str, *, now: datetime) -> Token | None:
-    """Return what a secret allows; None if nobody knows it, or it is no good any more."""
+    """Return the token of a secret; None if it is unknown or has expired."""
     token = records.token(digest(secret))
     if token is None or (token.expires is not None and token.expires <= written(now)):
         return None
@@ -103,10 +102,9 @@ def holder(records: Records, secret: str, *, now: datetime) -> Token | None:
 
 
 def may(records: Records, token: Token, scope: Scope, project: NormalizedName) -> bool:
-    """Say whether a token allows something with a project.
+    """Return whether a token allows something with a project; ``admin`` includes all.
 
-    ``admin`` includes ``upload``. A token for all projects of its owner is good for those, and
-    for such as nobody owns.
+    A token for all projects is valid for those of its owner and for those without one.
     """
     if scope not in token.scopes and "admin" not in token.scopes:
         return False
@@ -119,7 +117,7 @@ def may(records: Records, token: Token, scope: Scope, project: NormalizedName) -
 def open_stage(
     records: Records, owner: str, *, now: datetime, lasts: timedelta
 ) -> tuple[Stage, str]:
-    """Open a stage; return it with the secret that is the only way to it."""
+    """Open a stage; return it with its secret."""
     stage, secret = new_stage(owner, now=now, lasts=lasts)
     records.open_stage(stage, digest(secret))
     return stage, secret
@@ -132,13 +130,13 @@ def new_stage(owner: str, *, now: datetime, lasts: timedelta) -> tuple[Stage, st
 
 
 def stage_of(records: Records, secret: str, *, now: datetime) -> Stage | None:
-    """Return the stage that a secret opens, if it is still there and its time is not up."""
+    """Return the stage that a secret opens, unless it has expired."""
     stage = records.stage(digest(secret))
     return None if stage is None or stage.expires <= written(now) else stage
 
 
 def without_secrets(path: str) -> str:
-    """Return the path of a request for logs: previews of stages are found by their secrets."""
+    """Return the path of a request for logs: addresses of previews have secrets."""
     return _STAGE_SECRET.sub(f"{STAGE_PREFIX}…", path)
 
 
