@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 _PROVENANCE = ".provenance"
-"""Behind the name of a file: what was attested about it (PEP 740), passed on as it is."""
+"""Suffix of the provenance of a file (PEP 740), passed on as it is."""
 _YANKED = ".yanked"
-"""Behind the name of a file, or of a release: it is yanked (PEP 592); the content is the reason."""
+"""Suffix of the reason why a file or a release is yanked (PEP 592)."""
 
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
 
@@ -51,10 +51,7 @@ class CollectedFile:
         return self.signature[3]
 
     def look_again(self) -> CollectedFile:
-        """Return the file as it looks now.
-
-        :raises FileProblem: it is not there any more.
-        """
+        """Return the file as it is now."""
         try:
             return CollectedFile(self.path, self.name, _signature(self.path.stat()))
         except OSError as error:
@@ -80,7 +77,7 @@ class Collection:
 
 
 def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collection:
-    """Look for files in a folder and all folders in it, those that are hidden left out.
+    """Find the files of a folder and of all folders in it but hidden ones.
 
     :raises FileProblem: a folder cannot be read.
     """
@@ -120,10 +117,7 @@ _WANTED = (*_ARCHIVES, ".whlx", _PROVENANCE, _YANKED, ".json")
 
 
 def walk(folder: Path, *, without: frozenset[Path] = frozenset()) -> Iterator[CollectedFile]:
-    """Yield every file that may matter, sorted by name in each folder.
-
-    :raises FileProblem: a folder cannot be read.
-    """
+    """Yield every file that may matter, sorted by name in each folder."""
     return _walk(folder, "", without)
 
 
@@ -149,13 +143,7 @@ def _walk(folder: Path, prefix: str, without: frozenset[Path]) -> Iterator[Colle
 
 
 def _signature(status: os.stat_result) -> Signature:
-    return (
-        status.st_dev,
-        status.st_ino,
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-    )
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def _unreadable(path: Path, error: OSError) -> FileProblem:

@@ -1,7 +1,4 @@
-"""The facts of files that an index needs, kept so that nothing is hashed twice.
-
-It is a cache: without it everything is looked at again, and the same comes out.
-"""
+"""The facts of files that an index needs, cached so that nothing is hashed twice."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ if TYPE_CHECKING:
     from wheelfit.server.generate.collection import CollectedFile
 
 
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,53 +35,35 @@ class FileFacts:
     findings: tuple[Finding, ...] = ()
     """Every reason why no index should take it (F-131)."""
     metadata: bytes | None = field(default=None, repr=False, compare=False)
-    """The METADATA itself, of a file that was just looked at; it is not remembered."""
+    """The METADATA itself, of a file that was just read; not cached."""
     document: VariantDocument | None = field(default=None, repr=False, compare=False)
-    """What it says of its variant, likewise."""
+    """Its ``variant.json``, likewise."""
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return it as plain data, to be remembered."""
-        return {
-            "sha256": self.sha256,
-            "requires_python": self.requires_python,
-            "metadata": [self.metadata_sha256, self.metadata_size],
-            "findings": [one.to_mapping() for one in self.findings],
-        }
+        """Return the facts as plain data."""
+        facts = {name: getattr(self, name) for name in _CACHED}
+        return {**facts, "findings": [one._asdict() for one in self.findings]}
 
     @classmethod
     def of_mapping(cls, data: Mapping[str, Any]) -> FileFacts:
-        """Return what `to_mapping` wrote down.
+        """Return the facts that `to_mapping` wrote.
 
-        :raises LookupError, TypeError, ValueError: that is not what this is.
+        :raises LookupError, TypeError, ValueError: the data is something else.
         """
-        digest, size = data["metadata"]
-        return cls(
-            data["sha256"],
-            data["requires_python"],
-            digest,
-            size,
-            tuple(_finding(one) for one in data["findings"]),
+        findings = (
+            Finding(**{**one, "severity": Severity(one["severity"]), "correction": None})
+            for one in data["findings"]
         )
+        return cls(**{name: data[name] for name in _CACHED}, findings=tuple(findings))
 
 
-def _finding(data: Mapping[str, Any]) -> Finding:
-    return Finding(
-        Severity(data["severity"]),
-        data["code"],
-        data["rule"],
-        data["where"],
-        data["message"],
-        data["remedy"],
-        data["member"] or "",
-        data["path"] or "",
-        data["line"],
-    )
+_CACHED = ("sha256", "requires_python", "metadata_sha256", "metadata_size")
 
 
 class Memory:
-    """The remembered facts of files, and combined documents of releases.
+    """A cache of the facts of files, and of combined documents of releases.
 
-    :param path: where it is kept; None: it is not kept.
+    :param path: its file; None: nothing is cached.
     :param full: whether facts count only if all content was compared with RECORD.
     """
 
@@ -105,7 +84,7 @@ class Memory:
                 self._combined = dict(data["combined"])
 
     def facts(self, found: CollectedFile) -> FileFacts | None:
-        """Return what is known of a file; None if it is new, or has changed."""
+        """Return the facts of a file; None if it is new, or has changed."""
         entry = self._files.get(found.name)
         try:
             if entry is None or tuple(entry["signature"]) != found.signature:
@@ -119,15 +98,12 @@ class Memory:
         return facts
 
     def learn(self, found: CollectedFile, facts: FileFacts) -> None:
-        """Remember what was learnt of a file."""
+        """Add the facts of a file."""
         about = {"signature": found.signature, "full": self._full}
         self._used[found.name] = about | facts.to_mapping()
 
     def combined(self, release: str, key: str) -> bytes | None:
-        """Return the document of a release; None if its wheels were others.
-
-        :param key: stays equal as long as its wheels do.
-        """
+        """Return the document of a release; None if the key of its wheels is another."""
         key = _digest(key)
         entry = self._combined.get(release)
         try:
@@ -140,14 +116,11 @@ class Memory:
         return data
 
     def learn_combined(self, release: str, key: str, document: bytes) -> None:
-        """Remember the document of a release."""
+        """Add the document of a release."""
         self._used_combined[release] = [_digest(key), document.decode()]
 
     def keep(self) -> str | None:
-        """Write down what was used or learnt; return why that could not be done.
-
-        What was not asked for is forgotten: it is not there any more.
-        """
+        """Write the facts that were used or added; return why that failed, if it did."""
         if self._path is None or (
             self._used == self._files and self._used_combined == self._combined
         ):
@@ -167,10 +140,7 @@ class Memory:
 
 
 def keep_data(path: Path, data: object) -> None:
-    """Write down what costs nothing but time if it is lost, so nobody waits for the disk.
-
-    :raises OSError: it cannot be written.
-    """
+    """Write a cache, without waiting for the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, json.dumps(data, separators=(",", ":")).encode(), sync=False)
 

@@ -1,7 +1,4 @@
-"""What the last run saw and left, so that one that finds all of it again ends at once.
-
-It is a cache, as what is remembered of files is: without it the same comes out.
-"""
+"""A cache of what the last run found and left, so that a run that finds the same ends at once."""
 
 from __future__ import annotations
 
@@ -30,10 +27,7 @@ _TOLD = ("projects", "releases", "files", "unnamed", "notes")
 def fingerprint(
     folder: Path, wishes: GenerateOptions, *, in_place: bool, without: frozenset[Path] = frozenset()
 ) -> str:
-    """Return what stays equal as long as a run would find the same and do the same.
-
-    :raises FileProblem: a folder cannot be read.
-    """
+    """Return a digest that stays equal as long as a run would find and do the same."""
     asked = sorted(f"{name}=={version}" for name, version in wishes.releases)
     options = (wishes.keep_going, wishes.replace, wishes.prune, wishes.full, in_place)
     declared = sorted(wishes.elsewhere.items(), key=lambda pair: pair[0])
@@ -45,9 +39,9 @@ def fingerprint(
 class LastRun:
     """The record of the last run.
 
-    :param memory: where facts of files are remembered; this lies beside it, and counts only as
-        long as those facts are there.
-    :param seen: the `fingerprint` of what this run finds, taken before it begins.
+    :param memory: the cache of facts; the record lies beside it, and counts only as long as that
+        exists.
+    :param seen: the `fingerprint` of this run, taken before it begins.
     """
 
     def __init__(self, memory: Path, seen: str) -> None:
@@ -56,11 +50,9 @@ class LastRun:
         self._seen = seen
 
     def still_stands(self, target: Target) -> Generated | None:
-        """Return what the last run told, if this one would find and leave the same.
+        """Return the result of the last run if this one would find and leave the same.
 
         :param target: not opened yet.
-        :raises FileProblem: it cannot be read.
-        :raises EnvironmentBusy: somebody publishes there.
         """
         try:
             last = json.loads(self._path.read_bytes())
@@ -86,7 +78,7 @@ class LastRun:
         return generated
 
     def keep(self, generated: Generated, *, prune: bool) -> None:
-        """Remember what came of a run, while nobody else can publish there.
+        """Record the result of a run, while nobody else can publish there.
 
         :param prune: whether the next run may remove what this one left.
         """

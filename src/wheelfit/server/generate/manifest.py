@@ -1,7 +1,7 @@
-"""What an index has published: the memory that travels with it.
+"""The published content of an index, stored beside its pages.
 
 From it a later run knows when a file was first there, which releases to leave as they are, and
-what nobody names any more.
+which files no page names any more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 MANIFEST = "simple/wheelfit.json"
-"""Where it lies: with the pages, so that who removes them removes it."""
+"""Its path: with the pages, so that it is removed with them."""
 _VERSION = 1
 _NAME = r"(?!\.)[^/\\\0]+"
 _PAGE = re.compile(rf"simple/(?:{_NAME}/)?index\.(?:html|json)")
@@ -60,7 +60,7 @@ class Manifest:
 
 
 def read_manifest(data: bytes | None, *, where: str) -> Manifest:
-    """Read it.
+    """Read a manifest.
 
     :param data: its bytes; None: nothing was published yet.
     :raises FileProblem: it is not a manifest; then nothing may be published over it.
@@ -74,7 +74,7 @@ def read_manifest(data: bytes | None, *, where: str) -> Manifest:
         _check_paths(known["parts"], _PART)
         return Manifest(
             {
-                project: tuple(_file(one) for one in files)
+                project: tuple(File(**{**one, "hashes": dict(one["hashes"])}) for one in files)
                 for project, files in known["projects"].items()
             },
             dict(known["pages"]),
@@ -105,7 +105,7 @@ def _check_paths(paths: Iterable[str], pattern: re.Pattern[str]) -> None:
 
 
 def write_manifest(manifest: Manifest) -> bytes:
-    """Return its bytes: equal ones for equal content."""
+    """Return the bytes of a manifest: equal ones for equal content."""
     document: dict[str, Any] = {
         "version": _VERSION,
         "projects": {
@@ -122,26 +122,15 @@ def write_manifest(manifest: Manifest) -> bytes:
             project: {"tracks": said.tracks, "alternates": said.alternates}
             for project, said in sorted(manifest.elsewhere.items())
         }
-    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, default=dict)
+    return text.encode()
 
 
-_OPTIONAL = ("requires_python", "yanked", "size", "upload_time", "metadata_hashes", "provenance")
+_FIELDS = (
+    *("filename", "url", "hashes", "requires_python", "yanked", "size", "upload_time"),
+    *("metadata_hashes", "provenance"),
+)
 
 
 def _mapping(file: File) -> dict[str, Any]:
-    given = {name: getattr(file, name) for name in _OPTIONAL}
-    return {
-        "filename": file.filename,
-        "url": file.url,
-        "hashes": dict(file.hashes),
-        **{
-            name: dict(value) if name == "metadata_hashes" else value
-            for name, value in given.items()
-            if value is not None
-        },
-    }
-
-
-def _file(data: Mapping[str, Any]) -> File:
-    optional = {name: data[name] for name in _OPTIONAL if name in data}
-    return File(data["filename"], data["url"], dict(data["hashes"]), **optional)
+    return {name: value for name in _FIELDS if (value := getattr(file, name)) is not None}

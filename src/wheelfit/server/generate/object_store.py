@@ -1,8 +1,7 @@
-"""An index on an object store: S3 and what is like it.
+"""An index on an object store, as S3.
 
-Everything that happens to an object happens
-to all of it at once, so there is nothing to be cleaned up here; only that two runs do not
-exchange pages at the same time needs an object of its own.
+Every change of an object is atomic, so nothing has to be cleaned up here; a lock object keeps two
+runs from replacing pages at the same time.
 """
 
 from __future__ import annotations
@@ -45,13 +44,7 @@ _ASK_AGAIN = "no-cache"
 
 
 def open_store(url: str) -> StoreTarget:
-    """Return the target that a URL names.
-
-    Credentials come from where programs for that storage expect them, as ``AWS_ACCESS_KEY_ID``.
-
-    :raises NeedsExtra: the library is not installed.
-    :raises InvalidConfiguration: it names no storage.
-    """
+    """Return the target that a URL names, as for `open_storage`."""
     return StoreTarget(open_storage(url), where_of(url))
 
 
@@ -62,23 +55,19 @@ class StoreTarget:
     """
 
     def __init__(
-        self,
-        store: Any,
-        name: str,
-        *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        self, store: Any, name: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self._store = store
         self.name = name
         self._now = now
 
     def opened(self) -> AbstractContextManager[None]:
-        """Hold nothing: files whose path has their digest in it are never in the way."""
+        """Do nothing: files whose path has their digest in it never conflict."""
         return nullcontext()
 
     @contextmanager
     def turning(self) -> Iterator[None]:
-        """Hold the lock, an object that exists only meanwhile."""
+        """Hold the lock: an object that exists only meanwhile."""
         token = json.dumps({"since": self._now().isoformat()}).encode()
         if not (self._take(token, "create") or self._take_over(token)):
             raise EnvironmentBusy(
@@ -94,7 +83,7 @@ class StoreTarget:
                 self.remove([_LOCK])
 
     def _take(self, token: bytes, mode: Any) -> bool:
-        """Write the lock, if there is none or it is still the one that was read."""
+        """Write the lock, if there is none or it has not changed since it was read."""
         try:
             with self._failures(_LOCK):
                 self._store.put(_LOCK, token, mode=mode)
@@ -103,9 +92,9 @@ class StoreTarget:
         return True
 
     def _take_over(self, token: bytes) -> bool:
-        """Write over a lock that somebody left behind; of several who try only one does.
+        """Replace a lock that was left behind; of several who try only one succeeds.
 
-        It is not removed first: what is removed could be the lock of who was quicker.
+        It is not removed first: that could remove the new lock of another process.
         """
         try:
             with self._failures(_LOCK):
@@ -145,7 +134,7 @@ class StoreTarget:
         return [part for part in parts if (part.path, part.sha256) not in there]
 
     def has_page(self, path: str, sha256: str) -> bool:
-        """Assume that what was written is there: to ask for each page would take minutes."""
+        """Assume that it is there: to ask for each page would take minutes."""
         del path, sha256
         return True
 

@@ -1,4 +1,4 @@
-"""Put files into a target, and when all are there exchange the pages."""
+"""Publishing: put files into a target, and when all are there replace the pages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NOWHERE_ELSE: Mapping[str, OtherPages] = MappingProxyType({})
 _KINDS = {"index.html": HTML, "index.json": JSON}
 
 
-# Why a file that is sound by itself does not become part of an index all the same.
+# Reasons to refuse a file that is sound by itself.
 SAME_NAME = Check(
     "same-name",
     "F-131",
@@ -80,13 +80,13 @@ def publish(
     prune: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> Generated:
-    """Put files into a target, and when all are there exchange the pages.
+    """Put files into a target, and when all are there replace the pages.
 
-    :param target: where to; opened.
+    :param target: opened.
     :param only: change the entries of these releases alone; empty: of all.
-    :param elsewhere: by project what its page says of it on other indexes (PEP 708); with
-        ``only``, of others it stays what it says.
-    :param prune: remove what no page names, before and after.
+    :param elsewhere: the other locations of projects (PEP 708); with ``only``, those of other
+        projects stay.
+    :param prune: remove files that no page names, neither now nor before.
     """
     parts = sorted(parts, key=lambda part: part.path)
     missing = target.missing(parts, before.parts.items())
@@ -95,9 +95,9 @@ def publish(
     with target.turning():
         before = read_manifest(target.read(MANIFEST), where=target.name)
         listed = _together(before.files, files, only)
-        said = {**(before.elsewhere if only else {}), **elsewhere}
-        said = {name: said[name] for name in listed if said.get(name)}
-        pages, digests = _pages(listed, said, before, target)
+        others = {**(before.elsewhere if only else {}), **elsewhere}
+        others = {name: others[name] for name in listed if others.get(name)}
+        pages, digests = _pages(listed, others, before, target)
         put = {**before.parts, **{part.path: part.sha256 for part in parts}}
         named = {
             path for name, of in listed.items() for file in of for path in paths_of(name, file)
@@ -112,7 +112,7 @@ def publish(
             {path: digest for path, digest in put.items() if path not in gone},
             frozenset(left.difference(gone)),
             {name: digest for name, digest in before.known().items() if name not in names},
-            said,
+            others,
         )
         target.put_pages(pages)
         if vanished:
@@ -157,20 +157,20 @@ def _together(
 
 
 def by_version(file: File) -> tuple[Version, str]:
-    """Return what entries of a page are sorted by."""
+    """Return the sort key of an entry of a page."""
     release = release_of(file.filename)
     return (Version("0") if release is None else release[1], file.filename)
 
 
 def _pages(
     listed: Mapping[str, tuple[File, ...]],
-    said: Mapping[str, OtherPages],
+    others: Mapping[str, OtherPages],
     before: Manifest,
     target: Target,
 ) -> tuple[list[tuple[str, bytes]], dict[str, str]]:
-    """Return the pages that have to be written, the list of projects last, and all digests.
+    """Return the pages that have to be written, and the digests of all pages.
 
-    The list comes last because a project is looked for there before its page is.
+    The list of projects comes last, so that it never names a project without a page.
     """
     pages: list[tuple[str, bytes]] = []
     digests: dict[str, str] = {}
@@ -186,8 +186,8 @@ def _pages(
             pages.append((path, data))
 
     for name, files in listed.items():
-        is_same = before.files.get(name) == files and before.elsewhere.get(name) == said.get(name)
-        elsewhere = said.get(name, OtherPages())
+        elsewhere = others.get(name, OtherPages())
+        is_same = before.files.get(name) == files and before.elsewhere.get(name) == others.get(name)
         page = ProjectPage(canonicalize_name(name), files, source="", elsewhere=elsewhere)
         for file, kind in _KINDS.items():
             path = f"{SIMPLE}/{name}/{file}"
@@ -200,12 +200,11 @@ def _pages(
 
 
 def paths_of(project: str, file: File) -> Iterator[str]:
-    """Yield the files of a target that an entry names."""
+    """Yield the paths of the files that an entry names."""
     for url in (file.url, file.provenance):
         if url is None or "://" in url:
             continue
-        path = unquote(url)
-        path = path[6:] if path.startswith("../../") else f"{SIMPLE}/{project}/{path}"
+        path = path_of_entry(project, url)
         yield path
         if url == file.url and file.metadata_hashes is not None:
             yield f"{path}.metadata"
@@ -215,17 +214,10 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-_METADATA = ".metadata"
-_ABOVE = "../../"
-
-
 class PublishedIndex(ReadsContent):
-    """The content of the pages of a target: an `Index`.
+    """The pages of a target, with METADATA of wheels and variants documents: an `Index`.
 
-    Of files it has those that are small: METADATA of wheels, and what variants need.
-
-    :param target: where it was published; it is read once, and must not change meanwhile.
-    :raises FileProblem: it cannot be read.
+    :param target: read once; it must not change meanwhile.
     """
 
     name = "this index"
@@ -240,7 +232,7 @@ class PublishedIndex(ReadsContent):
                 if parse_index_file_name(file.filename) is not None:
                     self._paths[file.filename] = path
                 elif file.metadata_hashes is not None:
-                    self._paths[file.filename + _METADATA] = path + _METADATA
+                    self._paths[f"{file.filename}.metadata"] = f"{path}.metadata"
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of all projects, sorted."""
@@ -252,7 +244,7 @@ class PublishedIndex(ReadsContent):
         return None if files is None else ProjectPage(name, files, source=self.name)
 
     def stamp(self, name: NormalizedName) -> Hashable:
-        """Return that nothing changes."""
+        """Return a constant: nothing changes."""
         return name
 
     def content(self, filename: str) -> Content | None:
@@ -263,7 +255,7 @@ class PublishedIndex(ReadsContent):
 
 
 def path_of_entry(project: str, url: str) -> str:
-    """Return where a file of a page lies, below the target."""
-    if url.startswith(_ABOVE):
-        return unquote(url.removeprefix(_ABOVE))
+    """Return the path of a file below the target, from its URL on a page."""
+    if url.startswith("../../"):
+        return unquote(url.removeprefix("../../"))
     return f"{SIMPLE}/{project}/{unquote(url)}"

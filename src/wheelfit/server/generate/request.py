@@ -1,4 +1,4 @@
-"""What is asked of a run, and what comes of it."""
+"""The options and the result of a run."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class GenerateOptions:
     """The options of a run."""
 
     releases: frozenset[Release] = frozenset()
-    """Publish these only, and leave what is published of others as it is; empty: all there are."""
+    """Publish these only, and leave others as they are; empty: all releases."""
     keep_going: bool = False
-    """Publish what is sound although something is refused."""
+    """Publish the rest although something is refused."""
     replace: bool = False
-    """Take files that were published with other content."""
+    """Accept files that were published with other content."""
     prune: bool = False
-    """Remove what no page names, and none named when the index was last changed."""
+    """Remove files that no page names, neither now nor when the index was last changed."""
     allow_empty: bool = False
     """Remove all projects of an index if the folder has none: it may not be mounted otherwise."""
     full: bool = False
     """Compare all content of new wheels with RECORD."""
     elsewhere: Mapping[str, OtherPages] = field(default_factory=dict, hash=False)
-    """By project what its page says of it on other indexes (PEP 708)."""
+    """The other locations of projects (PEP 708)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class Generated:
     """Files that were hashed, because they are new or have changed."""
     refused: tuple[Finding, ...] = ()
     left_out: tuple[str, ...] = ()
-    """Files that are not on the pages for that."""
+    """Files that are not on the pages therefore."""
     is_published: bool = False
-    """Whether the pages are those of now; not if something was refused and nobody keeps going."""
+    """Whether the pages were replaced; not if something was refused, without `keep_going`."""
     written: tuple[str, ...] = ()
     """Paths of what was put into the target, in that order."""
     removed: tuple[str, ...] = ()

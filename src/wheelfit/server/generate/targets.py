@@ -1,8 +1,7 @@
-"""Where an index goes: a folder, or what else can hold files by their path.
+"""Targets of an index: a folder, or anything else that stores files by path.
 
-A target never shows half a file, and gets its pages after everything that they name. So that a
-page can be exchanged alone, the path of what it names has the digest in it: an old page and a
-new one lead to files that are both there.
+A target never shows half a file, and gets its pages after all files that they name. Paths of files
+have their digest in them, so that both an old page and a new one name files that exist.
 """
 
 from __future__ import annotations
@@ -49,30 +48,29 @@ class PublishedFile:
     sha256: str
     size: int
     source: Path | Callable[[], bytes]
-    """Where the bytes are, or what gives them."""
+    """The file with the bytes, or a function that returns them."""
 
 
 class Target(Protocol):
     """A place for the files of an index.
 
-    Errors that each method may raise: ``FileProblem``, or ``StorageUnavailable`` for a target
-    that is elsewhere. After one of them, as after the end of the process at any moment, every
-    file is whole: the old one, or the new one.
+    Each method may raise ``FileProblem``, or ``StorageUnavailable`` for remote targets. After an
+    error, or the end of the process at any moment, every file is whole: the old or the new one.
     """
 
     name: str
     """For people: without credentials."""
 
     def opened(self) -> AbstractContextManager[None]:
-        """Hold the target for the length of a ``with`` block, in which everything is done.
+        """Lock the target for the length of a ``with`` block, in which everything is done.
 
-        :raises EnvironmentBusy: somebody else publishes there.
+        :raises EnvironmentBusy: another process publishes there.
         """
 
     def turning(self) -> AbstractContextManager[None]:
-        """Hold it for the length of a ``with`` block in which pages are exchanged.
+        """Lock it for the length of a ``with`` block in which pages are replaced.
 
-        :raises EnvironmentBusy: somebody else publishes there.
+        :raises EnvironmentBusy: another process publishes there.
         """
 
     def read(self, path: str) -> bytes | None:
@@ -84,31 +82,28 @@ class Target(Protocol):
     def missing(
         self, parts: Sequence[PublishedFile], known: Iterable[tuple[str, str]]
     ) -> list[PublishedFile]:
-        """Return those of the parts that are not there yet.
+        """Return those of the files that are not there yet.
 
-        :param known: paths and digests of what was put there before, as far as is known.
+        :param known: paths and digests of the files that earlier runs put there.
         """
 
     def put_parts(self, parts: Sequence[PublishedFile], progress: Progress) -> None:
-        """Put files there; when it returns they stay, whatever happens to the machine."""
+        """Put files there; durable when it returns."""
 
     def put_pages(self, pages: Sequence[tuple[str, bytes]]) -> None:
         """Put small files there, in this order."""
 
     def has_page(self, path: str, sha256: str) -> bool:
-        """Return whether a page is there, or assume it of a target that nobody else changes."""
+        """Return whether a page is there, or assume it where checking takes too long."""
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove files that may be there or not."""
 
 
 class FolderTarget:
-    """An index in a folder: a `Target`.
+    """An index in a folder: a `Target`. No link inside the folder is followed.
 
-    What lies in the folder may have been put there by somebody else: nothing is read, written or
-    removed through a link in it.
-
-    :param folder: the folder; made if it is not there. It may be a link.
+    :param folder: created if it is missing; may itself be a link.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -119,7 +114,7 @@ class FolderTarget:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Lock the folder against other processes, and remove what a killed one left half done.
+        """Lock the folder, and remove what a killed process left half done.
 
         :raises LinkInTheWay: a folder of the index is a link.
         """
@@ -153,17 +148,14 @@ class FolderTarget:
                     self._clear(root)
 
     def _clear(self, root: RootedFolder) -> None:
-        """Remove what was staged, by this process or by one that was killed."""
+        """Remove staged files, of this process or of one that was killed."""
         self._count = 0
         with suppress(OSError):
             root.remove_tree(_STAGING)
 
     @staticmethod
     def _refuse_foreign(pages: Path, names: Sequence[str]) -> None:
-        """Refuse to write over pages that somebody else has made.
-
-        A run that was killed before the first manifest leaves pages too, and they are ours.
-        """
+        """Refuse to replace pages of others, but not those of a run killed before its manifest."""
         if ".lock" not in names and not all(name.startswith(".") for name in names):
             raise FileProblem(
                 "there are pages already that wheelfit has not generated",
@@ -178,13 +170,13 @@ class FolderTarget:
         return self._opened
 
     def turning(self) -> AbstractContextManager[None]:
-        """Hold nothing more: the folder is held already."""
+        """Do nothing: the folder is locked already."""
         return nullcontext()
 
     def read(self, path: str) -> bytes | None:
         """Return a small file; None if there is none.
 
-        :raises LinkInTheWay: a link is in its place, or on the way to it.
+        :raises LinkInTheWay: it or a folder above it is a link.
         """
         try:
             if self._opened is not None:
@@ -211,7 +203,7 @@ class FolderTarget:
     def missing(
         self, parts: Sequence[PublishedFile], known: Iterable[tuple[str, str]]
     ) -> list[PublishedFile]:
-        """Return those of the parts that are not there yet, whatever is remembered of them."""
+        """Return those of the files that are not there yet, whatever earlier runs put there."""
         del known
         return [part for part in parts if not self._has(part)]
 
@@ -236,7 +228,7 @@ class FolderTarget:
         return data is not None and hashlib.sha256(data).hexdigest() == sha256
 
     def put_parts(self, parts: Sequence[PublishedFile], progress: Progress) -> None:
-        """Put files there; those of a folder of the same file system share their bytes."""
+        """Put files there; copies on one file system share their bytes if it can do that."""
         self._check_way(part.path for part in parts)
         staged: list[tuple[str, str]] = []
         progress.start(sum(part.size for part in parts))
@@ -253,10 +245,7 @@ class FolderTarget:
         self._settle([(self._stage(data), path) for path, data in pages])
 
     def _check_way(self, paths: Iterable[str]) -> None:
-        """Raise an error for a link on the way to files, before the first of them is written.
-
-        :raises LinkInTheWay: there is one.
-        """
+        """Raise ``LinkInTheWay`` for a link above a file, before the first file is written."""
         for folder in {path.rpartition("/")[0] for path in paths} - {""}:
             try:
                 self._root.handle(folder)
@@ -319,10 +308,7 @@ class FolderTarget:
 
 
 def _refuse_links(root: RootedFolder) -> None:
-    """Refuse an index in which a link is where the folder of a project should be.
-
-    Checked before anything is changed, so that no page is replaced without the others.
-    """
+    """Refuse an index in which the folder of a project is a link, before anything is changed."""
     with os.scandir(root.handle(SIMPLE)) as found:
         for entry in found:
             if entry.is_symlink() and not entry.name.startswith((".", "index.")):
@@ -334,7 +320,7 @@ def _refuse_links(root: RootedFolder) -> None:
 
 
 def _copy(source: Path, root: RootedFolder, name: str) -> None:
-    """Copy a file into a folder; on a file system that can, both share their bytes."""
+    """Copy a file into a folder; both share their bytes if the file system can do that."""
     with source.open("rb") as reading:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
         with open(root.open(name, flags), "wb") as writing:  # noqa: PTH123 - by its handle
@@ -351,7 +337,7 @@ def _copy(source: Path, root: RootedFolder, name: str) -> None:
 
 @contextmanager
 def _locked(root: RootedFolder) -> Iterator[bool]:
-    """Hold a lock file for the length of a ``with`` block; gives False if somebody else does."""
+    """Hold a lock file for the length of a ``with`` block; yield False if another process does."""
     try:
         import fcntl  # noqa: PLC0415 - not on Windows
     except ImportError:

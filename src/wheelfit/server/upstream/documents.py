@@ -1,8 +1,7 @@
 """The ``-variants.json`` of releases whose upstream has none, from the wheels (F-128).
 
-Where the upstream has one, it is served as it is. Nothing is ever made up: what a document says
-was read from a wheel for each label, and where one cannot be read, or two contradict each other,
-there is no document.
+Where the upstream has one, it is served as it is. What a document says was read from a wheel of
+each label; if one cannot be read, or two contradict each other, there is no document.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def documents_of(files: Iterable[File]) -> dict[str, File]:
 def make_document(
     document: File, files: Iterable[File], reader: Files, note: Callable[[str], None]
 ) -> bytes:
-    """Make a document from the wheels; empty if there can be none."""
+    """Return the document of the wheels; empty if there can be none."""
     wanted = parse_index_file_name(document.filename)
     by_label: dict[Label, File] = {}
     for file in files:
@@ -84,7 +83,7 @@ def make_document(
 
 
 def _release(file: File) -> tuple[NormalizedName, Version] | None:
-    """Return of which release a wheel with a label is; None for everything else."""
+    """Return the release of a wheel with a label; None for every other file."""
     if not file.filename.endswith(".whl"):
         return None
     try:

@@ -1,8 +1,7 @@
 """Several indexes as one, in which every project belongs to one of them.
 
-Files of two sources never meet on a page, unless the operator says so of a project: otherwise
-whoever may publish on one of them could supply the others' projects, by a higher version of a
-name that is private, or one that is not there yet.
+Files of two sources never meet on a page, unless the operator allows it for a project: otherwise
+anybody who may publish on one of them could supply the others' projects (dependency confusion).
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ class Source:
     """One of several indexes."""
 
     name: str
-    """How the rules about owners call it."""
+    """Its name in the rules about owners."""
     index: Index
     is_own: bool = False
     """Whether projects are uploaded there, so that reserved names belong to it."""
     claims: Callable[[NormalizedName], bool] = field(default=lambda _name: False, compare=False)
-    """Tells whether a project belongs there although it has no page: all was deleted, or nothing
+    """Returns whether a project belongs there although it has no page: all was deleted, or nothing
     is published yet. No other source may supply it."""
 
 
@@ -49,8 +48,8 @@ class Owners:
     """The operator's rules about which source supplies which project."""
 
     named: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    """By normalised name of a project the names of the sources it may come from, and no other:
-    one that owns it, or several whose files stand on one page. The first counts most."""
+    """By normalised name of a project the only sources that may supply it, by name: one, or several
+    whose files stand on one page, the most important first."""
     reserved: tuple[str, ...] = ()
     """Patterns of names that only own sources supply, as ``acme-*``."""
 
@@ -58,12 +57,11 @@ class Owners:
 class Merged(ReadsContent):
     """The projects of several indexes: an `Index`.
 
-    The first in order that knows a project owns it; with the others' files of that name nothing
-    is done. If a source cannot be read, the search ends: an outage must not change who owns
-    a project.
+    The first in order that knows a project owns it; files of the others are ignored. If a source
+    cannot be read, the search ends: an outage must not change the owner of a project.
 
     :param sources: the most important first; own ones before mirrors.
-    :raises ValueError: a rule names a source that is not there.
+    :raises ValueError: a rule names a source that does not exist.
     """
 
     def __init__(self, sources: Sequence[Source], owners: Owners | None = None) -> None:
@@ -132,7 +130,7 @@ class Merged(ReadsContent):
     # --- whose it is ------------------------------------------------------------------
 
     def _candidates(self, name: NormalizedName) -> tuple[Source, ...]:
-        """Return who may supply a project, the most important first."""
+        """Return the sources that may supply a project, the most important first."""
         named = self._owners.named.get(name)
         if named is not None:
             return tuple(self._by_name[one] for one in named)
@@ -144,7 +142,7 @@ class Merged(ReadsContent):
         return len(self._owners.named.get(name, ())) > 1
 
     def _has_page(self, source: Source, name: NormalizedName, stamp: Hashable | None) -> bool:
-        """Tell whether a source knows a project, without making its page again and again."""
+        """Return whether a source knows a project, without making its page again and again."""
         if stamp is None:
             return source.index.project(name) is not None
         known = self._page_at.peek((source.name, name))
@@ -156,28 +154,30 @@ class Merged(ReadsContent):
     # --- several on one page ------------------------------------------------------------
 
     def _together(self, name: NormalizedName) -> ProjectPage | None:
-        """Put the files of several sources on one page."""
-        pages = [source.index.project(name) for source in self._candidates(name)]
-        known = [page for page in pages if page is not None]
-        if not known:
+        """Return the files of several sources on one page."""
+        pages = [
+            page
+            for source in self._candidates(name)
+            if (page := source.index.project(name)) is not None
+        ]
+        if not pages:
             return None
-        files = tuple(file for page in known for file in page.files)
-        kept = _without_clashes([page.files for page in known])
-        notes = [note for page in known for note in page.notes]
-        if len(kept) < len(files):
+        files = _without_clashes([page.files for page in pages])
+        notes = [note for page in pages for note in page.notes]
+        if len(files) < sum(len(page.files) for page in pages):
             notes.append(
                 "of files with one name, and of variants of one release, those of the "
                 "first source count"
             )
         elsewhere = OtherPages(
-            tuple(dict.fromkeys(url for page in known for url in page.elsewhere.tracks)),
-            tuple(dict.fromkeys(url for page in known for url in page.elsewhere.alternates)),
+            tuple(dict.fromkeys(url for page in pages for url in page.elsewhere.tracks)),
+            tuple(dict.fromkeys(url for page in pages for url in page.elsewhere.alternates)),
         )
-        source = ", ".join(page.source for page in known)
-        # Of one source that withholds its files the others do not speak.
-        stated = [page.status for page in known if not page.status.is_quarantined]
-        status = (stated or [known[0].status])[0]
-        return ProjectPage(name, kept, source, tuple(notes), elsewhere=elsewhere, status=status)
+        source = ", ".join(page.source for page in pages)
+        # A source that withholds its files does not speak for the others.
+        stated = [page.status for page in pages if not page.status.is_quarantined]
+        status = (stated or [pages[0].status])[0]
+        return ProjectPage(name, files, source, tuple(notes), elsewhere=elsewhere, status=status)
 
     def _content_together(
         self, name: NormalizedName, filename: str, suffix: str
@@ -196,10 +196,10 @@ class Merged(ReadsContent):
 
 
 def _without_clashes(pages: Iterable[tuple[File, ...]]) -> tuple[File, ...]:
-    """Return the files of several pages of which each name stands for one.
+    """Return the files of several pages, one of each name.
 
-    Variants of a release come from the first source that has some: equal labels of two need not
-    mean the same (F-126).
+    Variants of a release come from the first source that has some: equal labels of two sources
+    need not mean the same (F-126).
     """
     kept: dict[str, File] = {}
     variants: set[object] = set()
@@ -217,7 +217,7 @@ def _without_clashes(pages: Iterable[tuple[File, ...]]) -> tuple[File, ...]:
 
 
 def _variant_release(filename: str) -> object:
-    """Return of which release's variants a file tells; None if of none."""
+    """Return the release that a variant wheel or document belongs to; None of other files."""
     listed = parse_index_file_name(filename)
     if listed is not None:
         return listed
@@ -250,7 +250,7 @@ class Declared(ReadsContent):
         return page if page is None or declared is None else replace(page, elsewhere=declared)
 
     def stamp(self, name: NormalizedName) -> Hashable | None:
-        """Return what stays equal as long as the page does: what is declared never changes."""
+        """Return a stamp that changes with the page; declarations never change."""
         return self._index.stamp(name)
 
     def content(self, filename: str) -> Content | Elsewhere | None:

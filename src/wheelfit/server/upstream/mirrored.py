@@ -1,4 +1,4 @@
-"""An index that has what another index has: a mirror that fetches what is asked for."""
+"""A mirror of another index, which fetches what is asked for."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ class _Shown:
 class Mirrored(ReadsContent):
     """A mirror of another index: an `Index`.
 
-    Pages are asked for anew after a while, which is the operator's to set and not the upstream's:
-    it cannot know how many stand behind the mirror. A file is fetched when somebody asks for it
-    first, and kept; see `wheelfit.server.upstream.pull_through`. Nothing a client sends reaches the
-    upstream but the name of a project, normalised, and of a file that its page lists.
+    Pages are revalidated after the operator's time and not the upstream's, which cannot know how
+    many clients the mirror has. A file is fetched when somebody asks for it first, and kept (see
+    `wheelfit.server.upstream.pull_through`). The upstream sees nothing of a client but the
+    normalised name of a project, and the name of a file that its page lists.
 
-    :param reach: tells which URLs the upstream's pages may name.
-    :param note: told what an operator should know: of old pages, of files that were refused.
+    :param reach: returns whether the upstream's pages may name a URL.
+    :param note: called with messages for the operator: about old pages, refused files.
     """
 
     def __init__(
@@ -139,23 +139,22 @@ class Mirrored(ReadsContent):
 
     @property
     def in_trouble(self) -> NetworkError | None:
-        """What went wrong when the upstream was asked last; None if it answered."""
+        """The error of the last request to the upstream; None if it answered."""
         return self._pages.in_trouble
 
     def projects(self) -> tuple[NormalizedName, ...]:
-        """Return the names of the projects that somebody asked for, or of all, if that is set."""
+        """Return the names of the projects that were asked for; of all if the settings say so."""
         if not self._settings.lists_all:
             return tuple(sorted(self._asked))
-        listed = self._listed
-        if listed is not None and 0 <= self._clock() - listed[0] < self._settings.fresh:
-            return listed[1]
+        if (listed := self._fresh_list()) is not None:
+            return listed
         try:
             with self._upstream.asked(is_elsewhere=True):
                 return self._shown.alone("", self._list)
         except Unreachable:
-            if listed is None:
+            if self._listed is None:
                 raise
-            return listed[1]
+            return self._listed[1]
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project."""
@@ -172,40 +171,39 @@ class Mirrored(ReadsContent):
         suffix = next((one for one in (_METADATA, _PROVENANCE) if filename.endswith(one)), "")
         base = filename.removesuffix(suffix)
         name = project_of(base)
-        shown = None if name is None else self._show(name)
-        if name is None or shown is None:
-            return None
-        file = shown.originals.get(base)
-        if file is None:
+        file = None if name is None else self._original(name, base)
+        if name is None or file is None:
             return None
         try:
-            return self._content(name, file, suffix)
-        except IntegrityError as error:
-            # What changes at any time (F-73) may have changed after the page was read.
-            self._pages.expire(_page_url(self._url, name), ACCEPT)
-            newer = self._show(name)
-            again = None if newer is None else newer.originals.get(base)
-            if again is None or again == file:
-                raise self._not_as_promised(filename, error) from error
-        try:
+            try:
+                return self._content(name, file, suffix)
+            except IntegrityError:
+                # What changes at any time (F-73) may have changed after the page was read.
+                self._pages.expire(_page_url(self._url, name), ACCEPT)
+                again = self._original(name, base)
+                if again is None or again == file:
+                    raise
             return self._content(name, again, suffix)
         except IntegrityError as error:
-            raise self._not_as_promised(filename, error) from error
+            self._note(f"{filename} of {self.name} is not served: {error.message}")
+            raise NetworkError(
+                f"{filename} is not what the upstream promised: {error.message}"
+            ) from error
+
+    def _original(self, name: NormalizedName, filename: str) -> File | None:
+        """Return the upstream's entry of a file."""
+        shown = self._show(name)
+        return None if shown is None else shown.originals.get(filename)
 
     def cut(self) -> None:
-        """Break off what is under way; nothing more is fetched."""
+        """Cancel every transfer; nothing more is fetched."""
         self._pulls.close()
         self._web.cut()
 
     def close(self) -> None:
-        """Stop what is under way, and close every connection."""
+        """Cancel every transfer, and close every connection."""
         self.cut()
         self._web.close()
-
-    def _not_as_promised(self, filename: str, error: IntegrityError) -> NetworkError:
-        """Return what to raise for a file that is not what the upstream's page says."""
-        self._note(f"{filename} of {self.name} is not served: {error.message}")
-        return NetworkError(f"{filename} is not what the upstream promised: {error.message}")
 
     # --- pages ----------------------------------------------------------------------
 
@@ -238,29 +236,26 @@ class Mirrored(ReadsContent):
     def _made(
         self, name: NormalizedName, copy: Copy, listed: ProjectPage, stamp: Hashable
     ) -> _Shown:
-        """Make of an upstream's page one that is right here."""
+        """Return a page of the upstream as the mirror serves it."""
         notes = list(listed.notes)
         originals: dict[str, File] = {}
         foreign = 0
         for file in listed.files:
             if project_of(file.filename) != name:
-                foreign += 1  # nobody could ask for it here, and it has no business there
-                continue
-            if file.filename in originals:
-                continue  # of two entries the first counts, as with installers
-            problem = self._problem(file, copy.url)
-            if problem:
+                foreign += 1  # nobody could ask for it here
+            elif file.filename in originals:
+                pass  # of two entries the first counts, as with installers
+            elif problem := self._problem(file, copy.url):
                 notes.append(f"left out {file.filename}: {problem}")
-                continue
-            originals[file.filename] = file
+            else:
+                originals[file.filename] = file
         if foreign:
             notes.append(f"left out {foreign} files whose names are of no release of {name}")
         if self._settings.documents:
             originals |= documents_of(originals.values())
-        files = tuple(self._entry(file) for file in originals.values())
         page = ProjectPage(
             name,
-            files,
+            tuple(self._entry(file) for file in originals.values()),
             self.name,
             tuple(dict.fromkeys(notes)),
             elsewhere=listed.elsewhere,
@@ -271,7 +266,7 @@ class Mirrored(ReadsContent):
         return _Shown(page, MappingProxyType(originals), stamp)
 
     def _problem(self, file: File, page: str) -> str:
-        """Say why a file cannot be had; empty if it can."""
+        """Return why a file cannot be served; empty if it can."""
         if not self._reach(file.url):
             return "its link leads where this index may not send anybody"
         sha256 = file.hashes.get("sha256")
@@ -287,10 +282,8 @@ class Mirrored(ReadsContent):
         """Return an entry as it is served."""
         if file.url.startswith(MADE):
             return replace(file, url=url_of(file.filename), source=self.name)
-        learned = self._known(file)
-        hashes = file.hashes
-        size = file.size
-        if learned is not None:
+        hashes, size = file.hashes, file.size
+        if (learned := self._known(file)) is not None:
             hashes = MappingProxyType({"sha256": learned.sha256, **hashes})
             size = learned.size
         metadata = file.metadata_hashes
@@ -308,7 +301,7 @@ class Mirrored(ReadsContent):
         )
 
     def _can_look_into(self, file: File) -> bool:
-        """Return whether METADATA can be had without the whole wheel; asks a server once."""
+        """Return whether METADATA can be read by ranges; each server is asked once."""
         try:
             parse_wheel_filename(file.filename)
         except InvalidFilename:
@@ -330,10 +323,15 @@ class Mirrored(ReadsContent):
         self._ranges[server] = (known, until)
         return known
 
-    def _list(self) -> tuple[NormalizedName, ...]:
-        listed = self._listed  # somebody else may have asked meanwhile
+    def _fresh_list(self) -> tuple[NormalizedName, ...] | None:
+        listed = self._listed
         if listed is not None and 0 <= self._clock() - listed[0] < self._settings.fresh:
             return listed[1]
+        return None
+
+    def _list(self) -> tuple[NormalizedName, ...]:
+        if (listed := self._fresh_list()) is not None:  # another thread may have asked meanwhile
+            return listed
         try:
             names = fetch_project_list(self._web.pages, self._settings.url)
         except NetworkError as error:
@@ -362,7 +360,7 @@ class Mirrored(ReadsContent):
             size = self._pulled.size(sha256)
             if size is not None:
                 return Content(size, sha256, partial(self._pulled.parts, sha256))
-            # What it was once it has to be again, where the upstream promises nothing.
+            # It must be what it was before, where the upstream promises nothing.
             file = replace(file, hashes={**file.hashes, "sha256": sha256})
         make = lambda ended: Pull(  # noqa: E731
             self._web.client,
@@ -384,7 +382,7 @@ class Mirrored(ReadsContent):
         return Content(size, sha256 or pull.sha256, pull.parts)
 
     def _learn(self, name: NormalizedName, file: File, sha256: str, size: int) -> None:
-        """Note what a file turned out to be, for its page."""
+        """Remember the digest and size of a file for its page, if none were promised."""
         if "sha256" in file.hashes:
             return
         key = _learned_key(file)
@@ -393,7 +391,7 @@ class Mirrored(ReadsContent):
         self._generations[name] = self._generations.get(name, 0) + 1
 
     def _known(self, file: File) -> _Learned | None:
-        """Return what was learnt of a file; None also if there was nothing to learn."""
+        """Return the remembered digest and size of a file; None also if its page promises them."""
         if "sha256" in file.hashes:
             return None
         key = _learned_key(file)
@@ -410,22 +408,17 @@ class Mirrored(ReadsContent):
         self._learned.put(key, learned)
         return learned
 
-    # --- what stands beside them ------------------------------------------------------
+    # --- files beside them ------------------------------------------------------------
 
     def _metadata(self, file: File) -> Content | None:
         if not file.filename.endswith(".whl"):
             return None
-        promised = file.metadata_hashes
-        key = (
-            "metadata",
-            file.url,
-            file.hashes.get("sha256"),
-            str(sorted((promised or {}).items())),
-        )
+        promised = str(sorted((file.metadata_hashes or {}).items()))
+        key = ("metadata", file.url, file.hashes.get("sha256"), promised)
         return self._found(key, lambda: self._read_metadata(file))
 
     def _found(self, key: Hashable, make: Callable[[], bytes]) -> Content | None:
-        """Return something small, kept in memory; empty means that it is not there now."""
+        """Return a small file from memory, or make it; an empty one does not exist now."""
         data = self._beside.peek(key)
         if data is None:
             with self._upstream.asked(is_elsewhere=True):
@@ -436,7 +429,7 @@ class Mirrored(ReadsContent):
         return content_of(data)
 
     def _read_metadata(self, file: File) -> bytes:
-        """Return the METADATA of a wheel; empty if it cannot be had without the whole wheel."""
+        """Return the METADATA of a wheel; empty if that would take the whole wheel."""
         if file.metadata_hashes is None:
             learned = self._known(file)
             sha256 = file.hashes.get("sha256") or (learned.sha256 if learned else None)
@@ -491,6 +484,6 @@ def _page_url(index: str, name: NormalizedName) -> str:
 
 
 def _learned_key(file: File) -> str:
-    """Return under what it is kept what a file turned out to be."""
+    """Return the key of the remembered digest and size of a file."""
     promised = ",".join(f"{name}={digest}" for name, digest in sorted(file.hashes.items()))
     return f"{file.url}\n{promised}"

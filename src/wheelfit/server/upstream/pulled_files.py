@@ -1,4 +1,4 @@
-"""Files that were pulled from upstreams, as many as may be; what was used last stays."""
+"""Files that were pulled from upstreams, up to a size; those used least recently are deleted."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _ROOM = 0.9
 
 
 class Pulled:
-    """The mirrored files, of which the least recently used are deleted.
+    """The mirrored files.
 
-    When a file was used is known until the process ends; after that, when it was pulled.
+    The time of the last use is known until the process ends; after that, that of the pull counts.
 
-    :param blobs: where the bytes are; of mirrors alone, for whatever is there may go.
-    :param most: bytes that may be kept; None: no end.
+    :param blobs: the bytes; of mirrors alone, because any of them may be deleted.
+    :param most: bytes that may be kept; None: no limit.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class Pulled:
         return size
 
     def parts(self, sha256: str, start: int, stop: int) -> Iterator[bytes]:
-        """Yield what lies between two positions."""
+        """Yield the bytes between two positions."""
         try:
             yield from self.blobs.parts(sha256, start, stop)
         except FileNotFoundError as error:
             raise storage_error(error, "a mirrored file") from error
 
     def added(self, sha256: str, size: int) -> tuple[str, ...]:
-        """Note a new file, and make room if there is too much; return what went."""
+        """Note a new file, and make room if there is too much; return the deleted digests."""
         if self._most is None:
             return ()
         with self._lock:
@@ -72,7 +72,7 @@ class Pulled:
             return tuple(self._make_room(self._most))
 
     def _make_room(self, most: int) -> Iterable[str]:
-        # What lies there counts and not what this process knows of: others put files there too.
+        # What is stored counts, not what this process knows: others put files there too.
         stored = list(self.blobs.stored())
         total = sum(one.size for one in stored)
         if total > most:
