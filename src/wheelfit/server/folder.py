@@ -1,16 +1,19 @@
 """An index over the files of one folder.
 
-The folder is looked at with every request, so that a new file is listed at
-once; what was learnt of a file is kept until the file changes.
+The folder is listed with every request, so that a new file appears at once; the facts of a file
+are kept until it changes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_wheel_filename, project_of
 from wheelfit.server.messages import Answer, FilePart
@@ -85,7 +88,7 @@ class FolderIndex(ReadsContent):
         return ProjectPage(name, files, source=self.name)
 
     def stamp(self, name: NormalizedName) -> None:  # noqa: ARG002 - of the interface
-        """Return that pages are to be made anew: the folder may change at any time."""
+        """Return None: the folder may change at any time."""
         return
 
     def content(self, filename: str) -> Content | None:
@@ -117,7 +120,7 @@ class FolderIndex(ReadsContent):
         )
 
     def _look(self, path: Path) -> _Known:
-        """Return what is known of a file, and look at it if it is new or has changed."""
+        """Return the facts of a file, read again if it is new or has changed."""
         status = path.stat()
         signature = (
             status.st_dev,
@@ -129,35 +132,24 @@ class FolderIndex(ReadsContent):
         known = self._known.get(path.name)
         if known is None or known.signature != signature:
             with self._lock:
-                known = _describe(path, signature)
-                self._known[path.name] = known
+                known = self._known[path.name] = _Known(signature, path, *describe(path))
         return known
 
 
-def _describe(path: Path, signature: _Signature) -> _Known:
+def describe(path: Path, *, lenient: bool = False) -> tuple[File, bytes | None]:
+    """Return the entry of a file in an index, and the METADATA of a wheel that can be read.
+
+    :param lenient: whether METADATA of wheels that are not sound counts too.
+    """
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    metadata = _metadata(path)
-    entry = File(
-        filename=path.name,
-        url=url_of(path.name),
-        hashes={"sha256": digest},
-        requires_python=None if metadata is None else header_value(metadata, "Requires-Python"),
-        size=signature[2],
-        metadata_hashes=None if metadata is None else {"sha256": _sha256(metadata)},
-    )
-    return _Known(signature, path, entry, metadata)
-
-
-def _metadata(path: Path) -> bytes | None:
-    if path.suffix != ".whl":
-        return None
-    try:
-        with WheelArchive(path) as wheel:
-            return wheel.metadata()
-    except WheelfitError:
-        return None
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+    metadata = None
+    if path.suffix == ".whl":
+        with suppress(WheelfitError), WheelArchive(path, lenient=lenient) as wheel:
+            metadata = wheel.metadata()
+    entry = File(path.name, url_of(path.name), {"sha256": digest}, size=path.stat().st_size)
+    if metadata is None:
+        return entry, None
+    hashes = {"sha256": hashlib.sha256(metadata).hexdigest()}
+    python = header_value(metadata, "Requires-Python")
+    return replace(entry, requires_python=python, metadata_hashes=hashes), metadata

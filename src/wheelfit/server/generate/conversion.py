@@ -1,13 +1,11 @@
-"""An index of an old layout, written anew in the current one.
+"""An index of an old layout, converted to the current one.
 
-What its pages say of files stays: URLs, hashes, yanks, times. What its documents say is read as
-readers of that layout do, and written as the current one has it (F-56). Wheels stay as they are,
-unless somebody asks for theirs to be written anew too.
+URLs, hashes, yanks and times of files stay. Documents are read by the rules of their layout, and
+written in the current one (F-56). Wheels stay as they are, unless they are to be rewritten too.
 """
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +24,7 @@ from wheelfit.core.filename import (
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.metadata import losses, read_document, write_document
 from wheelfit.errors import InvalidFilename
+from wheelfit.server.folder import describe
 from wheelfit.server.generate.generation import index_entry
 from wheelfit.server.generate.manifest import MANIFEST, read_manifest
 from wheelfit.server.generate.publishing import CHANGED_FILE, by_version, paths_of, publish
@@ -33,9 +32,7 @@ from wheelfit.server.generate.request import Generated
 from wheelfit.server.generate.targets import FILES, PublishedFile
 from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.urls import file_path, redact
-from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.conversion import convert_wheel, with_null_renamed
-from wheelfit.wheels.dist_info import header_value
 from wheelfit.wheels.rewrite import Writing
 from wheelfit_runtime.errors import InvalidDocument, WheelfitError
 
@@ -100,8 +97,7 @@ def convert_project(
 ) -> Converted:
     """Convert one project.
 
-    :param scratch: a folder that stays until what was converted is published.
-    :raises NetworkError: a file cannot be read.
+    :param scratch: a folder that exists until the result is published.
     """
     work = _Work(repository, scratch, rewrite_wheels=rewrite_wheels, accept_losses=accept_losses)
     return work.convert(page)
@@ -114,11 +110,7 @@ def publish_converted(
     keep_going: bool = False,
     replace_files: bool = False,
 ) -> Generated:
-    """Publish what was converted, or tell why that may not be.
-
-    :raises FileProblem: something cannot be read or written.
-    :raises EnvironmentBusy: somebody else publishes there.
-    """
+    """Publish converted projects, or return the reasons against it."""
     findings = [finding for one in converted.values() for finding in one.findings]
     if findings and not keep_going:
         return Generated(refused=tuple(findings))  # without a trace in the target
@@ -190,12 +182,8 @@ class _Work:
         for file, name in wheels:
             self._wheel(file, name)
         with_labels = {(name.name, name.version) for _, name in wheels if name.is_variant}
-        read = at_once(
-            [file for files in index_files.values() for file in files],
-            self._repository.read,
-            most=_AT_ONCE,
-        )
-        bodies = iter(read)
+        listed = [file for files in index_files.values() for file in files]
+        bodies = iter(at_once(listed, self._repository.read, most=_AT_ONCE))
         for release, files in index_files.items():
             documents = [(file, next(bodies)) for file in files]
             self._release(release, documents)
@@ -208,7 +196,7 @@ class _Work:
     # --- documents ------------------------------------------------------------------------
 
     def _release(self, release: Release, given: list[tuple[File, bytes]]) -> None:
-        """Write the document of a release as the current layout has it."""
+        """Write the document of a release in the current layout."""
         where = redact(given[0][0].url) if given else f"{release[0]} {release[1]}"
         place = CheckedFile(where)
         try:
@@ -216,8 +204,7 @@ class _Work:
                 (redact(file.url), read_document(data, where=redact(file.url)))
                 for file, data in given
             ]
-            for file, data in given:
-                del data
+            for file, _ in given:
                 self._done.documents[file.filename] = documents[0][1].layout
             documents = [
                 (at, with_null_renamed(one) if self._rewrite else one) for at, one in documents
@@ -270,7 +257,7 @@ class _Work:
         self._entries.append(((name.name, name.version), self._place(file)))
 
     def _written_anew(self, path: Path, name: WheelFilename) -> Path | None:
-        """Return a wheel with a document of the current layout; the wheel itself if it has one."""
+        """Return a wheel with a document of the current layout: itself if it has one."""
         try:
             converted = convert_wheel(
                 path, self._scratch, accept_losses=self._accept, writing=Writing(overwrite=True)
@@ -289,33 +276,26 @@ class _Work:
         return converted.path
 
     def _place(self, file: File) -> File:
-        """Return an entry as the new page has it; a file of this machine goes along."""
+        """Return the entry of the new page; a local file is published with it."""
         file = replace(file, source="", forbidden=(), origin=None)
         path = _local(file)
         if path is None:
             return file
-        with path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        size = path.stat().st_size
+        entry, metadata = describe(path, lenient=True)
+        digest, size = entry.hashes["sha256"], path.stat().st_size
         place = f"{FILES}/{digest[:16]}/{file.filename}"
         self._done.parts.append(PublishedFile(place, digest, size, path))
-        metadata = _metadata(path)
-        hashes = None
-        requires_python = file.requires_python
-        if metadata is not None:
-            hashes = {"sha256": hashlib.sha256(metadata).hexdigest()}
-            beside = PublishedFile(
-                f"{place}.metadata", hashes["sha256"], len(metadata), lambda: metadata or b""
-            )
+        if metadata is not None and entry.metadata_hashes is not None:
+            promised = entry.metadata_hashes["sha256"]
+            beside = PublishedFile(f"{place}.metadata", promised, len(metadata), lambda: metadata)
             self._done.parts.append(beside)
-            requires_python = requires_python or header_value(metadata, "Requires-Python")
         return replace(
             file,
             url=f"../../{quote(place)}",
-            hashes={"sha256": digest},
+            hashes=entry.hashes,
             size=size,
-            metadata_hashes=hashes,
-            requires_python=requires_python,
+            metadata_hashes=entry.metadata_hashes,
+            requires_python=file.requires_python or entry.requires_python,
             provenance=None,
         )
 
@@ -326,14 +306,6 @@ def _local(file: File) -> Path | None:
     with suppress(ValueError):
         path = Path(file_path(file.url))
         return path if path.is_file() else None
-    return None
-
-
-def _metadata(path: Path) -> bytes | None:
-    if path.suffix != ".whl":
-        return None
-    with suppress(WheelfitError), WheelArchive(path, lenient=True) as wheel:
-        return wheel.metadata()
     return None
 
 

@@ -1,4 +1,4 @@
-"""From a folder of files to an index that has them: look, refuse, combine, publish."""
+"""Generate an index from a folder of files: inspect, refuse, combine, publish."""
 
 from __future__ import annotations
 
@@ -29,10 +29,7 @@ from wheelfit.server.generate.publishing import (
     SAME_NAME,
     publish,
 )
-from wheelfit.server.generate.request import (
-    Generated,
-    GenerateOptions,
-)
+from wheelfit.server.generate.request import Generated, GenerateOptions
 from wheelfit.server.generate.targets import FILES, SIMPLE, PublishedFile
 from wheelfit.sources.page import File
 from wheelfit.sources.progress import NO_PROGRESS
@@ -81,15 +78,13 @@ def generate(
     progress: Progress = NO_PROGRESS,
     last_run: LastRun | None = None,
 ) -> Generated:
-    """Make an index of the files of a folder.
+    """Generate an index of the files of a folder.
 
-    Every file that pages name is in the target before the first of them, so at any moment a
-    client sees a release as it was or as it is, with all of its variants.
+    All files that pages name are in the target before the first page, so at any moment a client
+    sees a release as it was or as it is, with all of its variants.
 
     :param in_place: whether the target is the folder itself; then files stay where they are.
-    :raises FileProblem: something cannot be read or written.
-    :raises UserError: there is no release that was asked for, or nothing would be left.
-    :raises EnvironmentBusy: somebody else publishes there.
+    :raises UserError: a named release does not exist, or nothing would be left.
     """
     with target.opened():
         collection = collect(folder, without=without)
@@ -146,7 +141,7 @@ def generate(
 
 
 def _notes(folder: Path, collection: Collection) -> Iterator[str]:
-    """Yield what is most likely a slip: of the folder, or of the name of a file in it."""
+    """Yield likely mistakes: of the folder, or of the name of a file in it."""
     if not collection.archives:
         yield f"{folder} has no wheels and no source distributions: the index is empty"
     for name in collection.strange:
@@ -189,7 +184,7 @@ class _Survey:
         self.kept: list[str] = []
 
     def decide(self) -> None:
-        """Fill in what is published of the folder."""
+        """Fill in `files` and `parts`, and the reasons against others."""
         releases: dict[Release, list[_Candidate]] = {}
         for one in self._sound():
             releases.setdefault(one.release, []).append(one)
@@ -239,7 +234,7 @@ class _Survey:
         self.left_out.add(filename)
 
     def _sound(self) -> Iterator[_Candidate]:
-        """Yield files that may be published as far as they themselves are concerned."""
+        """Yield the files with nothing against them alone."""
         wanted = self._wishes.releases
         seen: dict[str, CollectedFile] = {}
         for found in self._collection.archives:
@@ -338,10 +333,10 @@ class _Survey:
         return document
 
     def _kept(self, release: Release, candidates: Sequence[_Candidate]) -> list[File]:
-        """Return what is published of a release if a file of that is refused: all of it stays.
+        """Return the published files of a release of which a file is refused now: all stay.
 
-        What is published is sound, however damaged the copy in the folder is. (In place the copy
-        is what is published.)
+        They are sound, however damaged the copies in the folder are. (In place, there are no
+        copies.)
         """
         if self._in_place or self._wishes.releases:
             return []
@@ -354,7 +349,7 @@ class _Survey:
         return list(kept.values())
 
     def _is_broken(self, release: Release, candidates: Sequence[_Candidate]) -> bool:
-        """Say whether a release that was named cannot be published as a whole."""
+        """Return whether a named release cannot be published as a whole."""
         here = {one.found.filename for one in candidates}
         out = {name for name in self.left_out if release_of(name) == release}
         missing = [
@@ -413,10 +408,7 @@ class _Survey:
 
 
 def index_entry(release: Release, document: bytes) -> tuple[File, PublishedFile]:
-    """Return the entry of a ``-variants.json``, and where the file itself goes.
-
-    Its path has its digest in it: whoever read an older page finds what that page promises.
-    """
+    """Return the entry of a ``-variants.json``, and the file itself, whose path has its digest."""
     filename = index_file_name(*release)
     digest = hashlib.sha256(document).hexdigest()
     path = f"{SIMPLE}/{release[0]}/{digest[:16]}/{filename}"

@@ -1,4 +1,4 @@
-"""Hash files, several at a time, find all that is wrong, and combine documents (F-60 to F-74)."""
+"""Hash and check files, several at a time, and combine documents (F-60 to F-74)."""
 
 from __future__ import annotations
 
@@ -55,18 +55,14 @@ _LARGEST_METADATA = 4 << 20
 def look_at_all(
     files: Iterable[CollectedFile], *, full: bool, progress: Progress
 ) -> Iterator[tuple[CollectedFile, FileFacts]]:
-    """Look at files, some at the same time, the largest first.
-
-    :raises FileProblem: one cannot be read, or changes meanwhile.
-    """
+    """Inspect files, some at the same time, the largest first."""
     ordered = sorted(files, key=lambda one: (-one.size, one.name))
     if not ordered:
         return
     progress.start(sum(one.size for one in ordered))
     large = [one for one in ordered if one.size >= _LARGE]
     with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
-        # Hashing lets other threads work meanwhile; what small files need does not, and many
-        # threads would only be in each other's way.
+        # Hashing releases the interpreter lock; the rest does not, so threads would not help.
         looks = chain(
             pool.map(lambda one: look_at(one, full=full), large),
             (look_at(one, full=full) for one in ordered[len(large) :]),
@@ -79,9 +75,9 @@ def look_at_all(
 
 
 def look_at(found: CollectedFile, *, full: bool = False) -> FileFacts:
-    """Look at a wheel or a source distribution.
+    """Inspect a wheel or a source distribution.
 
-    :param full: unpack and hash every member; otherwise RECORD is held against the central
+    :param full: unpack and hash every member; otherwise RECORD is compared with the central
         directory of a wheel.
     :raises FileProblem: it cannot be read, or changes meanwhile.
     """
@@ -128,21 +124,18 @@ def _wheel(found: CollectedFile, source: Path | Memory, digest: str, *, full: bo
 
 
 def _all_faults(found: CollectedFile, digest: str) -> list[Finding]:
-    """Return everything for which a live index refuses an upload."""
+    """Return the reasons for which a live index refuses an upload."""
     from wheelfit.server.uploads.rules import check_file  # noqa: PLC0415 - an option
 
     verdict = check_file(found.path, found.filename, sha256=digest, size=found.size)
-    return [
-        Finding(
-            Severity.ERROR,
-            one.reference,
-            CHECKS[one.reference].rule if one.reference in CHECKS else "F-131",
-            found.name,
-            one.message,
-            CHECKS[one.reference].remedy if one.reference in CHECKS else _REMEDY,
+    findings = []
+    for one in verdict.violations:
+        check = CHECKS.get(one.reference)
+        rule, remedy = (check.rule, check.remedy) if check else ("F-131", _REMEDY)
+        findings.append(
+            Finding(Severity.ERROR, one.reference, rule, found.name, one.message, remedy)
         )
-        for one in verdict.violations
-    ]
+    return findings
 
 
 def _source(found: CollectedFile, digest: str) -> FileFacts:
@@ -152,7 +145,8 @@ def _source(found: CollectedFile, digest: str) -> FileFacts:
 
     place = CheckedFile(found.name)
     try:
-        name, version = parse_sdist_filename(found.filename)
+        # Of the version the file name counts: projects write 1.0 and mean 1.0.0.
+        name, _ = parse_sdist_filename(found.filename)
     except ValueError as error:
         fault = place.found(checks.INVALID_FILENAME, str(error)[:200])
         return FileFacts(digest, findings=(fault,))
@@ -169,7 +163,6 @@ def _source(found: CollectedFile, digest: str) -> FileFacts:
             checks.WRONG_METADATA, f"the name is {named}, in the file name {name}"
         )
         return FileFacts(digest, findings=(fault,))
-    del version  # projects write 1.0 and mean 1.0.0; what the file name says counts
     return FileFacts(digest, header_value(metadata, "Requires-Python"))
 
 
@@ -200,10 +193,9 @@ def _is_package_info(name: str) -> bool:
 
 
 def provenance_fault(data: bytes, filename: str, sha256: str) -> str | None:
-    """Return why what was attested cannot be passed on; None if it may be.
+    """Return why a provenance cannot be passed on; None if it can.
 
-    Nothing is verified: who signed is for those who install to decide. But it is of no use to
-    anybody if it is about another file.
+    Signatures are verified by installers; here it only has to be about this file.
     """
     import base64  # noqa: PLC0415 - few have any
 
@@ -231,16 +223,13 @@ class VariantWheel:
     found: CollectedFile
     filename: WheelFilename
     document: VariantDocument | None = None
-    """What it says, if that was just read."""
+    """Its ``variant.json``, if that was just read."""
 
 
-def combined_document(
-    wheels: Sequence[VariantWheel],
-) -> tuple[bytes | None, tuple[Finding, ...]]:
+def combined_document(wheels: Sequence[VariantWheel]) -> tuple[bytes | None, tuple[Finding, ...]]:
     """Return the document of a release, or why there can be none (F-65).
 
     :param wheels: all variant wheels of one release, each sound by itself.
-    :raises FileProblem: a wheel cannot be read.
     """
     ordered = sorted(wheels, key=lambda one: one.found.filename)
     name, version = ordered[0].filename.name, ordered[0].filename.version
@@ -291,11 +280,9 @@ def combined_document(
 
 
 def published_findings(found: CollectedFile, generated: bytes | None) -> Iterator[Finding]:
-    """Yield how a file that somebody put there differs from what the wheels say (F-74).
+    """Yield differences in meaning between a variants document and the wheels (F-74).
 
-    Only what it means counts, not how it is written.
-
-    :param generated: from the wheels; None if there is none.
+    :param generated: the document of the wheels; None if there is none.
     """
     place = CheckedFile(found.name)
     if generated is None:
