@@ -1,10 +1,9 @@
-"""The proxy as an application: which page and which file a request is about.
+"""The proxy as an application: the pages and files of its addresses.
 
-``/simple/{project}/`` for the usual machine and ``/for/{profile}/simple/{project}/`` for another
-one; before both, ``/additive`` or ``/full`` may say which projects there are, and ``/catalogue``
-that every variant is listed. Files lie at
-``…/files/{project}/{key}/{name}``, where the key says all that their bytes depend on: a page that
-somebody got yesterday still leads to what it promised.
+``/simple/{project}/`` for the default machine and ``/for/{profile}/simple/{project}/`` for another
+one; before both, ``/additive`` or ``/full`` selects the projects, and ``/catalogue`` lists every
+variant. Files are at ``…/files/{project}/{key}/{name}``, where the key stands for everything that
+their bytes depend on, so that an old page still leads to what it promised.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class _Written:
     listed: WrittenPage
     body: bytes
     profile: Profile
-    """Held, so that no other one can be taken for it."""
+    """Referenced, so that its ``id`` stays its own."""
 
     @property
     def size(self) -> int:
@@ -91,11 +90,11 @@ class Proxy:
     """An index with variants for installers that know none: an `Application`.
 
     :param upstreams: the indexes behind it; the first that knows a project supplies it (F-126).
-    :param mode: which projects there are where the path does not say: ``additive`` knows those
-        with variants only, ``full`` all of them.
+    :param mode: the projects if the path does not select them: those with variants (``additive``),
+        or all (``full``).
     :param catalogue: whether every variant is listed, whatever the machine and the path.
     :param in_locks_of_uv: whether commands of uv that write a ``uv.lock`` are answered too.
-    :param note: told what people should know, once each.
+    :param note: called with each message for people once.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class Proxy:
         self._pages: Memory[_Written] = Memory(_MOST_PAGES, lambda page: page.size)
 
     def close(self) -> None:
-        """Remove what was kept for this process only."""
+        """Remove temporary files."""
         self._rewriting.close()
 
     def __call__(self, request: Request) -> Answer:
@@ -148,9 +147,9 @@ class Proxy:
         except InvalidName:
             return missing("no project can have this name")
         except NetworkError as error:
-            text = f"{error.message}" + (f" ({error.where})" * bool(error.where))
-            self._tell(text)  # of an answer with an error installers show the number only
-            return Answer.text(502, error.message)  # without its address, which is in the log
+            where = f" ({error.where})" if error.where else ""
+            self._tell(f"{error.message}{where}")  # installers show only the status of an error
+            return Answer.text(502, error.message)  # without its address
         except WheelfitError as error:
             hint = f"\n{error.hint}" if error.hint else ""
             return Answer.text(404 if error.exit_code == 1 else 502, f"{error.message}{hint}")
@@ -234,17 +233,9 @@ class Proxy:
     ) -> _Written:
         client = asker.target(profile.target)
         # What a page depends on; the profile is one object as long as it means one machine.
-        who = (asker.implementation, asker.python, asker.platforms)
-        learnt = self._rewriting.learnt
         key = (
-            name,
-            upstream.url,
-            page.digest,
-            id(profile),
-            asked.catalogue,
-            who,
-            media_type,
-            learnt,
+            *(name, upstream.url, page.digest, id(profile), asked.catalogue, media_type),
+            *(asker.implementation, asker.python, asker.platforms, self._rewriting.learnt),
         )
 
         def write() -> _Written:
@@ -315,7 +306,7 @@ class Proxy:
         name: NormalizedName,
         digest: str,
     ) -> bytes | None:
-        """Return a METADATA that takes the place of another; None if nobody knows it."""
+        """Return a METADATA that replaces another, by its digest; None if it is not known."""
         entry = upstream.web.store.read("files", digest)
         if entry is not None and hashlib.sha256(entry.body).hexdigest() == digest:
             return entry.body
@@ -354,12 +345,12 @@ def _normal(name: str) -> NormalizedName:
 
 
 def _fits(content_type: str, media_type: str) -> bool:
-    """Return whether a page may be handed on to somebody who wants a type."""
+    """Return whether a page has an accepted type."""
     return media_type == JSON or "html" in content_type
 
 
 def _raw(request: Request, page: RawPage) -> Answer:
-    """Hand a page on as it came, packed if that is understood."""
+    """Pass a page on as it came, compressed if the client accepts that."""
     # An upstream may write a header on several lines.
     headers = {**_PAGE_HEADERS, "content-type": " ".join(page.content_type.split())}
     body, etag = page.body, f'"{page.digest}"'
@@ -375,7 +366,7 @@ def _raw(request: Request, page: RawPage) -> Answer:
 class Guarded:
     """An `Application` around another, for clients that know a secret.
 
-    Every user of a machine can reach its loopback interface.
+    Without it every user of a machine could use what listens on its loopback interface.
 
     :param secret: the first segment of every path.
     """
@@ -396,7 +387,7 @@ class Guarded:
 class Mounted:
     """An `Application` around others, chosen by the first segment of a path.
 
-    :param usual: answers where the first segment is nobody's name.
+    :param usual: answers where the first segment is no name.
     """
 
     def __init__(self, usual: Application, others: Mapping[str, Application]) -> None:

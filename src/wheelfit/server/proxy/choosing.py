@@ -1,15 +1,13 @@
-"""Which wheels of a release are listed for a machine, so that any installer takes the right one.
+"""The choice of wheels that are listed for a machine, so that any installer takes the right one.
 
-Installers look at tags first and at nothing that a label says, so of wheels with equal tags only
-the best variant is listed, and nothing that its tags would put before it.
+Installers compare tags and know no labels, so of wheels with equal tags only the best variant is
+listed, and nothing that its tags would put before it.
 
-For those who know no labels the label becomes a build tag. An installer takes the highest build
-tag among wheels of equal tags, so the variant goes before the plain wheel, which has none; and
-caches that go by file name tell variants apart. A plain name would let uv install, after a change
-of the driver, what it cached before it.
+The label becomes a build tag: an installer takes the highest build tag among wheels of equal tags,
+so the variant goes before the plain wheel; and caches that go by file name tell variants apart.
 
 Tools that lock read the METADATA of one wheel and believe it of all. Where builds for two
-platforms need different things, what each needs gets a marker that says where.
+platforms need different things, each requirement gets a marker of its platform.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ _UNIVERSAL = ("arm64", "x86_64")
 
 
 def platforms_of_tags(tags: Iterable[Tag]) -> frozenset[MarkerPlatform | None]:
-    """Return where a wheel can be used; None stands for everywhere."""
+    """Return the platforms of a wheel; None stands for everywhere."""
     return frozenset(found for tag in tags for found in _platforms(tag.platform))
 
 
@@ -78,13 +76,13 @@ def _platforms(tag: str) -> Iterable[MarkerPlatform | None]:
 
 
 def merged_requirements(needs: Mapping[MarkerPlatform | None, Sequence[str]]) -> tuple[str, ...]:
-    """Return what is needed, each with where it is.
+    """Return requirements with markers of the platforms that have them.
 
     >>> linux = MarkerPlatform("linux", "x86_64")
     >>> merged_requirements({linux: ["one", "two"], None: ["one"]})
     ('one', "two ; sys_platform == 'linux' and platform_machine == 'x86_64'")
 
-    :param needs: what is needed on each platform, in order; None: on all that are not named.
+    :param needs: the requirements of each platform, in order; None: of all that are not named.
     """
     named = [platform for platform in needs if platform is not None]
     found: dict[str, set[MarkerPlatform | None]] = {}
@@ -117,7 +115,7 @@ _LONGEST = 255
 
 
 def highest_build(filenames: Iterable[WheelFilename]) -> int:
-    """Return the number that build tags of variants begin with, so that none is beaten."""
+    """Return the number that build tags of variants begin with: the highest there is."""
     return max((int(one.build[0]) for one in filenames if one.build), default=0)
 
 
@@ -141,10 +139,7 @@ def proxied_name(filename: WheelFilename, number: int) -> str | None:
 
 
 def original_of(files: Iterable[File], name: str) -> File | None:
-    """Return the file of an index that is listed under a name here.
-
-    :param name: from a stranger.
-    """
+    """Return the file that the proxy lists under a name, which comes from a stranger."""
     number = name.split("-")[2].partition("_")[0] if name.count("-") == 5 else ""
     for file in files:
         if file.filename == name:
@@ -163,7 +158,7 @@ def original_of(files: Iterable[File], name: str) -> File | None:
 
 
 def fingerprint(file: File) -> str:
-    """Return what stands in a URL for the bytes of a file of an index."""
+    """Return the key of a file in URLs of the proxy: it stands for its bytes."""
     known = file.hashes.get("sha256") or f"{file.url}\n{file.filename}"
     return hashlib.sha256(known.encode()).hexdigest()[:16]
 
@@ -177,13 +172,13 @@ class OfferedRelease:
     plain: tuple[Wheel, ...]
     """The plain wheels that no variant has to go before."""
     chosen: Wheel | None = None
-    """What the client will take, if its tags are known and anything fits."""
+    """The wheel that the client will take, if its tags are known and one fits."""
 
 
 def offer(
     wheels: Iterable[Wheel], ranks: Mapping[Label, int], tags: TagPreference | None
 ) -> OfferedRelease:
-    """Return what is listed of a release.
+    """Return the listed wheels of a release.
 
     :param ranks: the labels that may be chosen, the best with the lowest number.
     :param tags: of the client; None: they are not known, and no wheel is chosen for it.

@@ -1,4 +1,4 @@
-"""Variables that send installers to the proxy, and nothing else of what the user has set."""
+"""Environment variables that send installers to the proxy."""
 
 from __future__ import annotations
 
@@ -26,20 +26,18 @@ def environment_for(
 ) -> dict[str, str]:
     """Return an environment in which pip, uv and pdm ask the proxy.
 
-    In place of all other indexes, or beside them: then it is asked first by uv, and pip takes
-    the variant by its build tag. pdm has one index only, so it gets all projects from the proxy.
-    Below the base each of them has a place of its own, by its name.
+    It replaces all other indexes, or comes beside them: then uv asks it first, and pip takes the
+    variant by its build tag. pdm has one index only, so it gets all projects from the proxy.
 
     :param base: URL of the proxy, ending with a slash.
-    :param whole: whether the proxy takes the place of all indexes.
-    :param extra_index_urls: what pip is configured to ask besides; a variable replaces all of
-        them, so they are named in it.
-    :param pip_index: what pip is to ask in place of its own default, beside the proxy; None: as
-        it is. A project that is public too would come from there otherwise.
+    :param whole: whether the proxy replaces all indexes.
+    :param extra_index_urls: the configured extra indexes of pip, which a variable would replace.
+    :param pip_index: the index beside the proxy that pip asks instead of its default, which could
+        have a public project of the same name; None: as configured.
     :param uv_index: the same for uv.
-    :param in_project: whether uv is to change a project, whose files shall know nothing of this.
-    :param cutoff: from when on files are too new, of the indexes beside the proxy as well; None:
-        as pip and uv are configured.
+    :param in_project: whether uv changes a project, whose files must not name the proxy.
+    :param cutoff: files uploaded later are too new, also on the indexes beside the proxy; None: as
+        pip and uv are configured.
     """
     changed = dict(environ)
     for_pip, for_uv = f"{base}pip/simple/", f"{base}uv/simple/"

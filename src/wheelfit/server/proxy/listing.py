@@ -1,4 +1,4 @@
-"""What a page lists for a machine: plain wheels as they are, and of each release one variant."""
+"""The page of a project for a machine: plain wheels as they are, and one variant of a release."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from urllib.parse import quote
 from msgspec import structs
 
 from wheelfit.core.abi_dependency import KnownVersions
-from wheelfit.core.core_metadata import (
-    read_metadata,
-    with_dependencies,
-    without_variant_markers,
-)
+from wheelfit.core.core_metadata import read_metadata, with_dependencies, without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.ordering import order_labels
@@ -61,7 +57,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 16
 _FAILING = 500
-"""The first status that says nothing of what was asked for."""
+"""The first status of a failing server, which says nothing about the file."""
 _Needs: TypeAlias = "dict[MarkerPlatform | None, tuple[str, ...]]"
 
 
@@ -71,13 +67,13 @@ class WrittenPage:
 
     page: ProjectPage
     metadata: Mapping[str, bytes] = field(default_factory=dict, hash=False)
-    """Every METADATA that takes the place of another, by its SHA-256."""
+    """Every METADATA that replaces another, by its SHA-256."""
     notes: tuple[str, ...] = ()
     """What was left out and why, one sentence each."""
     is_complete: bool = True
-    """Whether everything could be read; otherwise the page is not to be kept."""
+    """Whether everything could be read; otherwise the page must not be kept."""
     preferred: Version | None = None
-    """The newest with a build for the machine, where newer releases are held back for it."""
+    """The newest with a build for the machine, if newer releases are held back for it."""
 
 
 def list_project(
@@ -92,11 +88,10 @@ def list_project(
 ) -> WrittenPage:
     """Return the page of a project for a machine.
 
-    :param client: the Python that asks; None: too little is known of it.
-    :param learnt: tells the hash of a wheel with another METADATA, if one is known.
-    :param is_served: tells which files clients cannot fetch themselves.
-    :raises NetworkError: something that decides cannot be read; to list less would be a choice
-        that nobody made.
+    :param client: the target of the client; None: too little is known of it.
+    :param learnt: returns the hash of a wheel with another METADATA, if it is known.
+    :param is_served: returns whether clients cannot fetch a file themselves.
+    :raises NetworkError: something that decides cannot be read.
     """
     known = None if catalogue else client
     lister = _Lister(page, files, profile, catalogue, known, learnt, is_served)
@@ -169,8 +164,8 @@ class _Lister:
         ]
 
     def listed(self, results: Sequence[_Result]) -> WrittenPage:
-        """Return the page with what became of its releases."""
-        # First what goes before: pdm looks at no build tag, and takes of equal wheels the first.
+        """Return the page with the results of its releases."""
+        # Those first: pdm looks at no build tag, and takes the first of equal wheels.
         entries = [self._held_back(file) for result in results for file in result.entries]
         replaced = {name for result in results for name in result.replaced}
         left_out = self._variants() | replaced
@@ -187,10 +182,9 @@ class _Lister:
         return WrittenPage(page, metadata, notes, self.is_complete, self.preferred)
 
     def _held_back(self, file: File) -> File:
-        """Return a file of a bridged family as taken back, if it would cost an accelerator.
+        """Return a file of a bridged family as yanked, if it would cost the accelerator.
 
-        Installers take the newest release; one that only the member for any machine has is left
-        to whoever names it.
+        Installers take the newest release, which may have no build for this machine.
         """
         if self.page.bridge is None or self.catalogue or file.yanked is not None:
             return file
@@ -245,9 +239,9 @@ class _Lister:
         return self._with_one_metadata(release, offered, ranks, support, contents, number)
 
     def _refuse_outage(self, release: Release) -> None:
-        """Fail where nothing is known because a server fails: a plain wheel would be no choice.
+        """Raise an error if a server fails: plain wheels are not offered instead.
 
-        What the index names and does not have stays away, and the plain wheels are left (F-130).
+        Documents that the index names and does not have are ignored (F-130).
         """
         for file in release.index_files:
             try:
@@ -277,7 +271,7 @@ class _Lister:
         return {label: place for place, label in enumerate(labels)}, support
 
     def _renamed(self, wheel: Wheel, number: int, digest: str | None = None) -> File | None:
-        """List a variant under its other name; with a digest, it has another METADATA."""
+        """Return the entry of a variant under its other name; the digest is of another METADATA."""
         filename = wheel.filename
         name = proxied_name(filename, number) if filename.is_variant else filename.text
         if name is None:
@@ -285,7 +279,7 @@ class _Lister:
         return self._own(wheel.file, name, digest)
 
     def _own(self, file: File, name: str | None = None, digest: str | None = None) -> File:
-        """Return the entry of a file that clients ask us for."""
+        """Return the entry of a file that the proxy serves."""
         name = name or file.filename
         key = fingerprint(file) if digest is None else f"{fingerprint(file)}-{digest}"
         url = f"../../files/{quote(self.page.name, safe='')}/{key}/{quote(name, safe='')}"
@@ -310,8 +304,7 @@ class _Lister:
         """Return METADATA of a wheel; None if it is not sound.
 
         Wheels with one promised hash have one METADATA, unless a bridge declares them. Where
-        nothing is promised, one wheel of a build stands for all of them: each would cost ranges
-        of bytes.
+        nothing is promised, one wheel of a build stands for all, for each costs requests.
         """
         hashes = wheel.file.metadata_hashes if wheel.file.declared is None else None
         filename = wheel.filename
@@ -325,7 +318,7 @@ class _Lister:
             except (IntegrityError, UserError):
                 return None
             except NetworkError:
-                # Whoever takes it will hear; for all others the page is as good as ever.
+                # Installing it will report the error; the rest of the page is right.
                 self.is_complete = False
                 return None
             return body
@@ -335,7 +328,7 @@ class _Lister:
     def _only_plain(
         self, release: Release, offered: OfferedRelease, contents: Mapping[str, bytes | None]
     ) -> _Result:
-        """List no variant; and plain wheels so that others can read them."""
+        """List no variant, and plain wheels without variant markers."""
         note = (
             f"{release.name} {release.version}: what it needs depends on the variant, which no "
             "lock of another tool can say; its plain wheels are listed alone"
@@ -361,7 +354,7 @@ class _Lister:
         contents: Mapping[str, bytes | None],
         number: int,
     ) -> _Result:
-        """List what is taken on each platform, all with the same METADATA."""
+        """List the builds of each platform, all with the same METADATA."""
         notes = [
             f"{wheel.filename.text} is left out: its metadata is not sound"
             for wheel in _wheels(offered)
@@ -402,7 +395,7 @@ class _Lister:
         support: Support | None,
         contents: Mapping[str, bytes | None],
     ) -> bytes:
-        """Return the METADATA that says of every platform what the build taken there needs."""
+        """Return METADATA with the requirements of the build of each platform."""
         document = self._candidates.document_of(release.name, release.version)
         resolved: dict[Label | None, bytes] = {}
         for wheel in builds.values():
@@ -448,7 +441,7 @@ def _has_markers(body: bytes | None) -> bool:
 
 
 def _differ(contents: Mapping[str, bytes | None]) -> bool:
-    """Tell whether what is needed depends on the wheel, by markers or as each says it itself."""
+    """Return whether the wheels have different requirements, by markers or by themselves."""
     if any(map(_has_markers, contents.values())):
         return True
     needs = {

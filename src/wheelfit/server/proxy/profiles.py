@@ -1,4 +1,4 @@
-"""For which machine a choice is made, and how."""
+"""The machines that the proxy chooses for."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ class Profile:
     """A machine, and the preferences of its user."""
 
     name: str
-    """In words: ``this machine``, or the name of a preset."""
+    """``this machine``, or the name of a preset."""
     target: Target
-    """Its Python and platform; who asks may have another Python."""
+    """Its Python and platform; a client may have another Python."""
     detector: Detector | None = None
-    """Who knows what is supported."""
     user_lists: Detector | None = None
-    """What a host file or a preset says; asked first."""
+    """The properties of a host file or a preset; asked first."""
     policy: ChoicePolicy = field(default_factory=ChoicePolicy)
     plugins: Plugins = field(default_factory=NoPlugins)
     asking: Lock = field(default_factory=Lock, repr=False, compare=False)
-    """Held while the machine is asked, which need not expect two threads at once."""
+    """Held during detection, which need not expect two threads at once."""
 
     def candidates(self, repository: Repository, target: Target) -> Candidates:
-        """Return who chooses."""
+        """Return the candidates of a repository for this machine."""
         return Candidates(
             repository,
             target,
@@ -48,6 +47,6 @@ class Profile:
 Profiles: TypeAlias = Callable[[str], Profile]
 """Returns the profile of a name in a URL, the same object as long as it means the same machine.
 
-The name is a preset or a shorthand, from a stranger: it names no file. Empty: the profile of those
-who ask for none. Raises ``WheelfitError`` if there is none; called from several threads.
+The name is a preset or a shorthand, never a file: it comes from strangers. Empty: the default
+profile. Raises ``WheelfitError`` if there is none; called from several threads.
 """

@@ -1,4 +1,4 @@
-"""Serve a proxy to others: under an ASGI server, with bounds for who does not mean well."""
+"""Serve a proxy to other machines: under an ASGI server, with limits against abuse."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 _LIMITS = ClientLimits(body=0, threads=64, answer=300.0)
-"""Nobody sends a body. Who waits for an index behind the proxy holds a thread."""
+"""Nobody sends a body. A request that waits for an index behind the proxy holds a thread."""
 _STOP_WITHIN = 5
-"""Somebody is waiting at a terminal, most often."""
+"""Seconds; most often somebody is waiting at a terminal."""
 _HEADERS = tuple(STRICT.items())
 
 
@@ -38,11 +38,10 @@ def serve_to_others(
 
     :param names: host names to answer to besides those of this machine; if there are none, any at
         an address that other machines reach.
-    :param ready: told what URLs begin with, once they are answered.
-    :param failed: told of answers that failed, without what was asked for: it may be secret.
-    :param give_up: breaks off what is fetched, for nobody waits at the end for a silent index.
+    :param ready: called with the origin, once requests are answered.
+    :param failed: called for answers that failed, without the request: it may have secrets.
+    :param give_up: cancels transfers at the end.
     :raises InvalidConfiguration: it cannot listen there.
-    :raises NeedsExtra: the libraries are not installed.
     """
 
     def tell(served: ServedRequest) -> None:

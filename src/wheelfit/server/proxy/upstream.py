@@ -1,8 +1,8 @@
-"""An index that the proxy stands in front of, and its pages as they came.
+"""An index behind the proxy, and its pages as they came.
 
-Most projects have no variants. Of their pages nothing is read but whether the name of a
-``-variants.json`` occurs; they are kept packed as they came, and handed on. Links must lead where
-they led: HTML with relative ones gets a ``<base>``, and in JSON they are completed.
+Most projects have no variants. Their pages are not parsed, only searched for the name of a
+``-variants.json``; they are kept compressed and passed on. Relative links are made to lead where
+they led: HTML gets a ``<base>``, and URLs in JSON are completed.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ class RawPage:
     """``gzip``, or empty."""
     content_type: str
     url: str
-    """Where it was found, after redirects, without credentials."""
+    """Its URL after redirects, without credentials."""
     digest: str
     """SHA-256 of the page, decompressed."""
     has_variants: bool
     """Whether some release has variants."""
     must_be_written: bool = False
-    """Whether the page cannot be handed on as it came: files are left out, or may be (PEP 792)."""
+    """Whether the page cannot be passed on as it came: files are left out, or may be (PEP 792)."""
 
     @property
     def plain(self) -> bytes:
@@ -82,10 +82,10 @@ class RawPage:
 
 
 class Upstream(ReadsFiles):
-    """One index: a `Repository` whose pages can also be had as they came.
+    """One index: a `Repository` whose pages can also be read as they came.
 
-    :param cooldown: files that are too new are left out of its pages; None: all are old enough.
-    :param note: told that it does not tell times of upload.
+    :param cooldown: leaves files out of its pages that are too new; None: leaves none out.
+    :param note: called with a message if the index has no times of upload.
     """
 
     def __init__(
@@ -112,21 +112,17 @@ class Upstream(ReadsFiles):
 
     @property
     def has_login(self) -> bool:
-        """Whether it is asked with a login."""
+        """Whether requests to it have a login."""
         return bool(self.web.client.user_at(f"{self.url}/"))
 
     def wants_login(self, url: str) -> bool:
-        """Return whether a URL is asked for with a login, which clients do not have.
-
-        :param url: without credentials.
-        """
+        """Return whether requests for a URL without credentials have a login here."""
         return bool(self.web.client.user_at(url))
 
     def raw(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:
         """Return the page of a project, or None if the index does not know it.
 
         :param html: whether JSON would be of no use.
-        :raises NetworkError: the index cannot be read, or answers with no page.
         """
         page = self._raw(f"{self.url}/{quote(name, safe='')}/", html=html)
         if page is None or self._cooldown is None or self._cooldown.cutoff(name) is None:
@@ -137,10 +133,7 @@ class Upstream(ReadsFiles):
         return replace(page, digest=digest, must_be_written=True)
 
     def projects(self) -> tuple[NormalizedName, ...]:
-        """Return the names of all projects, sorted; none if the index does not list them.
-
-        :raises NetworkError: the index cannot be read.
-        """
+        """Return the names of all projects, sorted; none if the index does not list them."""
         page = self._raw(f"{self.url}/", html=False)
         if page is None:
             return ()
@@ -152,10 +145,7 @@ class Upstream(ReadsFiles):
         return None if page is None else self.parsed(name, page)
 
     def parsed(self, name: NormalizedName, page: RawPage) -> ProjectPage:
-        """Return what a page says.
-
-        :raises InvalidPage: it is not a page of the Simple API.
-        """
+        """Return a page, parsed."""
 
         def parse() -> ProjectPage:
             answer = Answer(200, {"content-type": page.content_type}, page.url, page.plain)
@@ -209,10 +199,10 @@ _DOCTYPE = pattern(rb"\s*<!doctype[^>]*>", re.IGNORECASE)
 
 
 def with_lasting_links(body: bytes, content_type: str, url: str) -> bytes:
-    """Return a page that may be served from elsewhere.
+    """Return a page that may be served from another URL.
 
     :param body: the page, decompressed.
-    :param url: where it was found, after redirects, without credentials.
+    :param url: its URL after redirects, without credentials.
     :raises ValueError: it is not JSON of the Simple API although its type says so.
     """
     if "json" in content_type:
@@ -258,7 +248,7 @@ class FolderUpstream(Upstream):
 
     @property
     def has_login(self) -> bool:
-        """Whether it is asked with a login: a folder is asked nothing."""
+        """Whether requests to it have a login: there are none."""
         return False
 
     def wants_login(self, url: str) -> bool:
@@ -270,8 +260,8 @@ class FolderUpstream(Upstream):
         page = self._index.project(name)
         if page is None:
             return None
-        told = [(file.filename, file.url, sorted(file.hashes.items())) for file in page.files]
-        body = json.dumps(told).encode()
+        listed = [(file.filename, file.url, sorted(file.hashes.items())) for file in page.files]
+        body = json.dumps(listed).encode()
         has_variants = any(file.filename.endswith(VARIANTS_SUFFIX) for file in page.files)
         digest = hashlib.sha256(body).hexdigest()
         return RawPage(body, "", JSON, self.url, digest, has_variants)
@@ -281,7 +271,7 @@ class FolderUpstream(Upstream):
         return self._index.projects()
 
     def parsed(self, name: NormalizedName, page: RawPage) -> ProjectPage:
-        """Return what a page says."""
+        """Return a page, parsed."""
         found = self._index.project(name)
         return found if found is not None else super().parsed(name, page)
 
@@ -290,8 +280,8 @@ class BridgedUpstream(Upstream):
     """An index in which the pages of families have their members.
 
     :param plain: the index itself.
-    :param shelf: the families that count.
-    :param open_index: opens the indexes of families; None: their projects are as they are here.
+    :param shelf: the families.
+    :param open_index: opens the indexes of families; None: they are not used.
     """
 
     def __init__(
@@ -310,7 +300,7 @@ class BridgedUpstream(Upstream):
         return url.startswith(BRIDGE) or super().wants_login(url)
 
     def raw(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:
-        """Return the page of a project; of a family one that says that it has variants."""
+        """Return the page of a project; that of a family has variants."""
         own = self._plain.raw(name, html=html)
         family = self._shelf.of(name)
         if family is None or (family.is_of_indexes and not self._has_indexes):
@@ -331,7 +321,7 @@ class BridgedUpstream(Upstream):
         return replace(own or found[0], digest=digest, has_variants=True)
 
     def parsed(self, name: NormalizedName, page: RawPage) -> ProjectPage:
-        """Return what a page says."""
+        """Return a page, parsed."""
         if self._shelf.of(name) is not None:
             found = self._bridged.project(name)
             if found is not None and found.bridge is not None:

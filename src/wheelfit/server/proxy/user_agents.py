@@ -1,7 +1,7 @@
-"""Who is asking: what installers say of themselves in their ``User-Agent``.
+"""The client of a request, as pip and uv describe themselves in their ``User-Agent``.
 
-pip and uv tell their Python, processor and C library, uv its command too. No contract says that
-they do, so everything here may be missing, and nothing is believed that only matters to others.
+Both tell their Python, processor and C library, and uv its command. No contract says that they do,
+so everything may be missing.
 """
 
 from __future__ import annotations
@@ -52,22 +52,19 @@ class ClientDescription:
 
     @property
     def writes_locks_of_uv(self) -> bool:
-        """Tell whether what is answered would end up in a ``uv.lock``."""
+        """Whether the answer would end up in a ``uv.lock``."""
         return self.tool == "uv" and self.command in PROJECT_COMMANDS
 
     def target(self, base: Target) -> Target | None:
-        """Return the target that asks; None if too little is known of it.
+        """Return the target of the client; None if too little is known of it.
 
-        :param base: the machine that is chosen for. Who asks from another system is not the
-            one that will use what is chosen, so there the machine counts, with the asker's Python.
+        :param base: the machine that is chosen for. It counts where the client is on another
+            system and so will not use the chosen files itself; the Python is the client's.
         """
         if not (self.python and self.implementation):
             return None
         version = Version(self.python)
-        environment = {
-            **base.environment,
-            **interpreter_values(self.implementation, version),
-        }
+        environment = {**base.environment, **interpreter_values(self.implementation, version)}
         platforms = self.platforms
         own = platform_values(platforms[0]) if platforms else {}
         if any(base.environment.get(name) != own.get(name) for name in _SAME):
@@ -95,7 +92,7 @@ _SAME = ("sys_platform", "platform_machine")
 
 
 def read_user_agent(text: str) -> ClientDescription:
-    """Return who asks."""
+    """Return the description of a client; little or nothing where it says little."""
     tool, _, rest = text.partition("/")
     if tool not in ("pip", "uv") or len(text) > _LONGEST:
         return UNKNOWN
@@ -159,11 +156,11 @@ def _version(text: str) -> str:
     return text if known else ""
 
 
-def _mapping(said: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = said.get(key)
-    return found if isinstance(found, dict) else {}
+def _mapping(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = values.get(key)
+    return value if isinstance(value, dict) else {}
 
 
-def _text(said: Mapping[str, Any], key: str) -> str:
-    found = said.get(key)
-    return found if isinstance(found, str) else ""
+def _text(values: Mapping[str, Any], key: str) -> str:
+    value = values.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,9 +1,8 @@
 """Wheels with another METADATA, sent while the original arrives.
 
-What passes by is hashed twice: what is sent, so that later pages can promise its hash; and what
-arrived, so that the end is only sent if the original is what its index promised. A wheel of
-gigabytes passes through piece by piece. A transfer that breaks goes on where it broke, and one
-whose file changes meanwhile ends.
+Two hashes are taken: of the bytes that are sent, so that later pages can promise it; and of those
+that arrived, so that the end is only sent if the original is what its index promised. A transfer
+that breaks is resumed, and one whose file changes meanwhile fails.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the pages tell of a project and its releases: found out once, and kept while it is true."""
+"""The facts on the pages of projects and releases, cached while they are true."""
 
 from __future__ import annotations
 
@@ -55,21 +55,21 @@ class WheelDescription:
     summary: str = ""
     description: str = ""
     is_cut: bool = False
-    """Whether the description is longer than that."""
+    """Whether the description is longer."""
     author: str = ""
     license: str = ""
     links: tuple[tuple[str, str], ...] = ()
-    """Words and URL; only such as a browser may be sent to."""
+    """Words and URL of links that a browser may follow."""
     other_links: tuple[tuple[str, str], ...] = ()
-    """Words and text, of which no link is made."""
+    """Words and text of those that are not made links."""
     needs: tuple[str, ...] = ()
     """``Requires-Dist``, as written."""
     problem: str = ""
-    """Why nothing of it is known; empty: it is."""
+    """Why it could not be read; empty: it was."""
 
     @property
     def size(self) -> int:
-        """Characters of all of it that may be long."""
+        """Characters of its long parts."""
         links = sum(len(text) for pair in (*self.links, *self.other_links) for text in pair)
         return len(self.description) + links + sum(map(len, self.needs))
 
@@ -85,7 +85,7 @@ class ProjectFacts:
 
     @property
     def newest(self) -> Version | None:
-        """The release to show first: the newest final one that was not taken back."""
+        """The release to show first: the newest final one that is not yanked."""
         versions = tuple(self.listing.releases)
         yanked = frozenset(self.listing.releases.yanked())
         sound = [one for one in versions if one not in yanked] or list(versions)
@@ -100,11 +100,11 @@ class ReleaseFacts:
     overview: Overview
     about: WheelDescription
     unasked: bool = False
-    """Whether no machine was asked, because there are too many wheels."""
+    """Whether no machine was evaluated, because there are too many wheels."""
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """The labels of its wheels, as people read them."""
+        """The labels of its wheels."""
         return tuple(row.label for row in self.overview.rows if row.label is not None)
 
 
@@ -119,10 +119,7 @@ class Facts:
         )
 
     def project(self, name: NormalizedName) -> ProjectFacts | None:
-        """Return what is listed of a project; None if it is not known.
-
-        :raises WheelfitError: the index cannot be asked.
-        """
+        """Return the facts of a project; None if it is not known."""
         stamp = self._index.stamp(name)
         if stamp is not None:
             kept = self._projects.peek((name, stamp))
@@ -138,10 +135,7 @@ class Facts:
         )
 
     def release(self, project: ProjectFacts, version: Version) -> ReleaseFacts | None:
-        """Return what there is to tell of a release; None if it is not listed.
-
-        :raises WheelfitError: the index cannot be asked.
-        """
+        """Return the facts of a release; None if it is not listed."""
         found = project.listing.releases.get(version)
         if found is None:
             return None
@@ -149,10 +143,7 @@ class Facts:
         return self._releases.get(key, lambda: self._look(project, found))
 
     def explanation(self, project: ProjectFacts, version: Version, machine: Machine) -> Explanation:
-        """Return what a machine would take of a release, and why nothing else.
-
-        :raises WheelfitError: the index cannot be asked.
-        """
+        """Return the wheel of a release that a machine would take, and why no other."""
         files = OnePage(project.page, self._index)
         candidates = Candidates(files, machine.target, None, _POLICY, user_lists=machine.detector)
         name = project.page.name
@@ -223,7 +214,7 @@ Link = tuple[str, str]
 
 
 def _links(raw: Mapping[str, object]) -> tuple[tuple[Link, ...], tuple[Link, ...]]:
-    """Sort what the metadata calls URLs: those to follow, and those only to read."""
+    """Return the links of the metadata: those to follow, and those only to read."""
     found: dict[str, str] = {}
     if home := _field(raw, "home_page"):
         found["Homepage"] = home
@@ -236,7 +227,7 @@ def _links(raw: Mapping[str, object]) -> tuple[tuple[Link, ...], tuple[Link, ...
 
 
 def is_web_address(url: str) -> bool:
-    """Tell whether a link to a URL of unknown origin leads nowhere but to a web server.
+    """Return whether a URL from a stranger leads nowhere but to a web server.
 
     >>> is_web_address("https://example.org/x"), is_web_address("javascript:alert(1)")
     (True, False)

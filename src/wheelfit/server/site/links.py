@@ -1,4 +1,4 @@
-"""The place of a page, the links that lead from there, and the parts of long lists."""
+"""The address of a page, its links to others, and the parts of long lists."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 _SIMPLE_PAGE = "../../"
-"""URLs of an index begin so: they are relative to the page of the project."""
+"""Prefix of URLs of an index, relative to the page of the project."""
 _BESIDE_PAGE = pattern(r"(?:[\w%+-][\w.%+-]*/)*[\w%+-][\w.%+-]*", re.ASCII)
-"""Others are of files in the folder of the page."""
+"""URLs of files in the folder of the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +27,21 @@ class PageAddress:
     """The place of a page."""
 
     depth: int
-    """Folders above it, as far as the site reaches."""
+    """Folders above it, up to the front page."""
     is_static: bool = False
-    """Whether nobody answers forms."""
+    """Whether there are no forms."""
 
     @property
     def root(self) -> str:
-        """What leads from here to the front page."""
+        """The relative URL of the front page."""
         return "../" * self.depth or "./"
 
     def file(self, file: File, project: str) -> str:
-        """Return the link to a file of the index; empty: there is none to follow."""
+        """Return the link to a file of the index; empty: none is safe to follow."""
         return self._url(file.url, project)
 
     def provenance(self, file: File, project: str) -> str:
-        """Return the link to what was attested; empty: nothing was."""
+        """Return the link to the provenance of a file; empty: there is none."""
         return "" if file.provenance is None else self._url(file.provenance, project)
 
     def _url(self, url: str, project: str) -> str:

@@ -1,7 +1,4 @@
-"""The machines of the pages for people: presets, and host files that are uploaded.
-
-Never the server's own machine: what it has says nothing about who looks at the page.
-"""
+"""The machines of the pages for people: presets and uploaded host files, never the server's own."""
 
 from __future__ import annotations
 
@@ -51,16 +48,16 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine that somebody asks about."""
+    """A machine to choose for."""
 
     name: str
     """The preset, or the name of the file."""
     words: str
-    """What it is; empty: nothing more is known."""
+    """Its description; may be empty."""
     target: Target
     detector: HostDetector
     notes: tuple[str, ...] = ()
-    """What was supposed, and what is uncertain."""
+    """What was assumed, and what is uncertain."""
 
 
 class PresetGroup(NamedTuple):
@@ -68,17 +65,17 @@ class PresetGroup(NamedTuple):
 
     name: str
     presets: tuple[tuple[str, str], ...]
-    """Each by its name with what it is."""
+    """Names and descriptions."""
 
 
 @lru_cache(maxsize=1)
 def usual_target() -> Target:
-    """Return the target that counts for whatever a description leaves open."""
+    """Return the target for everything that a description leaves open."""
     return _target(_usual_python())
 
 
 def overview_hosts(document: VariantDocument | None) -> Iterator[OverviewHost]:
-    """Yield the machines that are asked what they would take of a release."""
+    """Yield the machines of the overview of a release."""
     for name in presets_for(document):
         found = _onlooker(name)
         if found is not None:
@@ -87,7 +84,7 @@ def overview_hosts(document: VariantDocument | None) -> Iterator[OverviewHost]:
 
 @lru_cache(maxsize=1024)
 def _onlooker(name: str) -> OverviewHost | None:
-    """Return a machine by its preset; None of one that cannot be."""
+    """Return the machine of a preset; None if its parts contradict each other."""
     try:
         preset = compose([name])
     except UserError:
@@ -100,7 +97,7 @@ def _onlooker(name: str) -> OverviewHost | None:
 
 
 def machine_of_preset(name: str, python: str, wheels: Iterable[frozenset[Tag]]) -> Machine:
-    """Return the machine that a preset describes.
+    """Return the machine of a preset.
 
     :param python: minor version; empty: the newest that any of the wheels is for.
     :raises UnknownHost: there is no such preset.
@@ -116,10 +113,10 @@ def machine_of_preset(name: str, python: str, wheels: Iterable[frozenset[Tag]]) 
 def machine_of_file(
     data: bytes, name: str, python: str, wheels: Iterable[frozenset[Tag]]
 ) -> Machine:
-    """Return the machine that a host file describes.
+    """Return the machine of a host file.
 
-    :param python: as for `machine_of_preset`; counts where the file names none.
-    :raises UserError: ``invalid-host-file``; it is none.
+    :param python: as for `machine_of_preset`, if the file names none.
+    :raises UserError: ``invalid-host-file``.
     """
     file = parse_host_file(data, name)
     notes = [*file.notes]
@@ -156,7 +153,7 @@ def _machine(
 
 
 def _newest_python(file: HostFile, name: str, wheels: set[frozenset[Tag]]) -> Python:
-    """Return the newest Python that a wheel fits; or else that any is for, wherever it runs."""
+    """Return the newest Python that a wheel fits, or else that any wheel is for."""
     pythons = [_python(text) for text in PYTHON_NAMES]
     for python in pythons:
         tags = _of(file, name, python).tags
@@ -187,13 +184,11 @@ def _python(text: str) -> Python:
     return int(major), int(minor)
 
 
-# --- in groups ----------------------------------------------------------------------------------
-
 _VERSIONED = re.compile(r"([a-z]+)-([0-9]+\.[0-9]+)-")
 
 
 def group_of(preset: str) -> str:
-    """Return the kind of a preset in words.
+    """Return the group of a preset.
 
     >>> group_of("cuda-12.8-sm90")
     'NVIDIA GPUs, CUDA 12.8'
@@ -208,7 +203,7 @@ def group_of(preset: str) -> str:
 
 
 def _family_of(preset: str) -> HardwareFamily | None:
-    """Return the family whose accelerator, or else whose processor, a preset names."""
+    """Return the family whose accelerator or processor a preset names."""
     for family in providers.every():
         start = f"cpu-{family.namespace}" if family.presets is None else f"{family.presets.name}-"
         if preset.startswith(start):
@@ -230,8 +225,7 @@ def preset_groups() -> tuple[PresetGroup, ...]:
 _LIMITS = FormLimits(file=256 << 10, fields=4 << 10, parts=8)
 """A host file has some kilobytes."""
 _AT_ONCE = threading.BoundedSemaphore(4)
-"""Anybody may send such a form, as slowly as is borne: of the threads for bodies, uploads of
-those who have a token shall always have most."""
+"""Anybody may send such a form, slowly; most threads for bodies must stay free for uploads."""
 _LONGEST_QUERY = 4 << 10
 _MOST_FIELDS = 20
 _LONGEST_VALUE = 400
@@ -240,7 +234,7 @@ _LONGEST_NAME = 100
 
 @dataclass(frozen=True, slots=True)
 class MachineQuery:
-    """The input of the form, which it can show again."""
+    """The input of the form."""
 
     preset: str = ""
     python: str = ""
@@ -249,9 +243,9 @@ class MachineQuery:
     data: bytes | None = None
 
     def machine(self, wheels: Iterable[frozenset[Tag]]) -> Machine:
-        """Return the machine that is meant.
+        """Return the machine.
 
-        :raises UserError: there is none of that name, or the file is none.
+        :raises UserError: there is no such preset, or the file is not a host file.
         """
         if self.data is None:
             return machine_of_preset(self.preset, self.python, wheels)
@@ -264,7 +258,7 @@ class MachineQuery:
 
 
 def read_query(query: str) -> Mapping[str, str]:
-    """Return the first value of each field of a query, without blanks around it.
+    """Return the first value of each field of a query, stripped.
 
     :raises UserError: it is too long, or has too many fields.
     """
@@ -281,31 +275,23 @@ def read_upload(request: Request) -> MachineQuery:
     """Read a form with a host file.
 
     :raises UploadRefused: it is no such form, or too large.
-    :raises StorageUnavailable: too many come at the moment.
+    :raises StorageUnavailable: too many are being read at the moment.
     """
     if not _AT_ONCE.acquire(blocking=False):
         raise StorageUnavailable("too many forms are being read at the moment", hint="try again")
+    content_type = request.headers.get("content-type", "")
     try:
-        return _read(request)
+        with read_form(request.body, content_type, _temporary_draft(), limits=_LIMITS) as upload:
+            return MachineQuery(
+                python=upload.first("python")[:_LONGEST_VALUE],
+                file=Path(upload.filename.replace("\\", "/")).name[:_LONGEST_NAME],
+                data=upload.draft.path.read_bytes(),
+            )
     finally:
         _AT_ONCE.release()
 
 
-def _read(request: Request) -> MachineQuery:
-    content_type = request.headers.get("content-type", "")
-    with read_form(request.body, content_type, _temporary_draft(), limits=_LIMITS) as upload:
-        name = Path(upload.filename.replace("\\", "/")).name[:_LONGEST_NAME]
-        return MachineQuery(
-            python=upload.first("python")[:_LONGEST_VALUE],
-            file=name,
-            data=upload.draft.path.read_bytes(),
-        )
-
-
 @contextmanager
 def _temporary_draft() -> Iterator[Draft]:
-    with (
-        tempfile.TemporaryDirectory(prefix="wheelfit-") as folder,
-        draft_in(Path(folder)) as draft,
-    ):
+    with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder, draft_in(Path(folder)) as draft:
         yield draft

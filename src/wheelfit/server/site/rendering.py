@@ -1,7 +1,7 @@
-"""Write pages from templates; the only importer of `jinja2`.
+"""Render pages from templates; the only importer of `jinja2`.
 
-Whatever comes out of an expression is escaped, and signs that cannot be seen, or that turn a text
-round, are written as what they are: names and metadata come from strangers.
+Every expression is escaped, and characters that are invisible or reverse text are written as
+numbers, because names and metadata come from strangers.
 """
 
 from __future__ import annotations
@@ -28,10 +28,7 @@ _MOST_WORDS = 4
 
 
 class Templates:
-    """The templates of this folder.
-
-    :raises NeedsExtra: the library is not installed.
-    """
+    """The templates of this folder."""
 
     def __init__(self) -> None:
         self._environment = _environment()
@@ -43,7 +40,7 @@ class Templates:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    """Return what knows the templates; each is compiled once."""
+    """Return the environment of the templates; each is compiled once."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - an extra
         from markupsafe import Markup, escape  # noqa: PLC0415 - of the same extra
@@ -83,7 +80,7 @@ def _environment() -> Environment:
 
 
 def visible(text: str) -> str:
-    r"""Write signs that cannot be seen as their numbers.
+    r"""Return a text with invisible characters as numbers.
 
     >>> visible("gnp.exe\u202egpj")
     'gnp.exe⟨U+202E⟩gpj'
@@ -106,14 +103,14 @@ def _tags(row: LabelRow) -> set[Tag]:
 
 
 def _few(words: Sequence[str]) -> str:
-    """Join some words, and count those that are too many."""
+    """Join some words, and count the rest."""
     if len(words) > _MOST_WORDS + 1:
         words = [*words[:_MOST_WORDS], f"{len(words) - _MOST_WORDS} more"]
     return ", ".join(words)
 
 
 def _sizes(row: LabelRow) -> str:
-    """Say how large the wheels of a label are."""
+    """Return the sizes of the wheels of a label."""
     found = [wheel.file.size for wheel in row.wheels if wheel.file.size is not None]
     if not found:
         return ""

@@ -1,4 +1,4 @@
-"""Let an upload in, or say everything that keeps it out."""
+"""Accept an upload, or return everything that is wrong with it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _MOST = 100
-"""Violations that are told; a hostile archive may have a million."""
+"""Violations in an answer; a hostile archive may have a million."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +44,20 @@ class Accepted:
     is_new: bool
     """False: the very same file was there already."""
     warnings: tuple[Violation, ...] = ()
-    """What is allowed, and most likely a mistake."""
+    """Likely mistakes that are allowed."""
 
 
 def accept(
-    upload: Upload,
-    store: Store,
-    *,
-    now: datetime,
-    stage: str = PUBLISHED,
-    by: str | None = None,
+    upload: Upload, store: Store, *, now: datetime, stage: str = PUBLISHED, by: str | None = None
 ) -> Accepted | tuple[Violation, ...]:
     """Check an upload, keep its bytes, and record it; or return everything that is wrong.
 
-    First the bytes, durably, then the record: whoever is killed in between leaves bytes that
-    nobody sees and `wheelfit.server.store.opening` removes. Whether somebody may upload to the
-    project at all was decided before.
+    First the bytes, durably, then the record: a process that is killed in between leaves bytes
+    that `wheelfit.server.store.opening.clean` removes. Permissions were checked before.
 
     :param stage: where it waits; by default it is published at once.
-    :return: what was let in; or at least one violation, and nothing has changed.
-    :raises StorageUnavailable: it cannot be kept now; trying again is right.
+    :return: the accepted upload; or at least one violation, and nothing has changed.
+    :raises StorageUnavailable: it cannot be kept now; repeating the upload is right.
     """
     violations = tuple(_form_violations(upload))
     if wrong := check_name(upload.filename):
@@ -91,14 +85,14 @@ def accept(
         return _bounded(violations)
     try:
         is_new = is_new and _keep(upload, new, store, stage, by)
-    except UploadRefused as error:  # somebody else was quicker
+    except UploadRefused as error:  # another upload was quicker
         return violations_of(error)
     return Accepted(new.filename, new.project, new.version, is_new, verdict.warnings)
 
 
 def _keep(upload: Upload, new: NewFile, store: Store, stage: str, by: str | None) -> bool:
     def keep() -> None:
-        # It may have been somebody's leftover, and cleaned up in this very moment.
+        # It may have been cleaned up in this very moment, as the leftover of another upload.
         if store.blobs.size(new.sha256) != new.size:
             store.blobs.keep(upload.draft)
 
@@ -107,7 +101,7 @@ def _keep(upload: Upload, new: NewFile, store: Store, stage: str, by: str | None
 
 
 def _bounded(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
-    """Leave some out where there are so many that nobody would read them."""
+    """Return the first of many violations, and one that counts the others."""
     left_out = len(violations) - _MOST
     if left_out <= 0:
         return violations
@@ -116,7 +110,7 @@ def _bounded(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
 
 
 def _index_file(upload: Upload, store: Store, stage: str) -> Accepted | tuple[Violation, ...]:
-    """Take the document of a release if it is the one that the wheels give (F-74)."""
+    """Accept the document of a release if it is the one of its wheels (F-74)."""
     release = parse_index_file_name(upload.filename)
     document = store.records.release_document(upload.filename, stage)
     if release is None or document is None or document.sha256 != upload.draft.sha256:
@@ -128,14 +122,11 @@ def _index_file(upload: Upload, store: Store, stage: str) -> Accepted | tuple[Vi
     return Accepted(upload.filename, *release, is_new=False)
 
 
-# --- the form -----------------------------------------------------------------------------
-
-
 _KINDS = {"bdist_wheel": (".whl",), "sdist": (".tar.gz", ".zip")}
 
 
 def _form_violations(upload: Upload) -> Iterator[Violation]:
-    """Yield what is wrong with the form, whatever the file is."""
+    """Yield violations of the form itself."""
     for name, wanted in ((":action", "file_upload"), ("protocol_version", "1")):
         if upload.first(name) != wanted:
             yield Violation("bad-form", f"it should be {wanted}", f"the form: {name}")
@@ -152,10 +143,7 @@ def _form_violations(upload: Upload) -> Iterator[Violation]:
 
 def _digest_violations(upload: Upload) -> Iterator[Violation]:
     draft = upload.draft
-    promised = {
-        "sha256_digest": draft.sha256,
-        "blake2_256_digest": draft.blake2_256,
-    }
+    promised = {"sha256_digest": draft.sha256, "blake2_256_digest": draft.blake2_256}
     if not any(upload.first(name) for name in promised):
         message = "there is neither a sha256_digest nor a blake2_256_digest to compare"
         yield Violation("no-digest", message, "the form")
@@ -177,7 +165,7 @@ def _md5(upload: Upload) -> str:
 
 
 def _metadata_violations(upload: Upload, new: NewFile) -> Iterator[Violation]:
-    """Yield where the form says something else than the file: the file would win in silence."""
+    """Yield differences between the form and the file, which would count silently."""
     name, version = upload.first("name"), upload.first("version")
     if canonicalize_name(name) != new.project:
         message = f"the form says {name[:80]!r}, the file {new.project!r}"

@@ -1,8 +1,7 @@
 """Read the form of an upload while it arrives; the only importer of `python_multipart`.
 
-This is the upload API that every publishing tool speaks: one ``multipart/form-data`` request
-with ``:action`` = ``file_upload``, the metadata, digests, and the file as ``content``. The file
-goes to a draft of the storage as it comes, so that its size costs no memory.
+The upload API of all publishing tools: one ``multipart/form-data`` request with ``:action`` =
+``file_upload``, the metadata, digests, and the file as ``content``, which is written to a draft.
 """
 
 from __future__ import annotations
@@ -31,10 +30,9 @@ class FormLimits(NamedTuple):
     file: int = 10 << 30
     """Bytes of the file."""
     fields: int = 16 << 20
-    """Bytes of all other fields together; descriptions and attestations are among them. As many
-    may stand beside them: headers, and what follows the end."""
+    """Bytes of all other fields together, and as many again of headers and of what follows the
+    end."""
     parts: int = 10_000
-    """Fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +40,10 @@ class Upload:
     """The content of an upload form."""
 
     filename: str
-    """How the client calls the file; may be anything."""
+    """Its name, as the client gives it; may be anything."""
     draft: Draft
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    """All others by name, in lower case with ``_``; several values in their order."""
+    """The values of all others by name, in lower case with ``_``."""
 
     def first(self, name: str) -> str:
         """Return the first value of a field, without blanks around it; empty: there is none."""
@@ -60,12 +58,10 @@ def read_form(
     *,
     limits: FormLimits = FormLimits(),
 ) -> Iterator[Upload]:
-    """Give what a form has; on leaving, a file that was not kept is gone.
+    """Read a form; on leaving, a file that was not kept is removed.
 
-    :param limits: what is too much; it is refused when the first byte too many has come.
+    :param limits: the form is refused at the first byte too many.
     :raises UploadRefused: ``bad-form`` or ``too-large``.
-    :raises StorageUnavailable: there is no room for the file.
-    :raises NeedsExtra: the library is not installed.
     """
     with drafts as draft:
         yield _Reader(content_type, draft, limits).read(body)
@@ -126,7 +122,7 @@ class _Reader:
             except self._error as error:
                 raise _bad(str(error)[:300]) from None
             if self._is_whole:
-                # What follows is nobody's, and has an end too.
+                # What follows is ignored, and limited too.
                 self._take(len(piece) if ended else 0)
                 ended = True
         if not self._is_whole:

@@ -1,8 +1,7 @@
-"""Everything that keeps a file from an index: the rules of the public registry, and ours.
+"""The rules for files of an index: those of the public registry, and ours.
 
-Pure but for reading the file: nothing here knows an index. All that is wrong with a file is
-found at once (F-131). What `wheelfit check` knows of wheels is not looked for again but taken
-from there, with the names it has for it.
+Nothing here knows an index. All violations of a file are found at once (F-131); those of wheels
+come from `wheelfit check`, with its names.
 """
 
 from __future__ import annotations
@@ -72,23 +71,23 @@ _LONGEST_FIELD = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict on a file, with what is known of it."""
+    """The verdict on a file, with its facts."""
 
     violations: tuple[Violation, ...]
-    """Any of these keeps it out; in the order in which they were found."""
+    """The reasons to refuse it."""
     warnings: tuple[Violation, ...]
-    """Allowed, and most likely mistakes."""
+    """Likely mistakes that are allowed."""
     file: NewFile | None
-    """What would be recorded, without provenance; None if too little could be found out."""
+    """Its record, without provenance; None if too little could be read."""
 
 
 def check_file(path: Path, filename: str, *, sha256: str, size: int, uploaded: str = "") -> Verdict:
-    """Look for everything that is wrong with a wheel or a source distribution.
+    """Check a wheel or a source distribution.
 
-    Every member of a wheel is unpacked and compared with RECORD, and a source distribution
-    is unpacked beside the file.
+    Every member of a wheel is unpacked and compared with RECORD, and a source distribution is
+    unpacked beside the file.
 
-    :param filename: how it shall be called; may be anything.
+    :param filename: its name in the index; may be anything.
     :param uploaded: now, in RFC 3339.
     :raises StorageUnavailable: there is no room to unpack it.
     """
@@ -115,7 +114,7 @@ def check_file(path: Path, filename: str, *, sha256: str, size: int, uploaded: s
 
 
 def check_name(filename: str) -> tuple[Violation, ...]:
-    """Return why a name cannot be that of a file of an index, before anything is done with it."""
+    """Return why a name cannot be that of a file of an index."""
 
     def wrong(message: str) -> tuple[Violation, ...]:
         return (Violation("invalid-filename", message, filename[:_LONGEST_NAME]),)
@@ -193,7 +192,7 @@ def _platform_violations(name: WheelFilename) -> Iterator[Violation]:
 
 
 def _archive_violations(wheel: WheelArchive) -> Iterator[Violation]:
-    """Yield what the public registry refuses, and installers let pass."""
+    """Yield what the public registry refuses, and installers accept."""
     filename = wheel.filename.text
     usual = "-".join(filename.split("-")[:2]) + ".dist-info"
     if wheel.dist_info != usual:
@@ -238,7 +237,7 @@ def _entry_point_violations(text: bytes, where: str) -> Iterator[Violation]:
 def _metadata_violations(
     data: bytes, where: str
 ) -> tuple[tuple[Violation, ...], tuple[Violation, ...]]:
-    """Hold metadata against its specification; return what is wrong, and what is doubtful."""
+    """Compare metadata with its specification; return violations and warnings."""
     if (control := _CONTROL.search(data)) is not None:
         line = data.count(b"\n", 0, control.start()) + 1
         sign = ord(control[0].decode())
@@ -283,8 +282,8 @@ def _metadata_violations(
 
 
 _CONTROL = pattern(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|\xc2[\x80-\x9f]")
-"""What terminals obey when metadata is shown there, and what some readers take for the end of a
-line and others do not: C0 but tab and ends of lines, DEL, and C1 in UTF-8."""
+"""Characters that control terminals, or that only some readers take for the end of a line: C0 but
+tab and ends of lines, DEL, and C1 in UTF-8."""
 _SINGLE = frozenset(
     {"metadata-version", "name", "version", "summary", "description", "requires-python",
      "description-content-type", "license-expression"}
@@ -293,12 +292,12 @@ _SINGLE = frozenset(
 
 
 def provenance_of(text: str, filename: str, sha256: str) -> Checked:
-    """Verify attestations, and make of them what is served as ``.provenance``.
+    """Verify attestations, and return the ``.provenance`` of a file.
 
-    What cannot be verified is refused and never served: whoever reads it takes it as checked.
+    What cannot be verified is refused and never served, because clients take it as checked.
 
-    :param text: the field of the form, a list of attestations as JSON; empty: there are none.
-    :return: the document, None without attestations; and what is wrong.
+    :param text: a list of attestations as JSON; empty: there are none.
+    :return: the document, None without attestations; and violations.
     """
     if not text:
         return None, ()
@@ -313,8 +312,6 @@ _LARGEST_RATIO = 50  # beyond that, what the public registry accepts
 _MOST_MEMBERS = 50_000
 """The largest projects have half as many; to write each as a file takes time."""
 _LONGEST = 120
-
-
 _FIRST = (2, 4)
 """The first version of metadata whose ``License-File`` says where the file is."""
 
@@ -341,16 +338,14 @@ class SdistFacts(NamedTuple):
     name: NormalizedName
     version: Version
     usual_name: str
-    """How the file would be named today (PEP 625)."""
+    """The name of the file by PEP 625."""
     metadata: bytes
 
 
 def check_sdist(path: Path, filename: str) -> tuple[tuple[Violation, ...], SdistFacts | None]:
-    """Look for what is wrong with a source distribution.
+    """Check a source distribution, which is unpacked beside its file.
 
-    :param path: where its bytes are; it is unpacked beside that, and removed again.
-    :return: what is wrong, and what is known; None if that is too little.
-    :raises StorageUnavailable: there is no room to unpack it.
+    :return: violations and facts; None if too little could be read.
     """
     release = sdist_release(filename)
     if release is None:
