@@ -1,10 +1,9 @@
 """The hosts, addresses and ports that pages of an upstream index may name: strangers write them.
 
 A server that fetches what strangers name can be made to ask servers that only it can reach: the
-metadata service of a cloud, a database on this machine. So what a public index names has to be
-public. What counts is the address that a connection led to, whatever name it had and wherever
-that name leads the next time. That is too late for ports, so `UrlRules` looks at URLs: on the same
-host another port may be one that only this server reaches.
+metadata service of a cloud, a database on this machine (server-side request forgery). So a public
+index may name public addresses only. The address that a connection led to counts, whatever its
+name resolves to the next time. That is too late for ports, so `UrlRules` compares URLs.
 """
 
 from __future__ import annotations
@@ -30,19 +29,18 @@ class AddressRules:
     """The rules about hosts and addresses."""
 
     hosts: frozenset[str]
-    """Whom the operator named: the index itself, and hosts that its pages may name wherever
-    they are."""
+    """Hosts allowed at any address: the index itself, and those that the operator named."""
     reach: int
-    """How near an address that only pages name may be."""
+    """The nearest address that pages may name otherwise."""
 
     @classmethod
     def of(cls, url: str, hosts: Iterable[str] = ()) -> AddressRules:
-        """Return what an index may name.
+        """Return the rules for an index.
 
-        An index that is named by a private address, or one of this machine, may name its like;
-        one that has a name is taken for public, for where names lead others may decide.
+        An index with a private address, or one of this machine, may name others like it; one with
+        a host name counts as public, because others may decide what that resolves to.
 
-        :param hosts: whom its pages may name although their addresses are private.
+        :param hosts: hosts that its pages may name although their addresses are private.
         :raises ValueError: the URL has no host.
         """
         host = origin(url).host
@@ -50,16 +48,16 @@ class AddressRules:
         return cls(named, min(_distance(host), _THIS_MACHINE))
 
     def __call__(self, host: str, address: str) -> bool:
-        """Tell whether something may be asked.
+        """Return whether a host may be asked.
 
-        :param address: who answered there; the host once more where nobody knows.
+        :param address: the address that answered; the host again if it is unknown.
         """
         host = host.strip("[]").lower().rstrip(".")
         return host in self.hosts or _distance(address) <= self.reach
 
 
 def _distance(address: str) -> int:
-    """Say how near an address is; a name that means nothing special is far."""
+    """Return the class of an address; host names are public."""
     if is_loopback(address):
         return _THIS_MACHINE
     text = address.strip("[]").partition("%")[0].rstrip(".")
@@ -75,7 +73,7 @@ def _distance(address: str) -> int:
         return _THIS_MACHINE
     if found.is_link_local or found.is_unspecified or found.is_multicast or found in _METADATA:
         return _NEVER
-    # Ways from IPv6 into IPv4 networks lead wherever their last bytes say.
+    # Translations of IPv4 addresses lead to the address in their last bytes.
     embedded = getattr(found, "sixtofour", None)
     if embedded is None and found in _TRANSLATED:
         embedded = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
@@ -85,9 +83,9 @@ def _distance(address: str) -> int:
 
 
 def _old_form(text: str) -> ipaddress.IPv4Address | None:
-    """Read an address as resolvers do that are older than rules: ``127.1``, ``0x7f000001``.
+    """Read an address as old resolvers do: ``127.1``, ``0x7f000001``.
 
-    Who sends requests through a proxy never sees which address it finds.
+    Behind a proxy it is unknown what a host resolves to.
     """
     if _OLD_FORM.fullmatch(text) is None:
         return None
@@ -113,9 +111,9 @@ _METADATA = _Networks(
     *("169.254.0.0/16", "fd00:ec2::254/128", "100.100.100.200/32"),
     *("192.0.0.192/32", "168.63.129.16/32"),
 )
-"""Whom clouds tell their secrets; nobody serves wheels there."""
+"""Metadata services of clouds, which have secrets."""
 _NEAR = _Networks("64:ff9b:1::/48", "fec0::/10", "192.0.0.0/24")
-"""What Pythons of some age take for public."""
+"""Private networks that old versions of Python take for public."""
 
 
 _USUAL = {"http": 80, "https": 443}
@@ -126,7 +124,6 @@ class UrlRules:
     """The rules about URLs: those that pages list, and every hop of a redirect."""
 
     admits: AddressRules
-    """Decides about hosts and addresses."""
     port: int
     ports: frozenset[tuple[str, int]]
     """Further ones that the operator named, each with its host."""
@@ -135,7 +132,7 @@ class UrlRules:
 
     @classmethod
     def of(cls, url: str, hosts: Iterable[str] = (), only: Iterable[str] = ()) -> UrlRules:
-        """Return what an index may name.
+        """Return the rules for an index.
 
         :param hosts: ``host`` or ``host:port`` that its pages may name as well.
         :param only: the only hosts that may be asked, with https; empty: any.

@@ -1,8 +1,7 @@
-"""Serve any application under ASGI: handlers in threads, bodies streamed both ways.
+"""Any application under ASGI: handlers in threads, bodies streamed both ways.
 
-An answer that is at hand is sent from the event loop, without a thread. A body that comes in is
-asked for piece by piece, so that a client is not read from faster than its bytes are used; one
-that goes out is produced no faster than the client takes it.
+An answer in memory is sent from the event loop, without a thread. Bodies of requests are read no
+faster than they are used, and those of answers are produced no faster than the client reads them.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
 
 
 REASON = "wheelfit.reason"
-"""Where a scope has the words beside the status, for servers that can say them."""
+"""The key of a scope for the reason phrase, which ASGI has no place for."""
 _PAUSE = 0.1
-"""Seconds after which a body is asked for more that had nothing to give just now."""
+"""Seconds after which a body that yielded nothing is asked again."""
 _LINGER = 3.0
-"""Seconds without a byte after which a body that nobody wants is waited for no more."""
+"""Seconds without a byte after which an ignored body is not waited for any more."""
 _Message: TypeAlias = "MutableMapping[str, Any]"
 _Receive: TypeAlias = "Callable[[], Awaitable[_Message]]"
 _Send: TypeAlias = "Callable[[_Message], Awaitable[None]]"
@@ -36,27 +35,27 @@ _Send: TypeAlias = "Callable[[_Message], Awaitable[None]]"
 
 @dataclass(frozen=True, slots=True)
 class ClientLimits:
-    """The limits of what clients may take."""
+    """The limits of clients."""
 
     head: int = 32 << 10
     """Bytes of a request line and its headers together."""
     body: int = (10 << 30) + (32 << 20)
     """Bytes of a body: the largest file, and the form around it."""
     patience: float = 30.0
-    """Seconds for a head; and for the next bytes of a body, in either direction."""
+    """Seconds for a head, and for the next bytes of a body, in either direction."""
     slowest: int = 1024
-    """Bytes a second that a body brings on average, once it has taken longer than that."""
+    """Bytes a second of a body on average, once it has taken longer than that."""
     idle: int = 65
     """Seconds that a connection may wait for its next request."""
     connections: int = 2000
-    """Connections at once; for one more, one that is idle goes."""
+    """Connections at once; for one more, an idle one is closed."""
     answer: float = 15.0
-    """Seconds until a request without a body gets 503 if there is no answer; and until a body
-    without further bytes is cut off. The thread goes on: `Dependency` limits how many do."""
+    """Seconds until a request without a body gets 503 if there is no answer, and until an answer
+    without further bytes is cut. The thread goes on; `Dependency` limits how many do."""
     threads: int = 24
-    """Requests that are worked at, at once, beside those with a body."""
+    """Requests without a body that are handled at once."""
     uploads: int = 12
-    """Requests with a body that are worked at, at once."""
+    """Requests with a body that are handled at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +64,22 @@ class ServedRequest:
 
     request: Request
     status: int
-    """What was answered; 499: the client went away."""
+    """499: the client went away."""
     sent: int
     """Bytes of the body."""
     seconds: float
     client: str
     error: Exception | None = None
-    """What the application did not expect."""
+    """The unexpected error of the application."""
 
 
 class AsgiApplication:
     """An ASGI application around an `Application`.
 
-    :param at_hand: gives an answer without waiting for anything (no lock, no disk, no network);
-        None if it takes a thread to find it. Asked first, in the event loop.
-    :param tell: told of every request, in the event loop.
-    :param headers: go with every answer that does not have them itself.
+    :param at_hand: called first, in the event loop; returns an answer without waiting for anything
+        (no lock, no disk, no network), or None.
+    :param tell: called for every request, in the event loop.
+    :param headers: added to every answer that does not have them itself.
     """
 
     def __init__(
@@ -100,7 +99,7 @@ class AsgiApplication:
         self._tell = tell
         self._headers = tuple(headers)
         self._threads = ThreadPoolExecutor(limits.threads, "answer")
-        # Of their own, so that slow uploads leave the others alone.
+        # Separate, so that slow uploads do not block other requests.
         self._uploads = ThreadPoolExecutor(limits.uploads, "upload")
 
     def close(self) -> None:
@@ -141,17 +140,9 @@ class AsgiApplication:
             raise
         finally:
             if self._tell is not None:
-                client = scope.get("client")
-                self._tell(
-                    ServedRequest(
-                        request,
-                        status,
-                        outgoing.sent,
-                        time.perf_counter() - began,
-                        str(client[0]) if client else "",
-                        error,
-                    )
-                )
+                seconds = time.perf_counter() - began
+                client = str(scope["client"][0]) if scope.get("client") else ""
+                self._tell(ServedRequest(request, status, outgoing.sent, seconds, client, error))
 
     async def _answer(
         self, request: Request, incoming: _Incoming
@@ -259,7 +250,7 @@ class _Incoming:
         return body
 
     async def pass_over(self) -> None:
-        """Let what is still on its way come, so that the client gets to reading the answer."""
+        """Read the rest of an ignored body, so that the client goes on to read the answer."""
         if self.is_awaited:
             return
         with suppress(_Refused, Disconnect):
@@ -289,7 +280,7 @@ class _Outgoing:
 
         :raises Disconnect: the client is gone.
         :raises ConnectionError: fewer bytes came than were announced; the server cuts the
-            connection, so that the client sees it.
+            connection.
         """
         if not incoming.is_over:
             headers.append((b"connection", b"close"))
@@ -338,7 +329,7 @@ class _Outgoing:
         finally:
             if gone is not None:
                 gone.cancel()
-            # One that may still run, in a thread that nobody waits for any more, cannot be closed.
+            # One that still runs, in a thread that is not waited for any more, cannot be closed.
             if isinstance(pieces, Generator) and not deadline.expired():
                 await loop.run_in_executor(threads, pieces.close)
 
@@ -353,7 +344,7 @@ class _Outgoing:
 
 
 def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return headers by lower-case name; of several that may be joined, joined."""
+    """Return headers by lower-case name; several of one name are joined."""
     headers: dict[str, str] = {}
     for name, value in raw:
         text, key = value.decode("latin-1"), name.decode("latin-1")

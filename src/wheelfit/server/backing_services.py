@@ -1,8 +1,8 @@
 """Services that a server depends on: a database, a storage, an upstream index.
 
-Any of them may stop answering. Then three things keep the server alive: few threads wait for it at
-once (a bulkhead), each waits for a limited time (a deadline), and once it is known to be silent
-no thread waits at all until it answers again (a circuit breaker).
+Any of them may stop answering. Then few threads wait for it at once (a bulkhead), each for a
+limited time (a deadline), and once it is known to be silent none at all until it answers again (a
+circuit breaker).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BREATHER = 1.0
 
 
 class Turn:
-    """The time that one thread uses a dependency: a context manager.
+    """The time during which one thread uses a dependency: a context manager.
 
     :param until: its deadline, by the system's monotonic clock.
     """
@@ -58,7 +58,7 @@ class Turn:
         self.is_long = is_long
         self.is_elsewhere = is_elsewhere
         self.give_up: Callable[[], None] | None = None
-        """Ends, from another thread, the call that the thread waits for; None if nothing can."""
+        """Ends, from another thread, the call that the thread waits for; None: nothing can."""
 
     def __enter__(self) -> Self:
         self._dependency.enter(self)
@@ -79,12 +79,12 @@ class Dependency:
     The breaker opens after some failures in a row, or when a probe fails. While a thread runs
     `watch`, only a probe closes it again; otherwise one caller in each pause tries.
 
-    :param most: number of threads that may use it at once.
-    :param prompt: seconds in which it normally answers. While all places have been taken for
-        longer, further threads are refused.
-    :param failures: number of failures in a row that open the breaker.
+    :param most: threads that may use it at once.
+    :param prompt: seconds in which it normally answers. If all places are taken for longer, further
+        threads are refused.
+    :param failures: failures in a row that open the breaker.
     :param pause: seconds between two tries while the breaker is open.
-    :param refuse: makes the error for a thread that is refused, from a message.
+    :param refuse: returns the error for a refused thread, from a message.
     :param is_silence: returns whether an error means that there was no answer.
     """
 
@@ -107,7 +107,7 @@ class Dependency:
         self.changed: Callable[[Dependency], None] = lambda _self: None
         """Called when its `trouble` has changed."""
         self.reason: Exception | None = None
-        """The last error; it may name addresses, which clients must not see."""
+        """The last error; it may have addresses, which clients must not see."""
         self._most = most
         self._prompt = prompt
         self._failures = failures
@@ -127,12 +127,12 @@ class Dependency:
 
     @property
     def is_silent(self) -> bool:
-        """Whether its callers are refused at the moment."""
+        """Whether callers are refused at the moment."""
         return self._is_open or self._is_probe_late(self._prompt)
 
     @property
     def trouble(self) -> str:
-        """What is wrong with it, without addresses; empty if it is well."""
+        """What is wrong with it, without addresses; empty: nothing."""
         # Sooner than callers are refused: for that, a slow disk is not reason enough.
         is_silent = self._is_open or self._is_probe_late(_PROBE_WITHIN)
         return "does not answer" if is_silent else self._trouble
@@ -146,13 +146,14 @@ class Dependency:
     ) -> AbstractContextManager[Turn]:
         """Return a turn to enter, or the one that this thread is in.
 
-        On entering, raises what `refuse` makes if it is silent, or too many threads use it.
+        Entering it raises the error of `refuse` if the dependency is silent, or too many threads
+        use it.
 
         :param within: seconds after which `look` ends it.
         :param is_long: whether it may take minutes; it takes no place then, because the number of
             such threads is limited elsewhere.
-        :param is_elsewhere: whether another host may be asked, as that of a file that an index
-            lists: its success or failure says nothing of this dependency.
+        :param is_elsewhere: whether another host may be asked, as that of a listed file, whose
+            success or failure says nothing about this dependency.
         """
         key = threading.get_ident()
         inside = self._turns.get(key) or self._long.get(key)
@@ -163,10 +164,7 @@ class Dependency:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Count success or failure of a block, without a turn.
-
-        :raises WheelfitError: it is silent.
-        """
+        """Count success or failure of a block, without a turn."""
         self.check()
         error: BaseException | None = None
         try:
@@ -178,10 +176,7 @@ class Dependency:
             self._learn(error)
 
     def check(self) -> None:
-        """Raise an error if callers are refused.
-
-        :raises WheelfitError: it is silent.
-        """
+        """Raise the error of `refuse` if callers are refused."""
         if self.is_silent and not self._may_try():
             raise self._refused(f"the {self.name} does not answer")
 
@@ -202,7 +197,7 @@ class Dependency:
                         give_up()
 
     def probe(self, ask: Callable[[], None]) -> None:
-        """Ask it something small, also while it is silent, and open or close the breaker."""
+        """Send it a small request, also while it is silent, and open or close the breaker."""
         probe = Turn(self, time.monotonic() + 2 * self._prompt, is_long=True)
         with self._room:
             self._probe = self._long[probe.key] = probe
@@ -216,7 +211,7 @@ class Dependency:
         finally:
             with self._room:
                 del self._long[probe.key]
-                # Together, so that nobody finds it well between the two.
+                # Together, so that it never seems to answer between the two.
                 self._probe, self._is_open = None, is_silent
         self._trouble = trouble
         if is_silent:
@@ -321,7 +316,7 @@ def upstream_of(url: str, most: int) -> Dependency:
     """Return the `Dependency` of an upstream index.
 
     :param url: of the index, without credentials.
-    :param most: number of threads that may use it, or fetch files that it lists, at once.
+    :param most: threads that may use it, or fetch files that it lists, at once.
     """
     return Dependency(
         "upstream index",

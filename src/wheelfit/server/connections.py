@@ -1,7 +1,6 @@
-"""Bound what each connection may take of a server.
+"""The limits of each connection, which `uvicorn` leaves to a server in front.
 
-Done here is what `uvicorn` leaves to a server in front: heads that are long or never end, clients
-that read nothing, too many connections.
+They are for heads that are long or never end, clients that read nothing, and too many connections.
 """
 
 from __future__ import annotations
@@ -50,14 +49,14 @@ class Bounds:
         """Whether every answer is the last of its connection."""
         # Dictionaries, for their order: the first has waited longest.
         self.silent: dict[Any, None] = {}
-        """Connections that never brought a request."""
+        """Connections without a request so far."""
         self.idle: dict[Any, None] = {}
         """Connections between two requests."""
         self.leaving: set[Any] = set()
-        """Connections that were closed to make room, and are not gone yet."""
+        """Connections that were closed to make room, and are still there."""
 
     def look(self, connections: set[Any]) -> None:
-        """End connections on which nothing moves."""
+        """End connections that have stalled."""
         now = time.monotonic()
         for one in tuple(connections):
             one.look(now)
@@ -65,7 +64,7 @@ class Bounds:
     def make_room(self, new: Any) -> None:
         """Close an idle connection if there are too many; if none is idle, the new one.
 
-        Connections that never brought a request are closed first: an attacker has many of them.
+        Connections without a request so far are closed first: an attacker has many of them.
         """
         if len(new.connections) - len(self.leaving) <= self.limits.connections:
             return
@@ -75,7 +74,7 @@ class Bounds:
                     self._close(one)
                     return
         for one in new.connections:
-            # Whoever has his answer, and goes on sending what nobody wants, stands in the way.
+            # A client that has its answer, and goes on sending an ignored body, blocks others.
             if one is not new and one.is_answered():
                 self._close(one)
                 return
@@ -99,12 +98,12 @@ class Bounds:
 
 
 class BoundedConnection(_Protocol):
-    """One connection with bounds, to be mixed into uvicorn's."""
+    """One connection with limits, a mixin for uvicorn's."""
 
     bounds: Bounds
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin; there may be too many already."""
+        """Begin, and make room if there are too many."""
         super().connection_made(transport)
         # asyncio does so only for sockets that know their protocol; without it the second
         # part of an answer waits for the client to confirm the first one.
@@ -115,7 +114,7 @@ class BoundedConnection(_Protocol):
         self.since: float | None = time.monotonic()
         """When it began to wait for the end of a head; None: it does not."""
         self.beside = 0
-        """Bytes since the last of a body: of chunk headers and trailers."""
+        """Bytes of chunk headers and trailers since the last byte of a body."""
         self.unsent = 0
         self.stuck_since = time.monotonic()
         self.is_last = self.bounds.is_stopping
@@ -160,7 +159,7 @@ class BoundedConnection(_Protocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Let a request be answered if its head is as it may be."""
+        """Answer a request, unless its head is refused."""
         self.since = None
         self.bounds.busy(self)
         self.head_size = self.beside = 0
@@ -206,7 +205,7 @@ class BoundedConnection(_Protocol):
         )
 
     def refuse(self, status: int, sentence: str) -> None:
-        """Say why, and close."""
+        """Send an error, and close."""
         if self.transport.is_closing():
             return
         text = f"{sentence}\n".encode()
@@ -228,7 +227,7 @@ class BoundedConnection(_Protocol):
             self.refuse(400, "this is not an HTTP request")
 
     def shutdown(self) -> None:
-        """Let a request come that is on its way, and close behind it."""
+        """Close, after a request that is on its way."""
         self.is_last = True
         if self.is_idle():
             self.loop.call_later(_LAST_CHANCE, self.close_if_idle)
@@ -236,7 +235,7 @@ class BoundedConnection(_Protocol):
             self.cycle.keep_alive = False  # which the answer says
 
     def on_response_complete(self) -> None:
-        """Close behind the last answer."""
+        """Close after the last answer."""
         super().on_response_complete()
         if self.is_idle() and not self.transport.is_closing():
             self.bounds.idle[self] = None
@@ -250,7 +249,7 @@ class BoundedConnection(_Protocol):
             self.transport.close()
 
     def look(self, now: float) -> None:
-        """End it if nothing moves."""
+        """End it if it has stalled."""
         left = self.transport.get_write_buffer_size()
         if not left or left != self.unsent:
             self.unsent, self.stuck_since = left, now
@@ -264,7 +263,7 @@ class BoundedConnection(_Protocol):
                 self.refuse(408, "the head of the request does not arrive")
 
     def cut(self) -> None:
-        """End it at once; what the kernel still has of it is dropped too."""
+        """End it at once, and drop what the kernel has buffered."""
         with suppress(OSError):
             connected = self.transport.get_extra_info("socket")
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DROP)
@@ -272,7 +271,7 @@ class BoundedConnection(_Protocol):
 
 
 class _Reasoned:
-    """A transport that puts other words beside the status of an answer."""
+    """A transport that replaces the reason phrase of an answer."""
 
     def __init__(self, transport: asyncio.Transport, scope: Any) -> None:
         self._transport = transport

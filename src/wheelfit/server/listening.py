@@ -1,4 +1,4 @@
-"""Listen for connections, let `uvicorn` serve them, and stop so that nobody is cut off.
+"""Listen for connections, serve them by `uvicorn`, and stop gracefully.
 
 The only importer of `uvicorn`, with `wheelfit.server.connections`.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _BACKLOG = 2048
 """Connections that the kernel lets wait to be accepted."""
 _AT_ONCE = 32
-"""Connections that are accepted before the server looks whether there are too many."""
+"""Connections that are accepted before the server checks whether there are too many."""
 _RESERVE = 256
 """Open files that no connection may take: for the database, storages, upstreams and uploads."""
 _FILES_EACH = 2
@@ -38,7 +38,7 @@ def listen_at(host: str, port: int) -> socket.socket:
     """Return a socket that listens at an address.
 
     :param port: 0 takes a free one.
-    :raises InvalidConfiguration: that cannot be.
+    :raises InvalidConfiguration: it cannot listen there.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -56,10 +56,7 @@ def listen_at(host: str, port: int) -> socket.socket:
 
 
 def listen_on(number: int) -> socket.socket:
-    """Return a socket that another process has made, and that stays open when this one ends.
-
-    :raises InvalidConfiguration: it is not a listening socket.
-    """
+    """Return a socket that another process has opened, and that stays open when this one ends."""
     with suppress(OSError, OverflowError):
         listener = socket.socket(fileno=number)
         if listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
@@ -69,7 +66,7 @@ def listen_on(number: int) -> socket.socket:
 
 
 def origin_of(listener: socket.socket) -> str:
-    """Return what URLs of a server begin with; empty if it has no address that one could name."""
+    """Return the origin of a server; empty if it has no address for URLs."""
     if listener.family == socket.AF_INET:
         host, port = listener.getsockname()
         return f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"  # noqa: S104
@@ -80,10 +77,7 @@ def origin_of(listener: socket.socket) -> str:
 
 
 def raise_file_limit(needed: int) -> int | None:
-    """Raise the soft limit of open files to the hard one; return it, None if there is no limit.
-
-    :param needed: the new soft limit if the hard one is infinite.
-    """
+    """Raise the soft limit of open files to the hard one, or to `needed`; None: no limit."""
     try:
         import resource  # noqa: PLC0415 - Windows has none
     except ImportError:
@@ -100,7 +94,7 @@ def raise_file_limit(needed: int) -> int | None:
 
 
 def most_connections(files: int) -> int:
-    """Return how many connections a process can have so that it never runs out of open files.
+    """Return the most connections with which a process never runs out of open files.
 
     >>> most_connections(1024), most_connections(4256), most_connections(64)
     (384, 2000, 16)
@@ -109,10 +103,7 @@ def most_connections(files: int) -> int:
 
 
 class _Faults:
-    """The errors of an event loop, reported together.
-
-    There may be thousands of them in a second, above all when no file can be opened any more.
-    """
+    """The errors of an event loop, reported together: there may be thousands in a second."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note = note
@@ -148,11 +139,10 @@ def serve(
 ) -> None:
     """Serve until the process is asked to end (SIGTERM, SIGINT), then finish what is begun.
 
-    :param ready: called once they are answered.
-    :param stop_within: seconds that are left to requests that are under way at the end.
-    :param give_up: called after that: ends calls that threads still wait for.
-    :param note: called with a message for the operator about connections, at most once a second.
-    :raises NeedsExtra: the libraries are not installed.
+    :param ready: called once requests are answered.
+    :param stop_within: seconds for running requests at the end.
+    :param give_up: called after that; ends calls that threads still wait for.
+    :param note: called with messages about connections for the operator, at most once a second.
     """
     try:
         import uvicorn  # noqa: PLC0415 - an extra
@@ -172,7 +162,7 @@ def serve(
         limits = replace(limits, connections=most)
     shared = Bounds(limits)
     faults = _Faults(note)
-    # The server's own words are about its inner life; what counts is told by the application.
+    # The application logs what matters.
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     logging.getLogger("uvicorn").addHandler(logging.NullHandler())
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)

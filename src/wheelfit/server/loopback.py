@@ -1,7 +1,6 @@
 """A small HTTP server for this machine only, and an index over a folder served by it.
 
-It is made for demonstrations and tests: standard library, a thread for each
-connection, no settings. It listens on the loopback interface, unless told otherwise.
+It needs the standard library alone, and has a thread for each connection.
 """
 
 from __future__ import annotations
@@ -39,17 +38,16 @@ _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 class LoopbackServer:
     """A server of an application on a free port of the loopback interface.
 
-    A context manager: on leaving it every connection is closed, and no thread
-    is left.
+    A context manager that closes every connection and ends every thread.
 
     >>> from urllib.request import urlopen
     >>> with LoopbackServer(lambda request: Answer.text(200, request.path)) as server:
     ...     urlopen(server.origin + "/hello").read().decode().strip()
     '/hello'
 
-    :param port: where to listen; 0 takes a free one.
-    :param patience: seconds for a head, and for the next bytes of an answer to be taken.
-    :param most: connections at once, each with a thread; of more, the new ones are closed.
+    :param port: 0 takes a free one.
+    :param patience: seconds for a head, and for a client to read the next bytes of an answer.
+    :param most: connections at once; further ones are closed.
     """
 
     def __init__(
@@ -68,20 +66,20 @@ class LoopbackServer:
 
     @property
     def origin(self) -> str:
-        """What every URL begins with, as ``http://127.0.0.1:8080``."""
+        """The origin of every URL, as ``http://127.0.0.1:8080``."""
         return self._server.origin
 
     @property
     def failures(self) -> tuple[Exception, ...]:
-        """Exceptions that the application did not expect; each was answered with 500."""
+        """Unexpected exceptions of the application; each was answered with 500."""
         return tuple(self._server.failures)
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start the thread that answers."""
         self._thread.start()
 
     def close(self) -> None:
-        """Stop answering, close every connection, and wait for the threads."""
+        """Stop, close every connection, and wait for the threads."""
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join()
@@ -193,7 +191,7 @@ class _Server(ThreadingHTTPServer):
             super().shutdown_request(request)
 
     def doom(self, connection: socket.socket) -> None:
-        """Reset a connection as soon as its thread has let go of it."""
+        """Reset a connection as soon as its thread is done with it."""
         self._doomed.add(connection)
 
     def hang_up(self) -> None:
@@ -202,7 +200,7 @@ class _Server(ThreadingHTTPServer):
             _end(connection)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: clients that go away are none of our business."""
+        """Ignore clients that go away."""
 
 
 def _end(connection: socket.socket) -> None:
@@ -286,4 +284,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True  # the client will see that something is missing
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-        """Say nothing."""
+        """Log nothing."""

@@ -1,7 +1,7 @@
-"""Requests and answers of a server as values, and the answers that are alike everywhere.
+"""Requests and answers of a server as values, and the answers that many applications give.
 
-An application is a function from `Request` to `Answer`. It knows no socket, so
-that it can be wrapped, recorded and tested without one.
+An application is a function from `Request` to `Answer`. It knows no socket, so that it can be
+wrapped, recorded and tested without one.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ import hashlib
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _PIECE = 1 << 18
 # No file has more digits, and of thousands Python makes no number.
@@ -25,7 +27,7 @@ _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class Body(Protocol):
-    """The body of a request, read piece by piece and not kept."""
+    """The body of a request, read piece by piece."""
 
     def read(self, size: int = ..., /) -> bytes:
         """Return the next bytes, empty at the end.
@@ -43,16 +45,15 @@ class Request:
     """One request."""
 
     method: str
-    """``GET``, ``HEAD``, or what changes something: ``POST``, ``PUT``, ``DELETE``."""
     path: str
     """Path of the target as it came, percent-encoded, without query."""
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
     """By lower-case name."""
     origin: str = ""
-    """How the server calls itself, as ``http://127.0.0.1:8080``; never what the client says."""
+    """The server's own origin, as ``http://127.0.0.1:8080``; never taken from the client."""
     query: str = ""
     body: Body = field(default_factory=io.BytesIO, compare=False)
-    """What was sent with the request; to be read once."""
+    """Can be read once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +64,15 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Without ``Content-Length``."""
     body: Iterable[bytes] = ()
-    """The pieces of the body; nobody takes them for ``HEAD``."""
+    """The pieces of the body; not read for ``HEAD``."""
     length: int = 0
-    """Bytes of the body that are announced; if fewer come, the connection is cut."""
+    """Announced bytes of the body; if fewer come, the connection is cut."""
     reason: str = ""
-    """Stands beside the status; publishing tools show nothing else. Empty: the usual words."""
+    """The reason phrase; publishing tools show nothing else. Empty: that of the status."""
 
     @classmethod
     def of(cls, status: int, content: bytes, headers: Mapping[str, str]) -> Answer:
-        """Make an answer from a body that is at hand."""
+        """Return an answer whose body is in memory."""
         return cls(status, headers, (content,), len(content))
 
     @classmethod
@@ -83,7 +84,7 @@ class Answer:
 
 
 Application: TypeAlias = Callable[[Request], Answer]
-"""What answers requests; called from several threads at once."""
+"""A function that answers requests; called from several threads at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class FilePart:
 
 def as_asked(
     request: Request,
-    content: bytes | Path | Callable[[int, int], Iterable[bytes]],
+    content: bytes | Callable[[int, int], Iterable[bytes]],
     size: int,
     *,
     etag: str,
@@ -115,8 +116,7 @@ def as_asked(
 
     Several ranges at once are answered with the whole, which is allowed.
 
-    :param content: bytes, a file that will be read while it is sent, or a function that
-        gives what lies between two positions.
+    :param content: bytes, or a function that yields the bytes between two positions.
     :param etag: strong entity tag with its quotation marks.
     :param headers: of the answer, by lower-case name.
     """
@@ -126,19 +126,20 @@ def as_asked(
     span = None
     if request.headers.get("if-range", etag) == etag:
         span = _span(request.headers.get("range", ""), size)
-    if span is None:
-        return _part(request, 200, content, (0, size), headers)
-    start, stop = span
-    if start >= stop:
-        refusal = {**headers, "content-range": f"bytes */{size}"}
-        return Answer.text(416, "there are no such bytes", refusal)
-    part = _part(request, 206, content, span, headers)
-    described = {**headers, "content-range": f"bytes {start}-{stop - 1}/{size}"}
-    return replace(part, headers=described)
+    start, stop = span or (0, size)
+    if span is not None:
+        is_empty = start >= stop
+        headers["content-range"] = f"bytes {'*' if is_empty else f'{start}-{stop - 1}'}/{size}"
+        if is_empty:
+            return Answer.text(416, "there are no such bytes", headers)
+    body: Iterable[bytes] = ()
+    if request.method != "HEAD":
+        body = (content[start:stop],) if isinstance(content, bytes) else content(start, stop)
+    return Answer(200 if span is None else 206, headers, body, stop - start)
 
 
 def takes_gzip(request: Request) -> bool:
-    """Return whether the body of an answer may be packed by gzip."""
+    """Return whether the client accepts gzip."""
     return _names_gzip(request.headers.get("accept-encoding", ""))
 
 
@@ -152,33 +153,13 @@ def _names_gzip(accepted: str) -> bool:
     return False
 
 
-def _part(
-    request: Request,
-    status: int,
-    content: bytes | Path | Callable[[int, int], Iterable[bytes]],
-    span: tuple[int, int],
-    headers: Mapping[str, str],
-) -> Answer:
-    start, stop = span
-    body: Iterable[bytes]
-    if request.method == "HEAD":
-        body = ()
-    elif isinstance(content, bytes):
-        body = (content[start:stop],)
-    elif isinstance(content, Path):
-        body = FilePart(content, start, stop)
-    else:
-        body = content(start, stop)
-    return Answer(status, headers, body, stop - start)
-
-
 def _matches(condition: str, etag: str) -> bool:
     tags = [tag.strip().removeprefix("W/") for tag in condition.split(",")]
     return etag in tags or "*" in tags
 
 
 def _span(header: str, size: int) -> tuple[int, int] | None:
-    """Read a ``Range`` header; None means the whole, an empty span that there is nothing."""
+    """Read a ``Range`` header; None means the whole, and an empty span that nothing matches."""
     match = _RANGE.fullmatch(header.strip())
     if match is None:
         return None
@@ -198,13 +179,13 @@ STRICT = {
     "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
 }
-"""Headers by which no browser does anything with an answer but show it, whoever wrote it."""
+"""Headers that keep a browser from doing anything with an answer but show it."""
 
 
 def page_answer(
     request: Request, media_type: str, content: bytes, headers: Mapping[str, str]
 ) -> Answer:
-    """Answer with a page, or with less where that is asked for."""
+    """Answer with a page, a range of it, or "not modified"."""
     charset = "" if media_type.endswith("json") else "; charset=utf-8"
     headers = {**headers, "content-type": media_type + charset}
     return as_asked(request, content, len(content), etag=etag_of(content), headers=headers)
@@ -216,18 +197,18 @@ def etag_of(content: bytes) -> str:
 
 
 def moved(path: str) -> Answer:
-    """Send somebody to the one address of a page.
+    """Redirect to the one address of a page.
 
-    :param path: relative: below which address all this is mounted nobody here knows.
+    :param path: relative, because the application may be mounted anywhere.
     """
     return Answer.text(301, "see there", {"location": path})
 
 
 def missing(why: str = "there is no such page or file") -> Answer:
-    """Return an answer that there is nothing."""
+    """Return the answer for what does not exist."""
     return Answer.text(404, why)
 
 
 def unacceptable() -> Answer:
-    """Return an answer that a page has none of the types that were named."""
+    """Return the answer if a page has none of the accepted types."""
     return Answer.text(406, "pages can be had as JSON and HTML of the Simple API")

@@ -16,30 +16,29 @@ if TYPE_CHECKING:
 
 API_VERSION = "1.1"
 _WITH_ELSEWHERE = "1.2"
-"""Of pages that say where their project is besides (PEP 708)."""
+"""Of pages with other locations (PEP 708)."""
 _WITH_PROVENANCE = "1.3"
-"""Of pages that say where attestations are (PEP 740)."""
+"""Of pages with provenance (PEP 740)."""
 _WITH_STATUS = "1.4"
-"""Of pages that say what their project is as a whole (PEP 792)."""
+"""Of pages with a status of the project (PEP 792)."""
 
 JSON = "application/vnd.pypi.simple.v1+json"
 HTML = "application/vnd.pypi.simple.v1+html"
 LEGACY_HTML = "text/html"
 
-# Who takes anything may be a browser, or an installer that knows HTML only; who names
-# types knows what they are.
+# A client that accepts anything may be a browser, or an installer that knows HTML only.
 _IF_ANYTHING = (LEGACY_HTML, JSON, HTML)
 _IF_NAMED = (JSON, HTML, LEGACY_HTML)
 
 
 def choose_type(accept: str | None) -> str | None:
-    """Choose the media type of a page from the ``Accept`` header (PEP 691).
+    """Return the media type of a page for an ``Accept`` header (PEP 691).
 
     >>> choose_type("text/html;q=0.1, application/vnd.pypi.simple.v1+json")
     'application/vnd.pypi.simple.v1+json'
 
     :param accept: value of the header; None if there is none.
-    :return: None if nothing acceptable can be offered.
+    :return: None if no type is acceptable.
     """
     wishes: dict[str, float] = {}
     for wish in (accept or "*/*").lower().split(","):
@@ -101,11 +100,11 @@ def write_project(page: ProjectPage, media_type: str) -> bytes:
 
 
 def write_site(pages: Iterable[ProjectPage]) -> dict[str, bytes]:
-    """Write all pages of an index as files, which any static server can offer.
+    """Return all pages of an index as files for any static server.
 
     :param pages: one for each project; their URLs may be relative to the project's folder.
-    :return: by path below the folder of the index: ``index.html`` there and in each project's
-        folder, and the same as ``index.json`` for servers that can give it (PEP 691).
+    :return: by path: ``index.html`` and ``index.json`` (PEP 691) in the folder of the index and in
+        that of each project.
     """
     by_name = {page.name: page for page in pages}
     names = sorted(by_name)
@@ -159,7 +158,7 @@ def _link(file: File) -> str:
 
 
 def _version(page: ProjectPage) -> str:
-    """Return the oldest version of the API that has all that a page says."""
+    """Return the oldest version of the API that has everything on a page."""
     if page.status:
         return _WITH_STATUS
     if any(file.provenance is not None for file in page.files):
@@ -173,7 +172,7 @@ def _status(status: Status) -> dict[str, str]:
 
 
 def _versions(files: Iterable[File]) -> list[str]:
-    """List the versions there are files of (PEP 700)."""
+    """Return the versions with files (PEP 700)."""
     releases = map(release_of, (file.filename for file in files))
     return [str(one) for one in sorted({release[1] for release in releases if release is not None})]
 

@@ -1,9 +1,9 @@
 """The host name that a request is for, and the web page that made a browser send it.
 
-Any web page can make a browser send requests, also to servers that only this machine reaches, and
-with the credentials that the browser keeps for them. The page can read the answer only if its own
-host name leads to the server (DNS rebinding), and it cannot forge the headers ``Host``, ``Origin``
-and ``Sec-Fetch-Site``. Other programs than browsers do not send the last two.
+Any web page can make a browser send requests with the credentials that it keeps, also to servers
+that only this machine reaches. The page can read the answer only if its own host name leads to the
+server (DNS rebinding), and it cannot forge the headers ``Host``, ``Origin`` and
+``Sec-Fetch-Site``; only browsers send the last two.
 """
 
 from __future__ import annotations
@@ -26,17 +26,14 @@ _MOST_MET = 256
 _HOST = pattern(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:,/@\s]+))(?::\d{0,5})?")
 _NAME = pattern(r"\[?(?:[0-9a-f.]*:){2,}[0-9a-f.]*\]?|[^\[\]:,/@\s]+")
 _MISDIRECTED = Answer.text(
-    421,
-    "this is not a host name of the server; --answer-to HOST adds it",
-    {"connection": "close"},
+    421, "this is not a host name of the server; --answer-to HOST adds it", {"connection": "close"}
 )
 
 
 def host_name(text: str) -> str:
-    """Return a host that a server may go by, as an operator names it.
+    """Return the name or address of a server, or raise ``ValueError`` for anything else.
 
-    :param text: a name or an address, without scheme and port.
-    :raises ValueError: it is something else, which no request could ever have.
+    :param text: without scheme and port.
     """
     if _NAME.fullmatch(text.lower()) is None:
         raise ValueError(f"{text[:80]!r} is not a host; name it without scheme and port")
@@ -121,9 +118,9 @@ def is_of_foreign_page(request: Request) -> bool:
 
 
 def _host(header: str) -> str:
-    """Return the host of a header, in lower case, without port and brackets; empty: it has none.
+    """Return the host of a header, in lower case, without port and brackets; empty: none.
 
-    Several headers, which are joined by commas, have none: proxies differ in which one counts.
+    Several headers, joined by commas, have none: proxies differ in which one counts.
     """
     match = _HOST.fullmatch(header.strip().lower())
     return "" if match is None else match[1] or match[2].rstrip(".")

@@ -1,4 +1,4 @@
-"""Give an index an address: the Simple API in JSON and HTML (PEP 503, 691), and its files."""
+"""The addresses of an index: the Simple API in JSON and HTML (PEP 503, 691), and its files."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _PAGE_HEADERS = {"cache-control": "no-cache", "vary": "Accept"}
 class SimpleIndex:
     """The Simple API of an index: an `Application`.
 
-    ``/simple/``, ``/simple/{project}/`` and ``/files/{file}``. Pages may be kept by clients
-    but have to be asked for anew; their entity tags make that cheap.
+    ``/simple/``, ``/simple/{project}/`` and ``/files/{file}``. Clients revalidate pages by their
+    entity tags.
     """
 
     def __init__(self, index: Index) -> None:
@@ -80,7 +80,7 @@ class SimpleIndex:
         suffix = f".{name.rpartition('.')[2]}"
         media_type = _TYPES.get(suffix, "application/octet-stream")
         headers = {"content-type": media_type, "cache-control": "no-cache"}
-        if content.sha256 is None:  # without entity tag no part fits to another
+        if content.sha256 is None:  # without an entity tag parts cannot be combined
             return Answer(200, headers, content.parts(0, content.size), content.size)
         etag = f'"{content.sha256}"'
         return as_asked(request, content.parts, content.size, etag=etag, headers=headers)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 Storage: TypeAlias = "ObjectStore"
-"""Something that holds objects by their path, below a prefix."""
+"""A store of objects by path, below a prefix."""
 
 _PATIENCE = timedelta(seconds=60)
 _RETRIES = 4
@@ -26,7 +26,7 @@ _NO_END = timedelta(days=1)
 
 
 def where_of(url: str) -> str:
-    """Return how a storage is named to people: without options, which may be secrets.
+    """Return the URL of a storage without its options, which may be secrets.
 
     >>> where_of("s3://bucket/prefix?region=eu")
     's3://bucket/prefix'
@@ -35,17 +35,16 @@ def where_of(url: str) -> str:
 
 
 def open_storage(url: str, *, within: float | None = None, stalled: float | None = None) -> Storage:
-    """Open the storage that a URL names.
+    """Open the storage of a URL.
 
-    Credentials come from where programs for that storage expect them, as ``AWS_ACCESS_KEY_ID``;
-    `hint_for` names those of each.
+    Credentials come from the usual variables of that storage, as ``AWS_ACCESS_KEY_ID``.
 
-    :param url: ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or ``memory://`` for tests.
-        Options follow the question mark: ``endpoint=http://127.0.0.1:9000``, ``region=…``.
-    :param within: seconds for a request with all its repetitions; None: a minute and more.
-    :param stalled: seconds without a byte after which a request fails; then it may take any time,
-        and nothing is repeated for long.
-    :raises InvalidConfiguration: it names no storage.
+    :param url: ``s3://bucket/prefix``, ``gs://…``, ``az://…``, or ``memory://`` for tests, with
+        options as ``?endpoint=http://127.0.0.1:9000&region=…``.
+    :param within: seconds for a request with all its retries; None: a minute and more.
+    :param stalled: seconds without a byte after which a request fails, however long it may take;
+        nothing is retried for longer.
+    :raises InvalidConfiguration: it is not the URL of a storage.
     :raises NeedsExtra: the library is not installed.
     """
     if urlsplit(url).scheme in ("http", "https"):
@@ -87,10 +86,10 @@ def open_storage(url: str, *, within: float | None = None, stalled: float | None
 
 @contextmanager
 def failures(where: str, *, passing: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Raise what goes wrong as ``StorageUnavailable``.
+    """Raise errors of a storage as ``StorageUnavailable``.
 
     :param where: the URL of the storage or of the object.
-    :param passing: errors that are raised as they are, as ``FileNotFoundError``.
+    :param passing: errors that are raised unchanged, as ``FileNotFoundError``.
     """
     from obstore.exceptions import BaseError, GenericError  # noqa: PLC0415 - start-up, and an extra
 
@@ -108,7 +107,7 @@ def failures(where: str, *, passing: tuple[type[Exception], ...] = ()) -> Iterat
 
 
 def contrary() -> tuple[type[Exception], ...]:
-    """Return what is raised when an object is not there, or not as a condition wants it."""
+    """Return the errors for objects that do not exist, or do not meet a condition."""
     from obstore.exceptions import (  # noqa: PLC0415 - start-up, and an extra
         AlreadyExistsError,
         PreconditionError,
@@ -118,9 +117,9 @@ def contrary() -> tuple[type[Exception], ...]:
 
 
 def hint_for(error: BaseException, where: str) -> str | None:
-    """Return what to do about an error; None: nobody knows.
+    """Return a hint if an error is about credentials.
 
-    A storage that was told of no credentials asks the machine that it runs on for some.
+    Without any, the library asks the metadata service of the cloud.
 
     >>> hint_for(ValueError("Account must be specified"), "az://container")
     'set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY'
@@ -143,5 +142,5 @@ _CREDENTIALS = {
 
 
 def first_line(error: BaseException) -> str:
-    """Return the reason that an error gives; further lines would show requests."""
+    """Return the first line of an error; further lines have requests."""
     return (str(error) or type(error).__name__).strip().partition("\n")[0][:300]

@@ -1,10 +1,10 @@
-"""Give an index pages for people."""
+"""The pages of an index for people."""
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 import time
+from collections import Counter
 from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +15,7 @@ from packaging.version import InvalidVersion
 
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.messages import Answer, as_asked
+from wheelfit.server.messages import Answer, as_asked, etag_of
 from wheelfit.server.site.facts import Facts
 from wheelfit.server.site.links import ListPart, PageAddress, part_of, query_of_part, segment
 from wheelfit.server.site.machines import (
@@ -56,7 +56,7 @@ _PAGE_HEADERS: Mapping[str, str] = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
-"""What every answer has: nothing is loaded but the style, and nothing leads a page astray."""
+"""The headers of every answer: nothing is loaded but the style."""
 _PROJECTS_ON_A_PAGE = 30
 _RELEASES_ON_A_PAGE = 100
 _LABELS_ON_A_PAGE = 100
@@ -67,12 +67,21 @@ _NO_URL = "INDEX_URL"
 
 
 class Group(NamedTuple):
-    """Machines of one kind, with what each would take."""
+    """Machines of one kind, with the labels that they would take."""
 
     name: str
     machines: tuple[tuple[str, str, str], ...]
-    """Name, what it is, and the label that it takes; empty: the plain wheel."""
+    """Name, description and label of each."""
     takes: tuple[tuple[str, int], ...]
+    """The number of machines by label."""
+
+
+class _Page(NamedTuple):
+    """A page to be rendered."""
+
+    template: str
+    values: Mapping[str, Any]
+    status: int = 200
 
 
 class Site:
@@ -82,13 +91,12 @@ class Site:
     ``/site.css``. All links are relative, so it can be mounted anywhere; ``simple/`` and
     ``files/`` beside it are `wheelfit.server.simple.SimpleIndex`.
 
-    :param public_url: the address of the front page as others see it, for the commands;
-        None: it is not known. No header of a request is ever taken for it.
-    :param is_static: the answers are written into files: there are no forms, and a list that is
-        long is not continued on another page.
-    :param patience: seconds in which the list of projects finds out more than their names; those
-        of a mirror may have to be fetched.
-    :raises NeedsExtra: the extra `server` is not installed.
+    :param public_url: the public address of the front page, for the commands; None: unknown. It
+        is never taken from a request.
+    :param is_static: whether the answers are written into files: without forms, and without
+        further pages of long lists.
+    :param patience: seconds in which the list of projects may read their pages, which a mirror may
+        have to fetch.
     """
 
     def __init__(
@@ -120,60 +128,60 @@ class Site:
         if request.method not in ("GET", "HEAD", "POST"):
             return _plain(405, "pages can only be read", {"allow": "GET, HEAD, POST"})
         segments = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
-        place = PageAddress(len(segments) - 1, self._is_static)
         try:
-            answer = self._route(request, segments, place)
+            page = self._route(request, segments)
         except (NetworkError, StorageUnavailable) as error:
-            return self._problem(request, place, 503, "The index cannot be read now", error)
+            page = _problem(503, "The index cannot be read now", error)
         except UserError as error:
-            return self._problem(request, place, 400, "That cannot be answered", error)
-        if answer is not None:
-            return answer
-        return self._problem(request, place, 404, "There is no such page")
+            page = _problem(400, "That cannot be answered", error)
+        if page is None:
+            page = _problem(404, "There is no such page")
+        if isinstance(page, Answer):
+            return page
+        place = PageAddress(len(segments) - 1, self._is_static)
+        content = self._templates.render(page.template, place=place, **self._common, **page.values)
+        return self._answer(request, content, "text/html", page.status)
 
-    def _route(self, request: Request, segments: list[str], place: PageAddress) -> Answer | None:
+    def _route(self, request: Request, segments: list[str]) -> Answer | _Page | None:
         match segments:
             case ["project", name, version, "which", ""]:
-                return self._asked(request, place, name, version)
+                return self._which(request, name, version)
             case _ if request.method == "POST":
                 return _plain(405, "there is no form here", {"allow": "GET, HEAD"})
             case [""]:
-                return self._projects(request, place)
+                return self._projects(read_query(request.query))
             case ["site.css"]:
                 return self._answer(request, self._style, "text/css")
             case ["project", ""]:
                 return _redirect("../")
             case ["project", name, ""]:
-                return self._project(request, place, name)
+                return self._project(read_query(request.query), name)
             case ["project", name, version, ""]:
-                return self._release(request, place, name, version)
+                return self._release(read_query(request.query), name, version)
             case ["project", *_, last] if last:
                 return _redirect(f"{segment(last)}/")
         return None
 
     # --- pages --------------------------------------------------------------------------------
 
-    def _projects(self, request: Request, place: PageAddress) -> Answer:
-        query = read_query(request.query)
+    def _projects(self, query: Mapping[str, str]) -> _Page:
         search = query.get("q", "")[:_LONGEST_SEARCH]
         names = list(self._index.projects())
         found = _found(names, search)
         part = self._part(found, query, _PROJECTS_ON_A_PAGE)
         enough = time.monotonic() + self._patience
         rows = [self._row(name, enough) for name in part.items]
-        return self._page(
-            request,
-            place,
-            "projects.html",
-            search=search,
-            count=len(names),
-            part=part._replace(items=rows),
-            many=_PROJECTS_ON_A_PAGE,
-            more=query_of_part({"q": search} if search else {}),
-        )
+        values = {
+            "search": search,
+            "count": len(names),
+            "part": part._replace(items=rows),
+            "many": _PROJECTS_ON_A_PAGE,
+            "more": query_of_part({"q": search} if search else {}),
+        }
+        return _Page("projects.html", values)
 
     def _row(self, name: NormalizedName, enough: float) -> dict[str, Any]:
-        """Return what the list tells of a project; little, if it cannot be read, or not soon."""
+        """Return the row of a project; only its name if it cannot be read in time."""
         row: dict[str, Any] = {"name": name, "path": f"{segment(name)}/", "letter": name[:1]}
         row |= {"newest": None, "problem": ""}
         if time.monotonic() >= enough:
@@ -196,20 +204,14 @@ class Site:
             "problem": "",
         }
 
-    def _project(self, request: Request, place: PageAddress, name: str) -> Answer | None:
+    def _project(self, query: Mapping[str, str], name: str) -> Answer | _Page | None:
         if (elsewhere := _spelled(name, "../")) is not None:
             return elsewhere
         project = self._facts.project(canonicalize_name(name))
         if project is None:
             return None
-        return self._page(request, place, "project.html", **self._of_project(request, project))
-
-    def _of_project(self, request: Request, project: ProjectFacts) -> dict[str, Any]:
         newest = project.newest
-        shown = None if newest is None else self._facts.release(project, newest)
-        part = part_of(
-            tuple(project.listing.releases), read_query(request.query), _RELEASES_ON_A_PAGE
-        )
+        part = part_of(tuple(project.listing.releases), query, _RELEASES_ON_A_PAGE)
         yanked = frozenset(project.listing.releases.yanked())
         rows = []
         for version in part.items:
@@ -228,44 +230,32 @@ class Site:
                     "newest": version == newest,
                 }
             )
-        return {
+        values = {
             "project": project,
             "newest": newest,
-            "shown": shown,
+            "shown": None if newest is None else self._facts.release(project, newest),
             "part": part._replace(items=rows),
             "more": query_of_part({}),
             **self._commands(project.page.name, newest),
         }
+        return _Page("project.html", values)
 
-    def _release(
-        self, request: Request, place: PageAddress, name: str, version: str
-    ) -> Answer | None:
+    def _release(self, query: Mapping[str, str], name: str, version: str) -> Answer | _Page | None:
         if (elsewhere := _spelled(name, "../../", f"{segment(version)}/")) is not None:
             return elsewhere
         found = self._find(name, version)
         if found is None:
             return None
         project, facts = found
-        query = read_query(request.query)
-        if version != str(facts.release.version):
-            return _redirect(f"../{segment(str(facts.release.version))}/")
-        return self._page(
-            request,
-            place,
-            "release.html",
-            **self._of_release(project, facts, query),
-        )
-
-    def _of_release(
-        self, project: ProjectFacts, facts: ReleaseFacts, query: Mapping[str, str]
-    ) -> dict[str, Any]:
         release = facts.release
+        if version != str(release.version):
+            return _redirect(f"../{segment(str(release.version))}/")
         wheels = sorted(release.wheels, key=lambda one: one.filename.text)
         yanked = [wheel.file.yanked for wheel in wheels if wheel.file.yanked is not None]
-        return {
+        values = {
             "project": project,
             "facts": facts,
-            "version": str(release.version),
+            "version": version,
             "newest": None if project.newest is None else str(project.newest),
             "is_newest": project.newest in (None, release.version),
             "part": self._part(facts.overview.rows, query, _LABELS_ON_A_PAGE),
@@ -280,10 +270,9 @@ class Site:
             "action": "which/",
             **self._commands(project.page.name, release.version),
         }
+        return _Page("release.html", values)
 
-    def _asked(
-        self, request: Request, place: PageAddress, name: str, version: str
-    ) -> Answer | None:
+    def _which(self, request: Request, name: str, version: str) -> _Page | None:
         found = self._find(name, version)
         if found is None:
             return None
@@ -306,26 +295,23 @@ class Site:
             problem = error
         candidates = () if explanation is None else explanation.candidates
         again = {"preset": asked.preset, "python": asked.python}
-        return self._page(
-            request,
-            place,
-            "which.html",
-            status=200 if problem is None else 400,
-            machine=machine,
-            explanation=explanation,
-            problem=problem,
-            project=project,
-            facts=facts,
-            version=str(facts.release.version),
-            part=self._part(candidates, query, _WHEELS_ON_A_PAGE),
-            more=query_of_part({name: value for name, value in again.items() if value}),
-            # What came with a form is not there when its next page is asked for.
-            cut=asked.data is not None,
-            sizes={wheel.filename.text: wheel.file for wheel in facts.release.wheels},
-            asked=replace(asked, data=None),
-            action="./",
+        values = {
+            "machine": machine,
+            "explanation": explanation,
+            "problem": problem,
+            "project": project,
+            "facts": facts,
+            "version": str(facts.release.version),
+            "part": self._part(candidates, query, _WHEELS_ON_A_PAGE),
+            "more": query_of_part({name: value for name, value in again.items() if value}),
+            # An uploaded file is not there when the next page is asked for.
+            "cut": asked.data is not None,
+            "sizes": {wheel.filename.text: wheel.file for wheel in facts.release.wheels},
+            "asked": replace(asked, data=None),
+            "action": "./",
             **self._commands(project.page.name, facts.release.version),
-        )
+        }
+        return _Page("which.html", values, 200 if problem is None else 400)
 
     def _find(self, name: str, version: str) -> tuple[ProjectFacts, ReleaseFacts] | None:
         try:
@@ -337,7 +323,7 @@ class Site:
         return None if project is None or facts is None else (project, facts)
 
     def _commands(self, name: NormalizedName, version: Version | None) -> dict[str, Any]:
-        """Return the commands that install a release; nothing in them ends a word of a shell."""
+        """Return the commands that install a release, quoted for a shell."""
         what = shlex.quote(name if version is None else f"{name}=={version}")
         url = shlex.quote(self._simple_url)
         return {
@@ -351,47 +337,26 @@ class Site:
     def _part(
         self, items: Sequence[Any], query: Mapping[str, str], size: int, field: str = "page"
     ) -> ListPart:
-        """Return what a page shows of a list."""
+        """Return the part of a list that a page shows."""
         if self._is_static:
             return ListPart(items[:_ITEMS_OF_A_FILE], 1, 1, len(items), 1)
         return part_of(items, query, size, field)
 
     # --- answers ------------------------------------------------------------------------------
 
-    def _page(
-        self,
-        request: Request,
-        place: PageAddress,
-        template: str,
-        *,
-        status: int = 200,
-        **values: Any,
-    ) -> Answer:
-        content = self._templates.render(template, place=place, **self._common, **values)
-        return self._answer(request, content, "text/html", status)
-
     def _answer(self, request: Request, content: bytes, kind: str, status: int = 200) -> Answer:
         headers = {**_PAGE_HEADERS, "content-type": f"{kind}; charset=utf-8"}
         if status != 200 or request.method == "POST":
             return Answer.of(status, content, headers)
-        etag = f'"{hashlib.sha256(content).hexdigest()}"'
-        return as_asked(request, content, len(content), etag=etag, headers=headers)
+        return as_asked(request, content, len(content), etag=etag_of(content), headers=headers)
 
-    def _problem(
-        self,
-        request: Request,
-        place: PageAddress,
-        status: int,
-        heading: str,
-        error: WheelfitError | None = None,
-    ) -> Answer:
-        return self._page(
-            request, place, "problem.html", status=status, heading=heading, error=error
-        )
+
+def _problem(status: int, heading: str, error: WheelfitError | None = None) -> _Page:
+    return _Page("problem.html", {"heading": heading, "error": error}, status)
 
 
 def _found(names: Sequence[NormalizedName], search: str) -> Sequence[NormalizedName]:
-    """Return the projects that a search means: the very one, those that begin so, the others."""
+    """Return the projects that match a search: the same name, the same beginning, the others."""
     wanted = canonicalize_name(search)
     if not wanted:
         return names
@@ -400,7 +365,7 @@ def _found(names: Sequence[NormalizedName], search: str) -> Sequence[NormalizedN
 
 
 def _groups(overview: Overview) -> tuple[Group, ...]:
-    """Sort the machines by kind, with what each takes."""
+    """Return the machines by kind, with the labels that they take."""
     takes: dict[str, Label | None] = {
         name: row.label for row in overview.rows for name in row.takers
     }
@@ -415,16 +380,13 @@ def _groups(overview: Overview) -> tuple[Group, ...]:
 
 
 def _notes(overview: Overview) -> list[str]:
-    """Return what is worth knowing, without what stands above as something that is wrong."""
+    """Return the notes of an overview that are not shown as problems already."""
     told = tuple(map(str, overview.degradations))
     return [note for note in overview.notes if not note.endswith(told)]
 
 
 def _counted(labels: Iterable[str]) -> Iterable[tuple[str, int]]:
-    counts: dict[str, int] = {}
-    for label in labels:
-        counts[label] = counts.get(label, 0) + 1
-    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return sorted(Counter(labels).items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 def _newest_file(wheels: Iterable[Any]) -> File | None:
@@ -433,7 +395,7 @@ def _newest_file(wheels: Iterable[Any]) -> File | None:
 
 
 def _spelled(name: str, up: str, rest: str = "") -> Answer | None:
-    """Lead who spells a project otherwise to its name; None: it is spelled so."""
+    """Redirect another spelling of a project to its name; None: it is that name."""
     normalised = canonicalize_name(name)
     if name == normalised:
         return None
