@@ -13,7 +13,6 @@ import time
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from server.debian import Unavailable, find_or_install
@@ -128,12 +127,7 @@ class Postgresql:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -200,10 +194,5 @@ class ObjectStorage:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -21,7 +21,6 @@ from wheelfit.server.rebinding_guard import RebindingGuard
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
     from typing import Self
 
     from wheelfit.server.messages import Application
@@ -90,12 +89,7 @@ class LoopbackServer:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -1,16 +1,20 @@
-"""The interface of a database, and its tables: steps that only ever lead forward."""
+"""A database, its transactions, and its tables: migrations that only ever lead forward."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from wheelfit.errors import StorageUnavailable
 from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from wheelfit.server.backing_services import Dependency, Turn
 
 
 Value: TypeAlias = str | int | bytes | None
@@ -29,30 +33,125 @@ class Execute(Protocol):
         """
 
 
-class Database(Protocol):
+class Database:
     """A database for several threads, processes and machines at once.
 
-    Each method may raise ``StorageUnavailable``, on entering, inside and on leaving; then the
-    transaction has done nothing, unless the connection broke while it was being made final.
+    Its connections are used again by all threads. Each method may raise ``StorageUnavailable``, on
+    entering, inside and on leaving; then the transaction has done nothing, unless the connection
+    broke during the commit.
+
+    :param where: its address for errors, without credentials.
+    :param patience: seconds that a writer waits for its turn.
     """
 
     words: Mapping[str, str]
     """Its names of the types ``bytes`` and ``number`` of the schema."""
+    failure: type[Exception]
+    """The base class of its errors."""
+    mistake: type[Exception]
+    """Those of them that are faults of the records, which look before they write."""
+    deadlines: tuple[float, float]
+    """Seconds after which a transaction that reads, or that writes, is ended."""
 
-    def reading(self) -> AbstractContextManager[Execute]:
+    def __init__(self, where: str, patience: float, dependency: Dependency) -> None:
+        self._where = where
+        self._patience = patience
+        self._dependency = dependency
+        # Writers wait here: the database would let them try again and again, or keep the
+        # connections that readers need.
+        self._turns = Turns()
+        self._idle: list[Any] = []
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @contextmanager
+    def reading(self) -> Iterator[Execute]:
         """Open a transaction that sees one moment and changes nothing."""
+        with (
+            self._dependency.asked(within=self.deadlines[0]) as turn,
+            self._transaction(turn, reads=True) as execute,
+        ):
+            yield execute
 
-    def writing(self) -> AbstractContextManager[Execute]:
+    @contextmanager
+    def writing(self) -> Iterator[Execute]:
         """Open a transaction that changes all or nothing, durably; an exception undoes it.
 
         There is one at a time, over all processes and machines; the next one sees all of it.
         """
+        if not self._turns.wait(self._patience):
+            raise StorageUnavailable("others write to the database all the time", where=self._where)
+        try:
+            with (
+                self._dependency.asked(within=self.deadlines[1], is_long=True) as turn,
+                self._transaction(turn, reads=False) as execute,
+            ):
+                yield execute
+        finally:
+            self._turns.done()
 
     def probe(self) -> None:
         """Raise an error if it does not answer, or has no room as far as this machine can tell."""
+        with self.reading() as execute:
+            execute("SELECT 1")
 
     def close(self) -> None:
         """Close all connections; may be called more than once."""
+        with self._lock:
+            self._closed = True
+        self._close_idle()
+
+    @contextmanager
+    def _transaction(self, turn: Turn, *, reads: bool) -> Iterator[Execute]:
+        connection = None
+        is_sound = False
+        try:
+            connection = self._begin(turn, reads=reads)
+            yield partial(self._execute, connection)
+            self._execute(connection, "COMMIT")
+            is_sound = True
+        except self.mistake:
+            raise
+        except self.failure as error:
+            raise self._error(error, reads=reads) from error
+        finally:
+            turn.give_up = None
+            if connection is not None:
+                self._give_back(connection, is_sound=is_sound)
+
+    def _take(self) -> Any | None:
+        """Return an idle connection, if there is one."""
+        with self._lock:
+            if self._closed:
+                raise StorageUnavailable("the database is closed", where=self._where)
+            return self._idle.pop() if self._idle else None
+
+    def _give_back(self, connection: Any, *, is_sound: bool) -> None:
+        """Keep a connection for the next transaction, or close it, which rolls back."""
+        if is_sound:
+            with self._lock:
+                if not self._closed:
+                    self._idle.append(connection)
+                    return
+        connection.close()
+
+    def _close_idle(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _begin(self, turn: Turn, *, reads: bool) -> Any:
+        """Return a connection in a new transaction, whose calls the turn can end."""
+        raise NotImplementedError
+
+    def _execute(self, connection: Any, sql: str, values: Sequence[Value] = (), /) -> list[Row]:
+        """Run a statement; see `Execute`."""
+        raise NotImplementedError
+
+    def _error(self, error: Exception, *, reads: bool) -> StorageUnavailable:
+        """Return an error of the database as one of the store."""
+        raise NotImplementedError
 
 
 def insert(execute: Execute, table: str, **values: Value) -> None:

@@ -22,7 +22,6 @@ from wheelfit_runtime.errors import InvalidConfiguration
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
-    from types import TracebackType
     from typing import Self
 
     from wheelfit.server.store.blobs import Blobs
@@ -54,12 +53,7 @@ class Store(NamedTuple):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
