@@ -1,9 +1,8 @@
-"""Pull a file through: to clients while it comes, and to be kept once it is the right one.
+"""Pull files through: to clients while they come, and into the storage once they are right.
 
-A thread of its own fetches each file, once however many ask, so that no client waits for a
-slower one, and none takes the file with it when it goes. Clients get what has come, except for
-the end, which is held back until every promised hash holds: whoever got the whole file got the
-right one, and a wrong one ends too early for anybody to take it for whole.
+A thread of its own fetches each file, once however many ask, so that no client waits for a slower
+one, and none ends the transfer when it goes. Clients get what has come, except for the end, which
+is held back until every promised hash holds: a wrong file is never complete.
 """
 
 from __future__ import annotations
@@ -40,28 +39,28 @@ if TYPE_CHECKING:
 
 
 _HELD_BACK = 1 << 16
-"""Bytes that nobody gets before the whole is known to be right."""
+"""Bytes that no client gets before the whole is known to be right."""
 _ABANDONED = 30.0
-"""Seconds for which a file is fetched on although nobody reads it: clients try again."""
+"""Seconds for which a file without readers is fetched on: clients try again."""
 _SLOWEST = 1024
-"""Bytes a second below which an upstream is given up, after a minute."""
+"""Bytes a second below which a transfer is given up, after a minute."""
 _PATIENT = 60.0
 _LONGEST_WAIT = 300.0
-"""Seconds that a reader waits for the next bytes; the fetching thread gives up earlier."""
+"""Seconds that a reader waits for the next bytes; the thread gives up earlier."""
 _MOST = 16
 """Files that are fetched at once."""
 _MOMENT = 0.02
 """Seconds that a reader waits in one go."""
 _DRAINED = 600.0
-"""Seconds in which readers may read to its end what cannot be kept."""
+"""Seconds in which readers may finish a file that cannot be kept."""
 
 
 class Pull:
     """The transfer of one file, in a thread of its own.
 
     :param largest: bytes of the largest file that is fetched.
-    :param finish: told of digest and size once the file is kept, before anybody sees its end.
-    :param ended: told when the thread ends, with what went wrong, if something did.
+    :param finish: called with digest and size once the file is right, before anybody sees its end.
+    :param ended: called when the thread ends, with the error if there was one.
     """
 
     def __init__(
@@ -98,23 +97,21 @@ class Pull:
         self._validator: str | None = None
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         threading.Thread(target=self._run, name="pull", daemon=True).start()
 
     def stop(self) -> None:
-        """Fetch no more."""
+        """End the transfer."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
 
-    # --- for those who want it --------------------------------------------------------
+    # --- readers ----------------------------------------------------------------------
 
     def wait_for_size(self) -> int:
-        """Return how many bytes will come.
+        """Return the size; wait for the whole file if it is unknown or small before.
 
-        Waits for all of them if nobody says before, or if nothing can be sent before.
-
-        :raises WheelfitError: the file cannot be had.
+        :raises WheelfitError: the file cannot be fetched.
         """
         with self._reading(), self._changed:
             is_there = lambda: self._right or (self._answered and (self.size or 0) > _HELD_BACK)  # noqa: E731
@@ -126,11 +123,11 @@ class Pull:
     def parts(self, start: int, stop: int) -> Iterator[bytes]:
         """Yield the bytes between two positions as they come.
 
-        A part of the file comes only when the whole is known to be right, for there would be
-        no end to hold back. An empty piece says that nothing has come for a moment: whoever
-        sends many answers can see to the others.
+        A part of the file comes only when the whole is known to be right, for there would be no
+        end to hold back. An empty piece is yielded when nothing has come for a moment, so that the
+        caller can use the thread for others.
 
-        :raises WheelfitError: the rest cannot be had.
+        :raises WheelfitError: the rest cannot be fetched.
         """
         is_whole = start == 0 and stop == self.size
         since = time.monotonic()
@@ -179,7 +176,7 @@ class Pull:
         return self._written - _HELD_BACK
 
     def _wait(self, is_there: Callable[[], bool], seconds: float) -> bool:
-        """Wait until something is there, and tell whether it is; the condition is held."""
+        """Wait for a condition, and return whether it holds; the lock is held."""
         found = self._changed.wait_for(lambda: is_there() or self._error is not None, seconds)
         if self._error is not None:
             raise self._error
@@ -313,7 +310,7 @@ class Pull:
         )
 
     def _go_on(self, where: str) -> None:
-        """Make sure that it is worth it; the condition is held."""
+        """Raise an error for a transfer that is not worth it; the lock is held."""
         now = time.monotonic()
         if self._stopped:
             raise Unreachable("the mirror is being closed", where=where)
@@ -324,7 +321,7 @@ class Pull:
             raise Unreachable("the file comes too slowly", where=where)
 
     def _keep(self, draft: Draft) -> None:
-        """Keep what was fetched and checked; readers have it all already meanwhile."""
+        """Keep the checked file, while readers have all of it already."""
         with self._changed:
             self.size, self.sha256 = draft.size, draft.sha256
         self._finish(draft.sha256, draft.size)
@@ -344,9 +341,9 @@ class Pull:
 
 
 class Pulls:
-    """The pulls that are under way, each file once.
+    """The running pulls, each file once.
 
-    :param patience: seconds for which somebody waits while too many are fetched already.
+    :param patience: seconds to wait while too many files are being fetched.
     """
 
     def __init__(
@@ -364,10 +361,10 @@ class Pulls:
         key: Hashable,
         make: Callable[[Callable[[Pull, WheelfitError | None], None]], Pull],
     ) -> Pull:
-        """Return the pull of a file, which is begun if nobody has asked for it.
+        """Return the pull of a file, and start it if it is not running.
 
-        :param key: what fixes the bytes.
-        :param make: makes a pull, given what is to be told when it ends.
+        :param key: identifies the bytes.
+        :param make: returns a pull, from the function that it calls when it ends.
         :raises Unreachable: too much is fetched at the moment.
         """
         with self._lock:
@@ -390,7 +387,7 @@ class Pulls:
         return pull
 
     def close(self) -> None:
-        """Stop all of them."""
+        """End all of them."""
         with self._lock:
             self._closed = True
             running = list(self._running.values())
