@@ -58,8 +58,8 @@ class Bounds:
     def look(self, connections: set[Any]) -> None:
         """End connections that have stalled."""
         now = time.monotonic()
-        for one in tuple(connections):
-            one.look(now)
+        for connection in tuple(connections):
+            connection.look(now)
 
     def make_room(self, new: Any) -> None:
         """Close an idle connection if there are too many; if none is idle, the new one.

@@ -148,7 +148,9 @@ def _names_gzip(accepted: str) -> bool:
     for wish in accepted.lower().split(","):
         name, *parameters = (part.strip() for part in wish.split(";"))
         if name in ("gzip", "x-gzip"):
-            quality = next((one[2:] for one in parameters if one.startswith("q=")), "1")
+            quality = next(
+                (parameter[2:] for parameter in parameters if parameter.startswith("q=")), "1"
+            )
             return quality.strip("0.") != ""
     return False
 

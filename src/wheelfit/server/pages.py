@@ -78,13 +78,13 @@ def write_project(page: ProjectPage, media_type: str) -> bytes:
     """Write the page of a project."""
     elsewhere, status, version = page.elsewhere, page.status, _version(page)
     if media_type != JSON:
-        said = [("pypi:tracks", url) for url in elsewhere.tracks]
-        said += [("pypi:alternate-locations", url) for url in elsewhere.alternates]
+        metas = [("pypi:tracks", url) for url in elsewhere.tracks]
+        metas += [("pypi:alternate-locations", url) for url in elsewhere.alternates]
         if status:
-            said.append(("pypi:project-status", status.marker))
+            metas.append(("pypi:project-status", status.marker))
         if status and status.reason:
-            said.append(("pypi:project-status-reason", status.reason))
-        return _html(f"Links for {page.name}", map(_link, page.files), said, version)
+            metas.append(("pypi:project-status-reason", status.reason))
+        return _html(f"Links for {page.name}", map(_link, page.files), metas, version)
     meta: dict[str, object] = {"api-version": version}
     if elsewhere.tracks:
         meta["tracks"] = list(elsewhere.tracks)
@@ -189,10 +189,10 @@ def _anchor(url: str, attributes: Mapping[str, str], text: str) -> str:
 def _html(
     title: str,
     lines: Iterable[str],
-    said: Sequence[tuple[str, str]] = (),
+    metas: Sequence[tuple[str, str]] = (),
     version: str = API_VERSION,
 ) -> bytes:
-    more = "".join(f'<meta name="{name}" content="{escape(text)}">\n' for name, text in said)
+    more = "".join(f'<meta name="{name}" content="{escape(text)}">\n' for name, text in metas)
     head = (
         "<!DOCTYPE html>\n<html>\n<head>\n"
         '<meta charset="utf-8">\n'

@@ -42,7 +42,7 @@ class FileFacts:
     def to_mapping(self) -> dict[str, Any]:
         """Return the facts as plain data."""
         facts = {name: getattr(self, name) for name in _CACHED}
-        return {**facts, "findings": [one._asdict() for one in self.findings]}
+        return {**facts, "findings": [finding._asdict() for finding in self.findings]}
 
     @classmethod
     def of_mapping(cls, data: Mapping[str, Any]) -> FileFacts:

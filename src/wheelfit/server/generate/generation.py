@@ -211,7 +211,7 @@ class _Survey:
             if wanted and self._is_broken(release, candidates):
                 continue
             entries = by_project.setdefault(release[0], [])
-            entries += [(release[1], self._entry(one)) for one in candidates]
+            entries += [(release[1], self._entry(candidate)) for candidate in candidates]
             if documents is not None:
                 entry, part = index_entry(release, documents)
                 self.parts[part.path] = part
@@ -298,11 +298,17 @@ class _Survey:
 
     def _document(self, release: Release, candidates: list[_Candidate]) -> bytes | None:
         """Return the ``-variants.json`` of a release; without one its variants are left out."""
-        variants = [one for one in candidates if one.wheel is not None and one.wheel.is_variant]
+        variants = [
+            candidate
+            for candidate in candidates
+            if candidate.wheel is not None and candidate.wheel.is_variant
+        ]
         document = None
         if variants:
             name = f"{release[0]}-{release[1]}"
-            key = "\n".join(sorted(f"{one.found.filename} {one.facts.sha256}" for one in variants))
+            key = "\n".join(
+                sorted(f"{variant.found.filename} {variant.facts.sha256}" for variant in variants)
+            )
             document = self._memory.combined(name, key)
         if variants and document is None:
             from wheelfit.server.generate.inspection import (  # noqa: PLC0415 - start-up
@@ -311,17 +317,17 @@ class _Survey:
             )
 
             wheels = [
-                VariantWheel(one.found, one.wheel, one.facts.document)
-                for one in variants
-                if one.wheel is not None
+                VariantWheel(variant.found, variant.wheel, variant.facts.document)
+                for variant in variants
+                if variant.wheel is not None
             ]
             document, findings = combined_document(wheels)
             if document is not None:
                 self._memory.learn_combined(name, key, document)
             else:
-                for one in variants:
-                    self._refuse(one.found.filename, ())
-                    candidates.remove(one)
+                for variant in variants:
+                    self._refuse(variant.found.filename, ())
+                    candidates.remove(variant)
                 self.refused += findings
         for found in self._collection.index_files:
             if parse_index_file_name(found.filename) == release and (document or not variants):
@@ -343,14 +349,14 @@ class _Survey:
         if not any(release_of(name) == release for name in self.left_out & self._published.keys()):
             return []
         kept = {name: file for name, file in self._published.items() if release_of(name) == release}
-        self.left_out |= {one.found.filename for one in candidates}
+        self.left_out |= {candidate.found.filename for candidate in candidates}
         self.left_out -= kept.keys()
         self.kept.append(f"{release[0]}=={release[1]} stays as it was published")
         return list(kept.values())
 
     def _is_broken(self, release: Release, candidates: Sequence[_Candidate]) -> bool:
         """Return whether a named release cannot be published as a whole."""
-        here = {one.found.filename for one in candidates}
+        here = {candidate.found.filename for candidate in candidates}
         out = {name for name in self.left_out if release_of(name) == release}
         missing = [
             name

@@ -56,7 +56,7 @@ def look_at_all(
     files: Iterable[CollectedFile], *, full: bool, progress: Progress
 ) -> Iterator[tuple[CollectedFile, FileFacts]]:
     """Inspect files, some at the same time, the largest first."""
-    ordered = sorted(files, key=lambda one: (-one.size, one.name))
+    ordered = sorted(files, key=lambda file: (-file.size, file.name))
     if not ordered:
         return
     progress.start(sum(one.size for one in ordered))
@@ -108,7 +108,7 @@ def look_at(found: CollectedFile, *, full: bool = False) -> FileFacts:
 
 def _wheel(found: CollectedFile, source: Path | Memory, digest: str, *, full: bool) -> FileFacts:
     findings, known = check_wheel(source, found.filename, where=found.name)
-    faults = [one for one in findings if one.severity is Severity.ERROR]
+    faults = [finding for finding in findings if finding.severity is Severity.ERROR]
     metadata = b"" if known is None else known.metadata
     if full:
         faults = _all_faults(found, digest)
@@ -129,11 +129,13 @@ def _all_faults(found: CollectedFile, digest: str) -> list[Finding]:
 
     verdict = check_file(found.path, found.filename, sha256=digest, size=found.size)
     findings = []
-    for one in verdict.violations:
-        check = CHECKS.get(one.reference)
+    for violation in verdict.violations:
+        check = CHECKS.get(violation.reference)
         rule, remedy = (check.rule, check.remedy) if check else ("F-131", _REMEDY)
         findings.append(
-            Finding(Severity.ERROR, one.reference, rule, found.name, one.message, remedy)
+            Finding(
+                Severity.ERROR, violation.reference, rule, found.name, violation.message, remedy
+            )
         )
     return findings
 
@@ -231,7 +233,7 @@ def combined_document(wheels: Sequence[VariantWheel]) -> tuple[bytes | None, tup
 
     :param wheels: all variant wheels of one release, each sound by itself.
     """
-    ordered = sorted(wheels, key=lambda one: one.found.filename)
+    ordered = sorted(wheels, key=lambda wheel: wheel.found.filename)
     name, version = ordered[0].filename.name, ordered[0].filename.version
     # Wheels with the same label and the same bytes of it say the same; reading JSON takes longest.
     read: dict[tuple[str, bytes], VariantDocument] = {}
@@ -257,7 +259,7 @@ def combined_document(wheels: Sequence[VariantWheel]) -> tuple[bytes | None, tup
     if findings:
         return None, tuple(findings)
     for conflict in contradictions(documents):
-        said = "; ".join(
+        values = "; ".join(
             f"{where}: {value}"
             for where, value in zip((conflict.first, conflict.second), conflict.values, strict=True)
         )
@@ -265,7 +267,7 @@ def combined_document(wheels: Sequence[VariantWheel]) -> tuple[bytes | None, tup
         findings.append(
             place.found(
                 checks.INCONSISTENT_WHEELS,
-                f"it and {conflict.first} contradict each other about {conflict.path} ({said})",
+                f"it and {conflict.first} contradict each other about {conflict.path} ({values})",
                 path=conflict.path,
             )
         )

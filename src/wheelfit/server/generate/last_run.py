@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from wheelfit.server.generate.targets import Target
 
 
-_VERSION = 1
-_TOLD = ("projects", "releases", "files", "unnamed", "notes")
+_VERSION = 2
+_RESULT = ("projects", "releases", "files", "unnamed", "notes")
 
 
 def fingerprint(
@@ -63,8 +63,8 @@ class LastRun:
                 for path, digest, size in last["parts"]
             ]
             manifest, pages = last["manifest"], dict(last["pages"])
-            told = {name: last["told"][name] for name in _TOLD}
-            generated = Generated(is_published=True, **(told | {"notes": tuple(told["notes"])}))
+            result = {name: last["result"][name] for name in _RESULT}
+            generated = Generated(is_published=True, **(result | {"notes": tuple(result["notes"])}))
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return None
         with target.opened():
@@ -92,7 +92,7 @@ class LastRun:
             "manifest": standing.manifest,
             "pages": dict(standing.pages),
             "parts": standing.parts,
-            "told": {name: getattr(generated, name) for name in _TOLD},
+            "result": {name: getattr(generated, name) for name in _RESULT},
         }
         with suppress(OSError):
             keep_data(self._path, data)

@@ -74,7 +74,7 @@ def read_manifest(data: bytes | None, *, where: str) -> Manifest:
         _check_paths(known["parts"], _PART)
         return Manifest(
             {
-                project: tuple(File(**{**one, "hashes": dict(one["hashes"])}) for one in files)
+                project: tuple(File(**{**file, "hashes": dict(file["hashes"])}) for file in files)
                 for project, files in known["projects"].items()
             },
             dict(known["pages"]),
@@ -82,8 +82,8 @@ def read_manifest(data: bytes | None, *, where: str) -> Manifest:
             frozenset(known["left"]),
             dict(known.get("gone", {})),
             {
-                project: OtherPages(tuple(said["tracks"]), tuple(said["alternates"]))
-                for project, said in known.get("elsewhere", {}).items()
+                project: OtherPages(tuple(pages["tracks"]), tuple(pages["alternates"]))
+                for project, pages in known.get("elsewhere", {}).items()
             },
         )
     except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -119,8 +119,8 @@ def write_manifest(manifest: Manifest) -> bytes:
     }
     if manifest.elsewhere:
         document["elsewhere"] = {
-            project: {"tracks": said.tracks, "alternates": said.alternates}
-            for project, said in sorted(manifest.elsewhere.items())
+            project: {"tracks": pages.tracks, "alternates": pages.alternates}
+            for project, pages in sorted(manifest.elsewhere.items())
         }
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, default=dict)
     return text.encode()

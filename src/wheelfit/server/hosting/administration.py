@@ -69,7 +69,7 @@ class StoreAdministration:
         """Show all files of a stage at once; return their names."""
         self._check_stage(stage)
         files = self.store.records.publish(stage, time=written(self.now()))
-        return [one.filename for one in files]
+        return [file.filename for file in files]
 
     def drop(self, stage: str) -> int:
         """Forget a stage and its files; return how many there were."""
@@ -94,7 +94,7 @@ class StoreAdministration:
             owner,
             scopes,
             now=self.now(),
-            projects=None if projects is None else [_project(one) for one in projects],
+            projects=None if projects is None else [_project(project) for project in projects],
             lasts=None if lasts is None else timedelta(seconds=lasts),
             note=note,
         )
@@ -102,7 +102,7 @@ class StoreAdministration:
 
     def tokens(self) -> list[dict[str, Any]]:
         """Return all tokens, without secrets."""
-        return [_plain(one) for one in self.store.records.tokens()]
+        return [_plain(token) for token in self.store.records.tokens()]
 
     def revoke(self, token: str) -> bool:
         """Revoke a token; return False if there is none of this identifier."""
@@ -115,7 +115,7 @@ class StoreAdministration:
     def _names(self, what: Sequence[str]) -> list[str]:
         files = select(self.store, what)
         self.admits(files)
-        return [one.filename for one in files]
+        return [file.filename for file in files]
 
     def _waiting(self, stage: str) -> list[dict[str, str]]:
         records = self.store.records
@@ -169,7 +169,7 @@ def _of_project(store: Store, name: NormalizedName, version: str | None) -> list
         wanted = parse_version(version)
     except InvalidVersion:
         return []
-    return [one for one in listing.files if Version(one.version) == wanted]
+    return [file for file in listing.files if Version(file.version) == wanted]
 
 
 def seconds_of(text: str) -> float:

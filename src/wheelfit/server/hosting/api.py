@@ -181,11 +181,11 @@ class HostingApi:
         if rule == "admin":
             raise Denied(403, "a token of the scope admin is needed to delete; yank it")
         since = written(self.now() - rule)
-        if late := [one.filename for one in files if one.uploaded < since]:
+        if late := [file.filename for file in files if file.uploaded < since]:
             raise Denied(
                 403, f"{late[0]} was uploaded too long ago to be deleted without admin; yank it"
             )
 
     def _need_upload(self, files: Sequence[StoredFile]) -> None:
-        for project in {one.project for one in files}:
+        for project in {file.project for file in files}:
             self.who.need("upload", project)

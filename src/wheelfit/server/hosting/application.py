@@ -214,7 +214,7 @@ class HostedIndex:
         log("upload" if outcome.is_new else "repeated")
         self._metrics.uploaded("accepted" if outcome.is_new else "repeated")
         lines = [f"{outcome.filename} is {'waiting' if stage else 'published'}"]
-        lines += [f"warning: {one}" for one in outcome.warnings]
+        lines += [f"warning: {warning}" for warning in outcome.warnings]
         return Answer.text(200, "\n".join(lines))
 
     def _refused(self, request: Request, violations: Sequence[Violation]) -> Answer:

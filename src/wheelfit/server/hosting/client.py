@@ -150,9 +150,9 @@ class ServerAdministration:
         """Do nothing: every request has a connection of its own."""
 
     def _ask(
-        self, method: str, act: str, shape: Mapping[str, object], **said: object
+        self, method: str, act: str, shape: Mapping[str, object], **body: object
     ) -> dict[str, Any]:
-        data = json.dumps(said).encode() if method == "POST" else None
+        data = json.dumps(body).encode() if method == "POST" else None
         url = f"{self._url}/-/api/{act}"
         request = Request(url, data, self._headers, method=method)  # noqa: S310 - it is http(s)
         try:
@@ -208,16 +208,16 @@ def _words(error: HTTPError) -> bytes:
         return b""
 
 
-def _files(said: dict[str, Any]) -> list[str]:
-    return [str(name) for name in said["files"]]
+def _files(answer: dict[str, Any]) -> list[str]:
+    return [str(name) for name in answer["files"]]
 
 
 def _error(status: int, content: bytes, where: str) -> Exception:
     """Return the answer of a server as the error that it would be here."""
     try:
         errors = [
-            {name: str(one[name] or "") for name in ("reference", "message", "where")}
-            for one in json.loads(content)["errors"]
+            {name: str(listed[name] or "") for name in ("reference", "message", "where")}
+            for listed in json.loads(content)["errors"]
         ]
         first = errors[0]
     except (ValueError, LookupError, TypeError, RecursionError):

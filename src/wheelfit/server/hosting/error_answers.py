@@ -25,7 +25,7 @@ def refusal_answer(request: Request, violations: Sequence[Violation]) -> Answer:
     more = f" (and {len(others)} more)" if others else ""
     status = status_of(violations)
     if wants_json(request):
-        answer = json_answer(status, {"errors": [asdict(one) for one in violations]})
+        answer = json_answer(status, {"errors": [asdict(violation) for violation in violations]})
     else:
         answer = Answer.text(status, "\n".join(map(str, violations)))
     return replace(answer, reason=f"{first}{more}")
@@ -33,7 +33,7 @@ def refusal_answer(request: Request, violations: Sequence[Violation]) -> Answer:
 
 def status_of(violations: Sequence[Violation]) -> int:
     """Return the status of an answer that tells what is wrong."""
-    references = {one.reference for one in violations}
+    references = {violation.reference for violation in violations}
     if "too-large" in references:
         return 413
     if references <= {"name-taken", "name-deleted", "upload-unfinished", "session-ended"}:
@@ -76,7 +76,8 @@ def problem(
     :param errors: all that is wrong, if that is more.
     """
     named = [
-        {"source": one.where, "message": one.message, "reference": one.reference} for one in errors
+        {"source": error.where, "message": error.message, "reference": error.reference}
+        for error in errors
     ]
     value = {**META, "type": "about:blank", "status": status, "title": title, "errors": named}
     kind = {"content-type": "application/problem+json", "cache-control": "no-store"}

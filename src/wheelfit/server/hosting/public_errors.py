@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _Error = TypeVar("_Error", bound="WheelfitError")
 UNAVAILABLE = "the database or the storage of the index does not answer, or is full"
 _NO_ANSWER = "an index behind this one does not answer as it should"
-_TOLD = frozenset({UNAVAILABLE, _NO_ANSWER})
+_PUBLIC = frozenset({UNAVAILABLE, _NO_ANSWER})
 
 
 def discreet(error: _Error, log: Log) -> _Error:
@@ -36,7 +36,7 @@ def discreet(error: _Error, log: Log) -> _Error:
 
     :param error: of a storage or of the network; one that this has returned is returned again.
     """
-    if error.message in _TOLD:
+    if error.message in _PUBLIC:
         return error
     log(
         "unavailable",
@@ -45,12 +45,12 @@ def discreet(error: _Error, log: Log) -> _Error:
         where=error.where,
         hint=error.hint,
     )
-    told = copy(error)
-    told.message = UNAVAILABLE if isinstance(error, StorageUnavailable) else _NO_ANSWER
-    told.where = told.note = None
-    told.hint = "the log of the server says why"
-    told.details = ()
-    return told
+    public = copy(error)
+    public.message = UNAVAILABLE if isinstance(error, StorageUnavailable) else _NO_ANSWER
+    public.where = public.note = None
+    public.hint = "the log of the server says why"
+    public.details = ()
+    return public
 
 
 class DiscreetIndex(ReadsContent):

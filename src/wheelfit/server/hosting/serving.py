@@ -244,8 +244,8 @@ def _watching(probes: Mapping[Dependency, Callable[[], None]], log: Log) -> Iter
 
     def look() -> None:
         while not over.wait(_LOOK_EVERY):
-            for one in probes:
-                one.look()
+            for dependency in probes:
+                dependency.look()
 
     over = threading.Event()
     # Daemons, because a thread that hangs in a call cannot be ended.

@@ -200,12 +200,12 @@ class SessionApi:
             first = datetime.fromisoformat(session.created) + EMPTY_STAGE_LASTS
             expires = min(expires, written(first))
         files = {
-            one.filename: {
-                "status": shown_status(one.status),
-                "link": self._link(session, one),
-                "_wheelfit": {"sha256": one.hashes.get("sha256")},
+            upload.filename: {
+                "status": shown_status(upload.status),
+                "link": self._link(session, upload),
+                "_wheelfit": {"sha256": upload.hashes.get("sha256")},
             }
-            for one in uploads
+            for upload in uploads
             if session.status in ("open", "published")
         }
         value = {

@@ -116,7 +116,7 @@ _LONGEST = 255
 
 def highest_build(filenames: Iterable[WheelFilename]) -> int:
     """Return the number that build tags of variants begin with: the highest there is."""
-    return max((int(one.build[0]) for one in filenames if one.build), default=0)
+    return max((int(filename.build[0]) for filename in filenames if filename.build), default=0)
 
 
 def proxied_name(filename: WheelFilename, number: int) -> str | None:
@@ -206,11 +206,11 @@ def _for_client(
     tags: TagPreference,
 ) -> OfferedRelease:
     fitting = [
-        (ranks[one.filename.label], rank, one)
-        for one in variants
-        if one.rejection is None
-        and one.filename.label is not None
-        and (rank := tags.best(one.filename.tags)) is not None
+        (ranks[variant.filename.label], rank, variant)
+        for variant in variants
+        if variant.rejection is None
+        and variant.filename.label is not None
+        and (rank := tags.best(variant.filename.tags)) is not None
     ]
     if not fitting:
         candidates = [

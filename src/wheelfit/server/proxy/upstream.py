@@ -227,7 +227,7 @@ def _html(body: bytes, url: str) -> bytes:
     base = _BASE.search(body, 0, first.start() if first else len(body))
     if base is not None:
         href = _BASE_HREF.search(base[0])
-        named = b"" if href is None else next((one for one in href.groups() if one), b"")
+        named = b"" if href is None else next((group for group in href.groups() if group), b"")
         url = join(url, unescape(named.decode("utf-8", "replace")))
         return body[: base.start()] + _tag(url) + body[base.end() :]
     place = _HEAD.search(body, 0, first.start() if first else len(body)) or _DOCTYPE.match(body)

@@ -98,29 +98,29 @@ def read_user_agent(text: str) -> ClientDescription:
         return UNKNOWN
     _, _, data = rest.partition(" ")
     try:
-        said = json.loads(data)
+        agent = json.loads(data)
     except (ValueError, RecursionError):
         return ClientDescription(tool)
-    if not isinstance(said, dict):
+    if not isinstance(agent, dict):
         return ClientDescription(tool)
-    commands = _mapping(said, "installer").get("subcommand")
+    commands = _mapping(agent, "installer").get("subcommand")
     command = commands[0] if isinstance(commands, list) and commands else ""
-    implementation = _text(_mapping(said, "implementation"), "name").lower()
+    implementation = _text(_mapping(agent, "implementation"), "name").lower()
     return ClientDescription(
         tool,
         command if isinstance(command, str) else "",
         implementation if implementation.isidentifier() else "",
-        _version(_text(said, "python")),
-        _platforms(said),
+        _version(_text(agent, "python")),
+        _platforms(agent),
     )
 
 
-def _platforms(said: Mapping[str, Any]) -> tuple[str, ...]:
-    machine = _text(said, "cpu")
+def _platforms(agent: Mapping[str, Any]) -> tuple[str, ...]:
+    machine = _text(agent, "cpu")
     if not machine.replace("_", "").isalnum() or not machine.isascii():
         return ()
-    distro = _mapping(said, "distro")
-    match _text(_mapping(said, "system"), "name"):
+    distro = _mapping(agent, "distro")
+    match _text(_mapping(agent, "system"), "name"):
         case "Linux":
             libc = _mapping(distro, "libc")
             major, minor = _pair(_text(libc, "version"))

@@ -88,7 +88,7 @@ class ProjectFacts:
         """The release to show first: the newest final one that is not yanked."""
         versions = tuple(self.listing.releases)
         yanked = frozenset(self.listing.releases.yanked())
-        sound = [one for one in versions if one not in yanked] or list(versions)
+        sound = [version for version in versions if version not in yanked] or list(versions)
         return next((one for one in sound if not one.is_prerelease), next(iter(sound), None))
 
 
@@ -173,14 +173,16 @@ def _signature(page: ProjectPage) -> str:
     digest = hashlib.sha256()
     for file in page.files:
         promised = sorted(file.hashes.items())
-        told = (file.filename, promised, file.yanked, file.requires_python, file.upload_time)
-        digest.update(repr(told).encode("utf-8", "backslashreplace"))
+        facts = (file.filename, promised, file.yanked, file.requires_python, file.upload_time)
+        digest.update(repr(facts).encode("utf-8", "backslashreplace"))
     return digest.hexdigest()
 
 
 def _about(files: Files, release: Release) -> WheelDescription:
     """Read the METADATA of one of the wheels, a plain one if there is any."""
-    wheels = sorted(release.wheels, key=lambda one: (one.filename.is_variant, one.filename.text))
+    wheels = sorted(
+        release.wheels, key=lambda wheel: (wheel.filename.is_variant, wheel.filename.text)
+    )
     if not wheels:
         return WheelDescription()
     try:

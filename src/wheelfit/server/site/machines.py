@@ -122,7 +122,9 @@ def machine_of_file(
     notes = [*file.notes]
     if not file.platforms:
         notes.append(f"the file names no platform, so that of {_USUAL_PLATFORM} was taken")
-    notes += [f"it was written while detection was overridden: {one}" for one in file.overrides]
+    notes += [
+        f"it was written while detection was overridden: {override}" for override in file.overrides
+    ]
     return _machine(name, file.origin, file, "file", python, wheels, notes)
 
 
@@ -157,7 +159,7 @@ def _newest_python(file: HostFile, name: str, wheels: set[frozenset[Tag]]) -> Py
     pythons = [_python(text) for text in PYTHON_NAMES]
     for python in pythons:
         tags = _of(file, name, python).tags
-        if any(tags.best(one) is not None for one in wheels):
+        if any(tags.best(wheel) is not None for wheel in wheels):
             return python
     named = {tag.interpreter for tags in wheels for tag in tags}
     usual = _usual_python()

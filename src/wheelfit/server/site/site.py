@@ -381,8 +381,8 @@ def _groups(overview: Overview) -> tuple[Group, ...]:
 
 def _notes(overview: Overview) -> list[str]:
     """Return the notes of an overview that are not shown as problems already."""
-    told = tuple(map(str, overview.degradations))
-    return [note for note in overview.notes if not note.endswith(told)]
+    shown = tuple(map(str, overview.degradations))
+    return [note for note in overview.notes if not note.endswith(shown)]
 
 
 def _counted(labels: Iterable[str]) -> Iterable[tuple[str, int]]:

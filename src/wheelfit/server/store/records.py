@@ -57,7 +57,7 @@ def refusal(violations: Sequence[Violation]) -> UploadRefused:
 def violations_of(error: UploadRefused) -> tuple[Violation, ...]:
     """Return the violations of an error that `refusal` made."""
     names = ("reference", "message", "where")
-    return tuple(Violation(*(str(one[name]) for name in names)) for one in error.details)
+    return tuple(Violation(*(str(detail[name]) for name in names)) for detail in error.details)
 
 
 @dataclass(frozen=True, slots=True)

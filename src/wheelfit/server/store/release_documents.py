@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.document import VariantDocument
+    from wheelfit.core.index_metadata import Contradiction
     from wheelfit.server.store.database import Execute, Row
     from wheelfit.server.store.records import NewFile
 
@@ -47,14 +48,7 @@ def disagreements(documents: Sequence[WheelDocument]) -> tuple[Violation, ...]:
         return (Violation("invalid-document", error.message, where),)
     if not read:
         return ()
-    found = tuple(
-        Violation(
-            "inconsistent-variants",
-            f"{one.error.message}; {'; '.join((one.error.note or '').splitlines())}"[:1000],
-            f"{one.second}: variant.json: {one.path}",
-        )
-        for one in contradictions(read)
-    )
+    found = tuple(map(_contradiction, contradictions(read)))
     if not found:
         try:
             write_document(combine(read))
@@ -62,6 +56,12 @@ def disagreements(documents: Sequence[WheelDocument]) -> tuple[Violation, ...]:
             message = f"the documents of the release cannot be written as one: {error.message}"
             return (Violation("inconsistent-variants", message, documents[-1].filename),)
     return found
+
+
+def _contradiction(one: Contradiction) -> Violation:
+    values = "; ".join((one.error.note or "").splitlines())
+    where = f"{one.second}: variant.json: {one.path}"
+    return Violation("inconsistent-variants", f"{one.error.message}; {values}"[:1000], where)
 
 
 def make_document(
@@ -193,7 +193,9 @@ def admit(execute: Execute, new: NewFile, stage: str, by: str | None) -> bool:
     if new.document is not None and new.label is not None:
         own = WheelDocument(new.filename, new.label, new.document)
         wheels = wheels_of(execute, new.project, version, stage)
-        violations += disagreements([*(one for one in wheels if one.filename != own.filename), own])
+        violations += disagreements(
+            [*(wheel for wheel in wheels if wheel.filename != own.filename), own]
+        )
     if violations:
         raise refusal(violations)
     return True

@@ -137,8 +137,8 @@ def check_name(filename: str) -> tuple[Violation, ...]:
 
 def _check_wheel(path: Path, filename: str, *, sha256: str, size: int, uploaded: str) -> Verdict:
     findings, facts = check_wheel(path, filename, where=filename, full=True)
-    violations = [_violation(one) for one in findings if one.severity is Severity.ERROR]
-    warnings = [_violation(one) for one in findings if one.severity is Severity.WARNING]
+    violations = [_violation(finding) for finding in findings if finding.severity is Severity.ERROR]
+    warnings = [_violation(finding) for finding in findings if finding.severity is Severity.WARNING]
     if facts is None:
         return Verdict(tuple(violations), tuple(warnings), None)
     name = facts.filename
@@ -198,7 +198,7 @@ def _archive_violations(wheel: WheelArchive) -> Iterator[Violation]:
     if wheel.dist_info != usual:
         message = f"its folder is {wheel.dist_info}, and not {usual} as in the file name"
         yield Violation("dist-info-spelling", message, filename)
-    described = [one.name for one in wheel.members if one.flags & _DATA_DESCRIPTOR]
+    described = [member.name for member in wheel.members if member.flags & _DATA_DESCRIPTOR]
     if described:
         message = f"{described[0]} has its size behind its data (a data descriptor)"
         yield Violation("data-descriptor", message, filename)
