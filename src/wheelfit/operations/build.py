@@ -67,7 +67,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     from tempfile import mkdtemp
 
     from wheelfit.building.front_end.build_orders import check_together, orders_for
-    from wheelfit.building.front_end.building import build_sdist, build_wheels
+    from wheelfit.building.front_end.building import ProjectBuilder
     from wheelfit.building.front_end.recipes import read_recipes
     from wheelfit.building.front_end.source import open_source
     from wheelfit.building.front_end.variants import PLAIN, choose
@@ -104,18 +104,14 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
         echo = reporter.say if request.debug or reporter.wants_details else None
         sdist = None
         with open_build_places(request, context) as places:
+            builder = ProjectBuilder(places, environ, reporter.note, echo)
             if request.sdist or (jobs is not None and order.project.is_dir()):
-                sdist = build_sdist(
-                    order.project, recipes.of(None, more), places, new_folder("sdist"),
-                    environ=environ, tell=reporter.note, echo=echo,
-                )  # fmt: skip
+                sdist = builder.sdist(order.project, recipes.of(None, more), new_folder("sdist"))
                 order = replace(order, project=sdist)
             wheels, notes = _build_here(
                 orders_for(order, choices, recipes, more) if jobs is None else (),
                 orders_for(order, [PLAIN], recipes, more)[0],
-                lambda one: build_wheels(
-                    one, places, new_folder("order"), environ=environ, tell=reporter.note, echo=echo
-                ),
+                lambda one: builder.wheels(one, new_folder("order")),
                 reporter.note,
             )
         results, job_notes = ((), ()) if jobs is None else do_jobs(

@@ -147,7 +147,7 @@ def build_item(item: BuildItem) -> tuple[BuiltWheel, ...]:
     """
     from tempfile import mkdtemp
 
-    from wheelfit.building.front_end.building import build_wheels
+    from wheelfit.building.front_end.building import ProjectBuilder
     from wheelfit.building.staging import deliver
     from wheelfit.operations.build_request import open_build_places
     from wheelfit.operations.context import Context
@@ -158,7 +158,7 @@ def build_item(item: BuildItem) -> tuple[BuiltWheel, ...]:
     with scratch_folder() as scratch:
         with open_build_places(item.request, Context(item.environ)) as places:
             folder = Path(mkdtemp(dir=scratch))
-            wheels = build_wheels(item.order, places, folder, environ=item.environ)
+            wheels = ProjectBuilder(places, item.environ).wheels(item.order, folder)
         paths = deliver([wheel.path for wheel in wheels], item.folder)
     return tuple(replace(wheel, path=path) for wheel, path in zip(wheels, paths, strict=True))
 

@@ -11,7 +11,7 @@ from packaging.markers import default_environment
 from projects.writing import write_project
 
 from wheelfit.building.front_end.build_orders import BuildOrder
-from wheelfit.building.front_end.building import build_sdist, build_wheels
+from wheelfit.building.front_end.building import ProjectBuilder
 from wheelfit.building.front_end.recipes import Recipe
 from wheelfit.building.front_end.variants import PLAIN
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
@@ -44,7 +44,7 @@ def test_a_place_is_filled(tmp_path: Path) -> None:
     here = Here()
     told: list[str] = []
     order = BuildOrder(project, (PLAIN,), Recipe({"a": "b"}))
-    (wheel,) = build_wheels(order, here, tmp_path, environ={}, tell=told.append)
+    (wheel,) = ProjectBuilder(here, {}, told.append).wheels(order, tmp_path)
     assert here.added == ["one>=1", "two"]
     assert (wheel.label, wheel.how, wheel.backend) == (None, "plain", "own_backend")
     assert wheel.path.is_relative_to(tmp_path)
@@ -57,10 +57,10 @@ def test_no_room(tmp_path: Path) -> None:
     project = write_project(tmp_path / "p", "demo")
     gone = tmp_path / "gone"
     with pytest.raises(FileProblem, match="building cannot go on") as raised:
-        build_wheels(BuildOrder(project, (PLAIN,), Recipe()), Here(), gone, environ={})
+        ProjectBuilder(Here(), {}).wheels(BuildOrder(project, (PLAIN,), Recipe()), gone)
     assert str(raised.value.where).startswith(str(gone))
     with pytest.raises(FileProblem, match="building cannot go on"):
-        build_sdist(project, Recipe(), Here(), gone, environ={})
+        ProjectBuilder(Here(), {}).sdist(project, Recipe(), gone)
 
 
 @pytest.mark.parametrize("content", [b"no section\n", b"[build]\nx = \xff\n"])
@@ -71,5 +71,5 @@ def test_settings_of_setuptools_that_cannot_be_read(content: bytes, tmp_path: Pa
     here, told = Here(), str(tmp_path / "own.cfg")
     here.environ = {"DIST_EXTRA_CONFIG": told}
     with pytest.raises(InvalidConfiguration, match="DIST_EXTRA_CONFIG") as raised:
-        build_wheels(BuildOrder(project, (PLAIN,), Recipe()), here, tmp_path, environ={})
+        ProjectBuilder(here, {}).wheels(BuildOrder(project, (PLAIN,), Recipe()), tmp_path)
     assert raised.value.where == told

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wheelfit.building.front_end.backend_settings import (
     DIALECTS,
@@ -48,7 +48,7 @@ from wheelfit.core.durations import duration_in_words
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.properties import EMPTY
 from wheelfit.errors import BuildFailed
-from wheelfit.projects.backend import Backend, Children
+from wheelfit.projects.backend import Backend, BuildEnvironment, Children
 from wheelfit.wheels.binaries.optimisation import require_readers
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, InvalidDocument
 from wheelfit_runtime.wording import listed
@@ -69,16 +69,8 @@ if TYPE_CHECKING:
     from wheelfit.projects.backend import ConfigSettings
 
 
-class ExtensibleEnvironment(Protocol):
+class ExtensibleEnvironment(BuildEnvironment, Protocol):
     """An environment in which a backend runs and that takes further packages."""
-
-    @property
-    def python(self) -> Path:
-        """The interpreter that has the backend."""
-
-    @property
-    def environ(self) -> Mapping[str, str]:
-        """The whole environment of its processes."""
 
     @property
     def machine(self) -> Mapping[str, str]:
@@ -95,82 +87,65 @@ class EnvironmentFactory(Protocol):
         """Return a place for one project."""
 
 
-def build_wheels(
-    order: BuildOrder,
-    places: EnvironmentFactory,
-    folder: Path,
-    *,
-    environ: Mapping[str, str],
-    tell: Callable[[str], None] = lambda _: None,
-    echo: Callable[[str], None] | None = None,
-) -> tuple[BuiltWheel, ...]:
-    """Build what an order asks for, and return the wheels in its sequence.
-
-    :param folder: for everything that is written; it exists.
-    :param environ: the environment of the process; plugins see little of it (P-35).
-    :param echo: told every line that the backend prints; None: only its log is.
-    :raises BuildFailed: the backend failed, or built something else than it was asked for.
-    :raises FileProblem: there is no project, or no room.
-    :raises InvalidConfiguration: the backend cannot be told what it should be, or the project
-        has no table to make a variant from.
-    :raises InvalidDocument: a variant may not be written, or a provider does not know it; nothing
-        was built.
-    :raises NeedsExtra: compilers get flags, and what compares their code is not installed.
-    :raises WheelfitError: what building needs cannot be had.
-    """
-    with _opened(order, places, folder, environ, tell, echo) as work:
-        return work.wheels()
-
-
-def build_sdist(
-    project: Path,
-    recipe: Recipe,
-    places: EnvironmentFactory,
-    folder: Path,
-    *,
-    environ: Mapping[str, str],
-    tell: Callable[[str], None] = lambda _: None,
-    echo: Callable[[str], None] | None = None,
-) -> Path:
-    """Build a source distribution and return its path.
-
-    :raises WheelfitError: as for `build_wheels`.
-    """
-    order = BuildOrder(project, (), recipe, kind="sdist")
-    with _opened(order, places, folder, environ, tell, echo) as work:
-        return work.sdist()
-
-
-@contextmanager
-def _opened(
-    order: BuildOrder,
-    places: EnvironmentFactory,
-    folder: Path,
-    environ: Mapping[str, str],
-    tell: Callable[[str], None],
-    echo: Callable[[str], None] | None,
-) -> Iterator[_Work]:
-    """Open an order; no process of a backend is left after the block, whatever happens."""
-    children = Children()
-    try:
-        source = open_source(order.project, folder.resolve(), order.providers)
-        yield _Work(order, places, folder.resolve(), environ, children, tell, echo, source)
-    except OSError as error:
-        raise FileProblem(
-            f"building cannot go on: {error.strerror or error}",
-            where=str(error.filename) if error.filename else None,
-            hint="make room, or set TMPDIR to another folder",
-        ) from None
-    finally:
-        children.close()
-
-
 @dataclass(frozen=True, slots=True)
-class _Where:
+class ProjectBuilder:
+    """A builder of wheels and source distributions.
+
+    Each folder that a method takes is for everything that is written, and exists.
+    """
+
+    places: EnvironmentFactory
+    environ: Mapping[str, str] = field(hash=False)
+    """The environment of the process; plugins see little of it (P-35)."""
+    tell: Callable[[str], None] = lambda _: None
+    echo: Callable[[str], None] | None = None
+    """Told every line that a backend prints; None: only its log is."""
+
+    def wheels(self, order: BuildOrder, folder: Path) -> tuple[BuiltWheel, ...]:
+        """Build what an order asks for, and return the wheels in its sequence.
+
+        :raises BuildFailed: the backend failed, or built something else than it was asked for.
+        :raises FileProblem: there is no project, or no room.
+        :raises InvalidConfiguration: the backend cannot be told what it should be, or the project
+            has no table to make a variant from.
+        :raises InvalidDocument: a variant may not be written, or a provider does not know it;
+            nothing was built.
+        :raises NeedsExtra: compilers get flags, and what compares their code is not installed.
+        :raises WheelfitError: what building needs cannot be had.
+        """
+        with self._opened(order, folder) as work:
+            return work.wheels()
+
+    def sdist(self, project: Path, recipe: Recipe, folder: Path) -> Path:
+        """Build a source distribution and return its path.
+
+        :raises WheelfitError: as for `wheels`.
+        """
+        with self._opened(BuildOrder(project, (), recipe, kind="sdist"), folder) as work:
+            return work.sdist()
+
+    @contextmanager
+    def _opened(self, order: BuildOrder, folder: Path) -> Iterator[_Work]:
+        """Open an order; no process of a backend is left after the block, whatever happens."""
+        children = Children()
+        try:
+            source = open_source(order.project, folder.resolve(), order.providers)
+            yield _Work(self, order, folder.resolve(), children, source)
+        except OSError as error:
+            raise FileProblem(
+                f"building cannot go on: {error.strerror or error}",
+                where=str(error.filename) if error.filename else None,
+                hint="make room, or set TMPDIR to another folder",
+            ) from None
+        finally:
+            children.close()
+
+
+class _Where(NamedTuple):
     """A build environment with other variables."""
 
     python: Path
-    environ: Mapping[str, str] = field(hash=False)
+    environ: Mapping[str, str]
 
 
 _FIXED = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
@@ -181,14 +156,11 @@ _FIXED = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
 class _Work:
     """One order that is carried out."""
 
+    builder: ProjectBuilder
     order: BuildOrder
-    places: EnvironmentFactory
     folder: Path
     """For everything that is written."""
-    environ: Mapping[str, str]
     children: Children
-    tell: Callable[[str], None]
-    echo: Callable[[str], None] | None
     source: Source
     plugins: tuple[str, ...] = ()
     """What is needed besides what the backend needs."""
@@ -218,9 +190,9 @@ class _Work:
                 python=place.python,
                 machine=place.machine,
                 packages=look.packages,
-                environ=self.environ,
+                environ=self.builder.environ,
                 deadline=order.deadline,
-                tell=self.tell,
+                tell=self.builder.tell,
             )
             documents = self._documents(answers, variants)  # all, before anything is built
         built = self._built(place, look)
@@ -243,8 +215,8 @@ class _Work:
 
     def _place(self) -> ExtensibleEnvironment:
         """Return a new place that has the backend, and the plugins."""
-        self.tell(f"preparing to build {self.source.name}")
-        place = self.places.make(self._new_folder("place"))
+        self.builder.tell(f"preparing to build {self.source.name}")
+        place = self.builder.places.make(self._new_folder("place"))
         settings = self.order.recipe.config_settings
         place.add(self._backend(place, settings, place.environ).requires, self.source.name)
         if self.plugins:
@@ -264,7 +236,7 @@ class _Work:
             if choice.label is None:
                 continue
             try:
-                found[choice] = answers.document(choice.label, choice.properties, self.tell)
+                found[choice] = answers.document(choice.label, choice.properties, self.builder.tell)
             except InvalidDocument as error:
                 error.where = self.source.where
                 error.hint = error.hint or "nothing was built"
@@ -285,7 +257,7 @@ class _Work:
                 hand_over = bool(self.order.recipe.hand_over)
                 settings = dialect.settings(choice, hand_over=hand_over)
                 if settings is None:
-                    self.tell(f"{look.backend} cannot be asked for {choice}")
+                    self.builder.tell(f"{look.backend} cannot be asked for {choice}")
             raw = None
             if settings is not None and dialect is not None:
                 raw = self._native(self._place(), look, dialect, choice, settings)
@@ -315,7 +287,7 @@ class _Work:
             return None
         if not dialect.is_switched_on(self.source.at, self.order.recipe.config_settings):
             switch = ".".join(dialect.switch)
-            self.tell(f"{look.backend} builds variants only where {switch} = true")
+            self.builder.tell(f"{look.backend} builds variants only where {switch} = true")
             return None
         return dialect
 
@@ -333,13 +305,13 @@ class _Work:
         inputs = self._inputs(settings, choice.properties, place, look)
         self._prepare(place, inputs)
         if dialect.calls is not None and not self._look(place).has_what_it_calls:
-            self.tell(
+            self.builder.tell(
                 f"{look.backend} cannot build variants: the {dialect.calls[0]} that it asks for "
                 "lacks what it calls"
             )
             return None
         words = " ".join(f"{key}={value}" for key, value in asked.items())
-        self.tell(f"building {choice} with {look.backend}: {words}")
+        self.builder.tell(f"building {choice} with {look.backend}: {words}")
         raw = self._raw(*self._run(place, inputs), choice)
         hint = "--dialect none builds a plain wheel and converts it"
         if raw.document is None or raw.label is None:
@@ -351,7 +323,7 @@ class _Work:
             note = f"asked for: {choice.properties or 'nothing'}\nbuilt: {properties or 'nothing'}"
             raise BuildFailed(message, where=raw.path.name, note=note, hint=hint)
         if raw.document.layout != CURRENT:
-            self.tell(f"its document of layout {raw.document.layout} is written anew")
+            self.builder.tell(f"its document of layout {raw.document.layout} is written anew")
         return raw
 
     def _plain(
@@ -374,7 +346,7 @@ class _Work:
             given = [given] if isinstance(given, str) else list(given)
             settings["setup-args"] = [*given, handed_to_meson(properties)]
         many = "" if len(choices) == 1 else f" for {len(choices)} wheels"
-        self.tell(f"building a plain wheel{many} with {look.backend}")
+        self.builder.tell(f"building a plain wheel{many} with {look.backend}")
         inputs = self._inputs(settings, properties, place, look)
         self._prepare(place, inputs)
         raw = self._raw(*self._run(place, inputs), choices[0])
@@ -396,8 +368,10 @@ class _Work:
         self._check_release(raw)
         order = self.order
         if order.repair and order.kind == "wheel" and not needs_no_repair(path):
-            self.tell(f"repairing {path.name}")
-            path = repair_wheel(path, order.repair, self._new_folder("repaired"), self.environ)
+            self.builder.tell(f"repairing {path.name}")
+            path = repair_wheel(
+                path, order.repair, self._new_folder("repaired"), self.builder.environ
+            )
             raw = replace(look_into(path, self.source.name), crates=raw.crates)
         if order.dependencies:
             folder = self._new_folder("needing")
@@ -462,7 +436,7 @@ class _Work:
             settings=settings,
             log=log or self._log(),
             children=self.children,
-            echo=self.echo,
+            echo=self.builder.echo,
         )
 
     def _log(self) -> Path:
@@ -482,7 +456,7 @@ class _Work:
             inputs = afresh(self.source, self._new_folder("objects"), inputs)
         backend = self._backend(place, inputs.settings, inputs.environ, log)
         path = backend.build(kind, self._new_folder("built"))
-        self.tell(f"built {path.name} in {duration_in_words(time.monotonic() - began)}")
+        self.builder.tell(f"built {path.name} in {duration_in_words(time.monotonic() - began)}")
         return path, log
 
     def _finished(
@@ -527,7 +501,7 @@ class _Work:
         if needs_no_repair(path):
             return  # nothing was compiled
         yield from notes_on_given_flags(
-            {**self.environ, **recipe.environment},
+            {**self.builder.environ, **recipe.environment},
             choice.properties,
             adds_level=bool(recipe.flags) and changes_processor_code(choice.properties),
         )

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.building.front_end.backend_settings import DIALECTS
+from wheelfit.building.repack.edits import parse_added
 from wheelfit.core.labels import Label, is_label
-from wheelfit.core.requirements import parse_requirement
-from wheelfit.core.strict_json import shown
 from wheelfit.core.table_reader import FaultList, Table, section
 from wheelfit_runtime.errors import InvalidDocument
 
@@ -107,16 +106,9 @@ def _recipes(table: Table) -> Recipes:
         _recipe(plain),
         {Label(label): _recipe(recipe) for label, recipe in variants.items()},
         str(dialect),
-        tuple(table.each("dependencies", _requirement, rule="F-109")),
+        tuple(table.each("dependencies", parse_added, rule="F-109")),
         table.string("repair") if "repair" in table else None,
     )
-
-
-def _requirement(text: str) -> str:
-    if "\n" in text or "\r" in text:
-        raise ValueError(f"must be one line, not {shown(text)}")
-    parse_requirement(text, allow_variant_markers=True)
-    return text
 
 
 def _recipe(table: Table) -> Recipe:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import InvalidVersion
 
-from wheelfit.building.repack.edits import NOTHING, Edits
+from wheelfit.building.repack.edits import NOTHING, Edits, parse_added
 from wheelfit.core import strict_toml
 from wheelfit.core.labels import NULL, OLD_NULL, parse_label
 from wheelfit.core.properties import PropertySet, parse_property
-from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import shown
 from wheelfit.core.table_reader import FaultList, Table
 from wheelfit.core.versions import parse_version
@@ -215,7 +214,7 @@ def _removed(table: Table, key: str) -> frozenset[NormalizedName]:
 
 
 def _added(table: Table, key: str) -> tuple[str, ...]:
-    return tuple(table.each(key, _parse_dependency))
+    return tuple(table.each(key, parse_added))
 
 
 def _name(table: Table, key: str) -> str | None:
@@ -241,13 +240,6 @@ def _parse_version(text: str) -> Version:
         return parse_version(text)
     except InvalidVersion:
         raise ValueError(f"is not a valid version: {shown(text)}") from None
-
-
-def _parse_dependency(text: str) -> str:
-    if "\n" in text or "\r" in text:
-        raise ValueError("must be one line (B-42)")
-    parse_requirement(text, allow_variant_markers=True)
-    return text
 
 
 def _known(

@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.core import core_metadata
 from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.strict_json import shown
 from wheelfit.core.versions import without_build
 from wheelfit.wheels.dist_info import header_value
 from wheelfit_runtime.errors import InvalidWheel
@@ -90,6 +91,17 @@ class Edited:
     version: Version
     notes: tuple[str, ...] = ()
     """What was done, one sentence each."""
+
+
+def parse_added(text: str) -> str:
+    """Return a dependency that is added to METADATA, if it is one.
+
+    :raises ValueError: it is not a requirement in one line.
+    """
+    if "\n" in text or "\r" in text:
+        raise ValueError(f"must be one line, not {shown(text)}")
+    parse_requirement(text, allow_variant_markers=True)
+    return text
 
 
 def apply_edits(
