@@ -1,4 +1,4 @@
-"""Do the same with many items, wherever a `concurrent.futures` executor has it done.
+"""Call a function for many items, wherever a `concurrent.futures` executor has it done.
 
 One item that fails, or takes its process with it, costs the others nothing. Results come in the
 order of the items, whoever was done first, and no more is under way at once than workers need.
@@ -81,7 +81,7 @@ class Outcome(Generic[Item, Value]):
 
 
 def may_pass(error: BaseException) -> bool:
-    """Tell whether what went wrong may go well another time; wrong input never does."""
+    """Return whether what went wrong may go well another time; wrong input never does."""
     if isinstance(error, Unreachable | EnvironmentBusy | WorkerLost | MemoryError):
         return True
     if isinstance(error, UnexpectedStatus):
@@ -214,7 +214,7 @@ class Batch(Generic[Item, Value]):
                 self._fail(position, error, seconds)
 
     def _lose(self, positions: tuple[int, ...]) -> None:
-        """Take note that the worker of some items died."""
+        """Record that the worker of some items died."""
         for position in positions:
             if self.begun[position] < self.attempts:
                 self.suspects.append(position)

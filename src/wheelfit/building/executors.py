@@ -193,7 +193,7 @@ def _pass_on(
     future: Future[Result],
     translate: Callable[[BaseException], BaseException] = lambda error: error,
 ) -> None:
-    """Give a future the result of another task, or its error."""
+    """Set the result of another task, or its error, in a future."""
     if not future.set_running_or_notify_cancel():
         return
     try:
@@ -382,7 +382,7 @@ def _look_at_all(paths: tuple[str, ...]) -> list[tuple[int, int] | None]:
 
 @contextmanager
 def _token(folder: Path) -> Iterator[str]:
-    """Put a file into a folder that nobody else has, for as long as the block lasts."""
+    """Write a file that nobody else has into a folder, for as long as the block lasts."""
     path = Path(os.path.realpath(folder), f".wheelfit-{secrets.token_hex(8)}")
     try:
         path.write_bytes(b"x" * (1 + secrets.randbelow(4096)))

@@ -56,7 +56,7 @@ class JobResult:
 
 
 def is_for(job: Job, platform: str) -> bool:
-    """Tell whether a job can be done on a platform.
+    """Return whether a job can be done on a platform.
 
     >>> from wheelfit.building.matrix import Job
     >>> is_for(Job(None, "3.13", "macosx_universal2"), "macosx_arm64")

@@ -141,7 +141,7 @@ class Staging:
             sync_to_disk(folder)
 
     def _kept(self, place: Path) -> Path | None:
-        """Give a file that gives way a second name, and return that."""
+        """Link a file that gives way under a second name, and return that."""
         self._count += 1
         before = self._folders[place.parent] / f"before-{self._count}"
         try:
@@ -185,7 +185,7 @@ def deliver(files: Sequence[Path], folder: Path) -> tuple[Path, ...]:
 
 @contextmanager
 def _undisturbed() -> Iterator[list[int]]:
-    """Let Ctrl-C and requests to end wait for a block that is short; give which came."""
+    """Delay Ctrl-C and requests to end until a short block is done; yield those that came."""
     came: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield came  # where nothing is interrupted
@@ -201,7 +201,7 @@ def _undisturbed() -> Iterator[list[int]]:
 
 
 def _lock(path: Path) -> list[int]:
-    """Say that a folder is in use, until this process ends."""
+    """Mark a folder as in use until this process ends."""
     try:
         from fcntl import LOCK_EX, LOCK_NB, flock  # noqa: PLC0415  # not on Windows
     except ImportError:

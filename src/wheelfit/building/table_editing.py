@@ -226,7 +226,7 @@ def _behind_remarks(lines: Sequence[str], end: int) -> int:
 
 
 def _cut(text: str, path: Sequence[str], remarks: Mapping[str, str]) -> str:
-    """Take out a table and all tables inside it, with what this module wrote above them."""
+    """Remove a table and all tables inside it, with what this module wrote above them."""
     lines = text.split("\n")
     is_last = False
     for first, end, steps in reversed(blocks_of(text)):
@@ -245,7 +245,7 @@ def _cut(text: str, path: Sequence[str], remarks: Mapping[str, str]) -> str:
 
 
 def _put_in(text: str, path: Sequence[str], new: str) -> str:
-    """Put a table behind the last of its kind."""
+    """Insert a table behind the last of its kind."""
     blocks = blocks_of(text)
     for kind in (tuple(path[:2]), *((_PROVIDERS, _PRIORITIES) if path[1] == "variants" else
                                     (_PRIORITIES,)), (_ROOT,)):  # fmt: skip

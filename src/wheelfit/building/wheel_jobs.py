@@ -107,7 +107,7 @@ class WheelJobResult:
 
 
 def do_job(job: WheelJob) -> WheelJobResult:
-    """Do what is to be done to one wheel.
+    """Carry out a job on one wheel.
 
     :raises WheelfitError: it cannot be done; nothing was written.
     """

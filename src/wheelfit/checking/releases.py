@@ -183,7 +183,7 @@ def _against_index(
     document: VariantDocument,
     profiles: frozenset[Profile],
 ) -> Iterator[Finding]:
-    """Hold the wheels against an index file (F-73, F-93)."""
+    """Compare the wheels with an index file (F-73, F-93)."""
     listed = {*document.variants, *document.unusable}
     by_label: dict[Label, list[WheelFacts]] = {}
     for wheel in release.variants:
@@ -320,7 +320,7 @@ def check_snapshots(index_files: Iterable[IndexFacts]) -> list[Finding]:
 def _difference(
     steps: tuple[str, ...], other: tuple[str, VariantDocument], this: tuple[str, VariantDocument]
 ) -> str:
-    """Say how a document differs from another one at the place of a contradiction."""
+    """Return how a document differs from another one at the place of a contradiction."""
     where, before = other
     _, after = this
     key = Label(steps[-1])

@@ -232,7 +232,7 @@ def about_files(
 
 
 def is_closed(files: Iterable[File], now: datetime) -> bool:
-    """Say whether a release is too old for more files (B-53)."""
+    """Return whether a release is too old for more files (B-53)."""
     known = [time for file in files if (time := time_of_upload(file)) is not None]
     return bool(known) and now - min(known) > _OPEN_FOR
 

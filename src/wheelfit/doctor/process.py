@@ -144,7 +144,7 @@ def _version(library: AcceleratorLibrary, package: Package | None) -> str:
 
 
 def _is_vendors(package: Package) -> bool:
-    """Say whether a package is one library, and has its version; others bring copies along."""
+    """Return whether a package is one library, and has its version; others bring copies along."""
     return package.name.startswith("nvidia-") or package.name in {"intel-openmp", "mkl"}
 
 

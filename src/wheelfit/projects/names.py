@@ -8,7 +8,7 @@ _SYSTEMS = ("git", "hg", "svn", "bzr")
 
 
 def is_archive(name: str) -> bool:
-    """Tell whether a file is an archive of a project by its name.
+    """Return whether a file is an archive of a project by its name.
 
     >>> is_archive("demo-1.0.tar.gz"), is_archive("demo-1.0-py3-none-any.whl")
     (True, False)
@@ -17,7 +17,7 @@ def is_archive(name: str) -> bool:
 
 
 def is_repository_url(text: str) -> bool:
-    """Tell whether a URL names a repository.
+    """Return whether a URL names a repository.
 
     >>> is_repository_url("git+https://example.org/x"), is_repository_url("https://example.org/x")
     (True, False)

@@ -34,7 +34,7 @@ _RELIABLE = (2, 2)
 
 
 def is_project(folder: Path) -> bool:
-    """Tell whether a folder holds a project that can be built."""
+    """Return whether a folder holds a project that can be built."""
     return (folder / "pyproject.toml").is_file() or (folder / "setup.py").is_file()
 
 

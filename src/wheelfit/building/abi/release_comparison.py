@@ -1,4 +1,4 @@
-"""Hold something against releases of a library, one after the other (B-61)."""
+"""Compare something with releases of a library, one after the other (B-61)."""
 
 from __future__ import annotations
 

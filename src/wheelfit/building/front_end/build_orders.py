@@ -153,7 +153,7 @@ def _key(choice: WheelToBuild, recipe: Recipe) -> str:
 
 
 def check_together(wheels: Sequence[BuiltWheel]) -> tuple[str, ...]:
-    """See that wheels are of one release, and return what is odd about them, one sentence each.
+    """Check that wheels are of one release, and return what is odd about them, one sentence each.
 
     :raises BuildFailed: they are of several releases.
     :raises InconsistentDocuments: they contradict each other, as when a plugin answered one build

@@ -299,7 +299,7 @@ class _Work:
         choice: WheelToBuild,
         asked: ConfigSettings,
     ) -> RawWheel | None:
-        """Let a backend that knows variants build one; None: what it calls for that is missing."""
+        """Build a variant with a backend that knows them; None: what it calls for that is missing."""
         recipe = self.order.recipe
         settings = {**recipe.config_settings, **asked}
         inputs = self._inputs(settings, choice.properties, place, look)
@@ -384,7 +384,7 @@ class _Work:
         return replace(raw, path=path)
 
     def _check_release(self, raw: RawWheel) -> None:
-        """See that a wheel is of the project that was built, as far as that says what it is."""
+        """Check that a wheel is of the project that was built, as far as that says what it is."""
         name, version = self.source.release
         filename = parse_wheel_filename(raw.path.name)
         if name not in (None, filename.name) or version not in (None, filename.version):

@@ -52,7 +52,7 @@ def requested_wheels(
     everything: bool = False,
     plain: bool | None = None,
 ) -> RequestedWheels:
-    """Put together what the options of a command ask for (B-16, B-33).
+    """Combine what the options of a command ask for (B-16, B-33).
 
     :param labels: of the table; with properties at most one, which names them.
     :raises UsageError: properties get several labels, or all labels and some are asked for.

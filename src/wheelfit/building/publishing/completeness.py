@@ -78,7 +78,7 @@ def compare(files: Sequence[OutgoingFile], listed: Mapping[str, File]) -> IndexC
 
 
 def _is_same(one: OutgoingFile, file: File) -> bool | None:
-    """Say whether a file is the one that is listed; None: the index does not say enough."""
+    """Return whether a file is the one that is listed; None: the index does not say enough."""
     if "sha256" in file.hashes:
         return file.hashes["sha256"] == one.sha256
     if file.size is not None and file.size != one.size:

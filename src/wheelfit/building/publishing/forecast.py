@@ -105,7 +105,7 @@ def forecast(
     there: Mapping[NormalizedName, Sequence[File]],
     limits: UploadLimits,
 ) -> tuple[tuple[Forecast, ...], tuple[Finding, ...]]:
-    """Say how large each project will be, and what is too large."""
+    """Return how large each project will be, and what is too large."""
     forecasts = []
     for project in sorted(there):
         sizes = [one.size for one in new if one.release[0] == project]
@@ -126,7 +126,7 @@ def _large_files(new: Sequence[OutgoingFile], limits: UploadLimits) -> Iterator[
 
 
 def _heaviest(one: OutgoingFile) -> str:
-    """Say what a wheel owes its size to: that may become a distribution of its own."""
+    """Return what a wheel owes its size to: that may become a distribution of its own."""
     if one.kind is FileKind.SOURCE:
         return ""
     try:
@@ -141,7 +141,7 @@ def _heaviest(one: OutgoingFile) -> str:
 
 
 def _largest_releases(files: Sequence[File]) -> str:
-    """Say which releases of an index could make room."""
+    """Return which releases of an index could make room."""
     sizes: dict[Version, int] = {}
     for file in files:
         for _, version in sort_files([file]):

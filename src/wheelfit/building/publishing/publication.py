@@ -44,10 +44,10 @@ class Stages(Protocol):
         """Return the stages that are open, each with its ``id`` and ``files``."""
 
     def publish(self, stage: str) -> list[str]:
-        """Show all files of a stage at once."""
+        """Publish all files of a stage at once."""
 
     def drop(self, stage: str) -> int:
-        """Forget a stage and its files."""
+        """Delete a stage and its files."""
 
 
 @dataclass(frozen=True, slots=True)

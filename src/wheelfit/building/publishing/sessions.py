@@ -144,14 +144,14 @@ class SessionIndex:
             self._wait(status, filename, done="completed", working=("pending", "processing"))
 
     def publish(self, session: Mapping[str, Any], what: str) -> None:
-        """Show all files of a session at once."""
+        """Publish all files of a session at once."""
         done = self._ask("POST", self._link_of(session, "publish"), what, _META)
         if done.status == 202:
             status = self._link_of(session, "session")
             self._wait(status, what, done="published", working=("processing",))
 
     def cancel(self, session: Mapping[str, Any]) -> None:
-        """Forget a session, if it is there and can be forgotten."""
+        """Delete a session, if it is there and can be deleted."""
         with suppress(WheelfitError):
             self._ask("DELETE", self._link_of(session, "session"), "the session")
 

@@ -64,7 +64,7 @@ class WheelRule:
     """The name of edits; None: those of the variant."""
 
     def applies(self, filename: str) -> bool:
-        """Say whether the rule is for a wheel."""
+        """Return whether the rule is for a wheel."""
         return fnmatchcase(filename, self.match)
 
 

@@ -319,7 +319,7 @@ class _Sense:
     def _listed(
         self, provider: StaticProvider, feature: Feature, values: tuple[str, ...], path: str
     ) -> Iterator[Finding]:
-        """Hold values against a static list, which is the complete answer (P-11)."""
+        """Compare values with a static list, which is the complete answer (P-11)."""
         lists = {config.name: config.values for config in provider.features}
         static = lists.get(feature.name)
         if static is None:
@@ -345,7 +345,7 @@ class _Sense:
             )
 
     def _offered(self, feature: Feature, values: tuple[str, ...], path: str) -> Iterator[Finding]:
-        """Hold values against what is known of the namespace (P-28, P-30)."""
+        """Compare values with what is known of the namespace (P-28, P-30)."""
         vocabulary = VOCABULARIES[feature.namespace]
         is_disputed = vocabulary.is_disputed(feature.name)
         if is_disputed:

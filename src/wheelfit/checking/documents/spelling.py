@@ -21,7 +21,7 @@ _SAME_SHAPE = str.maketrans({"0": "o", "1": "l", "i": "l", "5": "s", "8": "b"})
 
 
 def is_slip(text: str, meant: str) -> bool:
-    """Say whether a word is another one with one slip of the fingers.
+    """Return whether a word is another one with one slip of the fingers.
 
     A letter too many, a letter too few, two letters swapped, or one letter for another.
 
@@ -87,7 +87,7 @@ def spellings_of(properties: PropertySet) -> Iterator[str]:
 
 
 def looks_like(name: str, known: str) -> bool:
-    """Say whether a namespace could be mistaken for another one.
+    """Return whether a namespace could be mistaken for another one.
 
     >>> looks_like("nvidla", "nvidia"), looks_like("x8664", "x86_64"), looks_like("blas", "amd")
     (True, True, False)

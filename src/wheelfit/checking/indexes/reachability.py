@@ -82,7 +82,7 @@ class _Reached(NamedTuple):
 
 
 def _reach(document: VariantDocument, tags: dict[Label, set[Tag]], machines: Machines) -> _Reached:
-    """Ask every machine."""
+    """Return which labels fit every machine, and which are chosen."""
     reached = _Reached({}, set())
     for machine in machines(document):
         covered: dict[str, Label] = {}
@@ -123,7 +123,7 @@ def _places(tags: set[Tag], machine: OverviewHost) -> frozenset[str]:
 
 
 def _is_known(document: VariantDocument, label: Label) -> bool:
-    """Say whether of everything that a label needs it is known who has it."""
+    """Return whether of everything that a label needs it is known who has it."""
     properties = document.properties(label)
     for namespace in () if properties is None else properties.namespaces:
         provider = document.providers.get(namespace)
@@ -135,7 +135,7 @@ def _is_known(document: VariantDocument, label: Label) -> bool:
 
 
 def _is_static(document: VariantDocument, labels: Iterable[Label]) -> bool:
-    """Say whether no machine decides between labels: they differ in static lists only."""
+    """Return whether no machine decides between labels: they differ in static lists only."""
     decided = {
         tuple(
             item

@@ -264,7 +264,7 @@ class _Work:
                 self._is_here(file, path)
 
     def _is_here(self, file: File, page: Path) -> bool:
-        """Say whether a listed file is on this machine; remember what was promised of it."""
+        """Return whether a listed file is on this machine; remember what was promised of it."""
         if not file.is_local:
             return False
         try:

@@ -1,4 +1,4 @@
-"""Hold what a wheel claims against what its binaries say of themselves.
+"""Compare what a wheel claims with what its binaries say of themselves.
 
 The file name claims a platform, the document claims properties. A binary that cannot be read
 contradicts nothing, and that is said; what binaries do not say is not guessed. What a build leaves
@@ -197,7 +197,7 @@ def _stands_for(code: DeviceCode, value: str) -> bool:
 
 
 def _unclaimed(binaries: Binaries, values: Sequence[str], place: CheckedFile) -> Iterator[Finding]:
-    """Tell of code for GPUs that take the wheel for none of its values."""
+    """Yield code for GPUs that take the wheel for none of its values."""
     taking = {one for value in values for one in (takers(value) or (frozenset(),))[0]}
     oldest = [
         one

@@ -71,7 +71,7 @@ def declaration_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[
 
 
 def _looks_declared(path: str) -> bool:
-    """Say whether somebody may have meant a file for a declaration."""
+    """Return whether somebody may have meant a file for a declaration."""
     folders = path.split("/")[:-1]
     return FOLDER in folders and (folders[0] == FOLDER or path.endswith(".json"))
 

@@ -1,4 +1,4 @@
-"""Hold the platform tags of a wheel against its binaries: machine, C library, oldest system."""
+"""Compare the platform tags of a wheel with its binaries: machine, C library, oldest system."""
 
 from __future__ import annotations
 

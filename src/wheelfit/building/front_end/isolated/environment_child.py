@@ -47,7 +47,7 @@ def _mentions(place: Path, text: str) -> bool:
 
 
 def _has(module: str, text: str) -> bool:
-    """Say whether the source of a module has a text."""
+    """Return whether the source of a module has a text."""
     top, *rest = module.split(".")
     for place in _places(top):
         path = place.joinpath(*rest)
