@@ -250,5 +250,5 @@ def derive(consumer: Consumer, offers: Sequence[Offer], exports: AbiExports) -> 
 
 
 def _is_unbound(symbol: str) -> bool:
-    """Return whether a symbol may be anybody's: not of the interpreter, nor of a versioned library."""
+    """Return whether a symbol may be anybody's: not Python's, nor of a versioned library."""
     return "@" not in symbol and not symbol.startswith(("Py", "_Py"))

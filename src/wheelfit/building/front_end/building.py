@@ -299,7 +299,7 @@ class _Work:
         choice: WheelToBuild,
         asked: ConfigSettings,
     ) -> RawWheel | None:
-        """Build a variant with a backend that knows them; None: what it calls for that is missing."""
+        """Build a variant with a backend that knows them; None: what it calls for is missing."""
         recipe = self.order.recipe
         settings = {**recipe.config_settings, **asked}
         inputs = self._inputs(settings, choice.properties, place, look)
