@@ -222,7 +222,7 @@ class TestSubmodules:
         sources = Sources(
             environ=dict, paths=lambda: [str(site)], look=lambda *_, **__: Process({})
         )
-        loader = Loader(sources, warn=warn)
+        loader = Loader(lambda: sources, warn=warn)
         importlib.import_module("eggs")
         offer_submodules("eggs", partial(loader.module_of, "eggs"))
         with pytest.warns(VariantWarning, match="eggs uses fast; could not") as caught:

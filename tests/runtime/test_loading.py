@@ -44,7 +44,9 @@ class World:
     def start(self, longest_wait: float = 10.0) -> Loader:
         """Return what a process begins with."""
         return Loader(
-            Sources(environ=lambda: self.environ, paths=lambda: [str(self.site)], look=self.look),
+            lambda: Sources(
+                environ=lambda: self.environ, paths=lambda: [str(self.site)], look=self.look
+            ),
             bring=self.bring,
             warn=self.warnings.append,
             longest_wait=longest_wait,

@@ -136,7 +136,7 @@ def test_as_the_whole_loader(
         needs = [one["properties"] for one in firsts.values()]
         assert all(each and not {p[-2:] for p in each} & set(LEVELS) for each in needs)
         return
-    loader = Loader(sources, bring=ModuleType, warn=news.append)
+    loader = Loader(lambda: sources, bring=ModuleType, warn=news.append)
     assert loader.load("spam").__name__ == quick.module
     assert news == []
 

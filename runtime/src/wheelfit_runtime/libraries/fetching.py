@@ -57,10 +57,7 @@ def fetched(
     progress: Progress,
     damaged: frozenset[str],
 ) -> Selection:
-    """Return what an index or a lock has, which is in the store then.
-
-    :raises WheelfitError: it cannot be had; the reason is its class.
-    """
+    """Return what an index or a lock has, which is in the store then."""
     family = request.family
     try:
         listed, version, transport = resolved(request, machine, projects, span, progress)
@@ -170,10 +167,7 @@ def _of_one_minor(
     transport: Transport,
     progress: Progress,
 ) -> list[ListedWheel]:
-    """Return wheels whose versions begin with the same two numbers, the newest that all have.
-
-    :raises NoFit: there are none.
-    """
+    """Return wheels whose versions begin with the same two numbers, the newest that all have."""
     while True:
         wanted = [Requirement(project, (), str(span)) for project in projects.values()]
         found = transport.resolve(wanted, machine, progress)

@@ -13,10 +13,7 @@ _SPACES = str.maketrans("\t\r\n", "   ")
 
 
 def make_folder(path: str) -> None:
-    """Make a folder, and those above it; one that is there stays as it is.
-
-    :raises OSError: it cannot be made.
-    """
+    """Make a folder, and those above it; one that is there stays as it is."""
     try:
         try:
             os.mkdir(path, _FOLDER_MODE)
@@ -29,10 +26,7 @@ def make_folder(path: str) -> None:
 
 
 def new_file(path: str) -> int:
-    """Make a file and return its number, to write it.
-
-    :raises OSError: it cannot be made, or is there.
-    """
+    """Make a file and return its number, to write it."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     return os.open(path, flags, FILE_MODE)
 
@@ -53,10 +47,7 @@ def read_fields(path: str) -> list[list[str]] | None:
 
 
 def write_fields(path: str, lines: list[tuple[str, ...]]) -> None:
-    """Write such a file, so that it is there whole or not at all.
-
-    :raises OSError: it cannot be written.
-    """
+    """Write such a file, so that it is there whole or not at all."""
     text = "".join("\t".join(field.translate(_SPACES) for field in line) + "\n" for line in lines)
     temporary = f"{path}.{unique_name()}"
     try:

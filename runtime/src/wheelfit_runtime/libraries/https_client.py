@@ -55,8 +55,6 @@ class HttpsClient:
     """A client of servers over HTTPS.
 
     :param home: the address of a server whose login may be in it.
-    :param environ: variables that count: ``NETRC``.
-    :param attempts: how often a request is made at most.
     :param silence: seconds a server may say nothing.
     :raises Unreachable: the address is not encrypted, and of another machine.
     :raises UserError: it is none.
@@ -75,11 +73,7 @@ class HttpsClient:
         self._opener: urllib.request.OpenerDirector | None = None
 
     def get(self, url: str, limit: int, accept: str = "*/*") -> tuple[bytes, str, str]:
-        """Return a body, its type, and where it came from in the end.
-
-        :param limit: bytes there may be.
-        :raises NetworkError: it cannot be had.
-        """
+        """Return a body, its type, and where it came from in the end."""
 
         def work() -> tuple[bytes, str, str]:
             with self._open(url, accept) as response:
@@ -98,8 +92,6 @@ class HttpsClient:
         """Write a body into a file.
 
         :param size: bytes that were promised; None: nobody said.
-        :raises NetworkError: it cannot be had.
-        :raises OSError: the file cannot be written.
         """
 
         def work() -> None:

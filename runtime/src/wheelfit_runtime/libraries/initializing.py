@@ -208,7 +208,6 @@ def _chosen(
     """Return what to load, which is in the store then.
 
     :param distrusted: what could not be loaded, of which damaged files are fetched again.
-    :raises WheelfitError: it cannot be had.
     """
     request.store.refuse_unsafe()
     known = distrusted or read_selection(request.store, request.name, request.fingerprint)

@@ -30,7 +30,6 @@ def read_page(body: bytes, content_type: str, url: str) -> list[ListedWheel]:
     """Return the wheels of a page.
 
     :param url: where the page came from in the end; its links start there.
-    :raises InvalidPage: it is none.
     """
     header = Message()
     header["Content-Type"] = content_type
@@ -147,10 +146,7 @@ class _Links(HTMLParser):
 
 
 def read_lock(path: Path) -> list[ListedWheel]:
-    """Return all wheels of a lock; one without a SHA-256 has an empty one.
-
-    :raises InvalidLock: it cannot be read.
-    """
+    """Return all wheels of a lock; one without a SHA-256 has an empty one."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
         return list(_wheels(document, path))

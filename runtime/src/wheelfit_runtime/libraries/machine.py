@@ -65,10 +65,7 @@ def _glibc() -> tuple[int, int] | None:
 
 
 def refuse_unfit(family: LibraryFamily, machine: Machine) -> None:
-    """See that there are libraries of a family for a machine.
-
-    :raises NoCompatibleWheel: there are none; it says for which machines there are.
-    """
+    """See that there are libraries of a family for a machine."""
     wanted = ", ".join(" ".join(one) for one in family.machines)
     if (machine.system, machine.architecture) not in family.machines:
         words = f"there are no {family.title} libraries for {machine.system} {machine.architecture}"

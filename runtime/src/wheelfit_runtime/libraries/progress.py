@@ -41,8 +41,6 @@ class Progress:
         """Say what is being done now, if it is time to.
 
         :param what: as ``fetching NAME VERSION``.
-        :param done: bytes that are there.
-        :param total: bytes there will be.
         """
         now = time.monotonic()
         if self._stream is None or now - self._start < self._patience:

@@ -19,11 +19,7 @@ MOST_NUMBERS = 3
 
 
 def numbers_of(family: LibraryFamily, asked: str) -> Version:
-    """Return the numbers of a version that is asked for.
-
-    :param asked: as ``12``, ``12.8`` or ``12.8.1``.
-    :raises UserError: it is not a version.
-    """
+    """Return the numbers of a version that is asked for."""
     parts = asked.split(".")
     if not all(part.isascii() and part.isdigit() for part in parts) or len(parts) > MOST_NUMBERS:
         raise UserError(
@@ -38,7 +34,6 @@ def span_of(family: LibraryFamily, asked: str, driver: Driver | None, *, cap: bo
     A driver runs all minor versions of its own major version and of older ones, but compiles
     PTX of no newer toolkit than its own (P-91, P-92): a major version is capped by the driver.
 
-    :param asked: as ``12``, ``12.8`` or ``12.8.1``.
     :raises UserError: it is not a version.
     :raises DriverTooOld: the driver is of an older major version.
     """
@@ -73,7 +68,6 @@ def distributions_of(
     """Return the distribution of each component that is wanted, what is needed first.
 
     :param components: that are asked for; what these need comes besides.
-    :raises UserError: there is no such component.
     """
     found: dict[str, str] = {}
 

@@ -131,10 +131,7 @@ def _is_sound(selection: Selection, store: Store, damaged: frozenset[str]) -> bo
 
 
 def _stored(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Selection:
-    """Return the newest of what was chosen before that will do, without asking anybody.
-
-    :raises NotInStore: there is none.
-    """
+    """Return the newest of what was chosen before that will do, without asking anybody."""
     fitting = []
     for one in read_all(request.store):
         version = parse_version(one.version)

@@ -148,10 +148,7 @@ def chosen_hashes(path: str) -> set[str]:
 
 
 def write_selection(store: Store, name: str, selection: Selection) -> None:
-    """Remember a selection.
-
-    :raises OSError: the store cannot be written.
-    """
+    """Remember a selection."""
     folder = os.path.join(store.root, "selections")
     make_folder(folder)
     lines: list[tuple[str, ...]] = [

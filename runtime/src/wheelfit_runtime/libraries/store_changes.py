@@ -37,10 +37,7 @@ def can_be_written(store: Store) -> bool:
 
 @contextmanager
 def working_folder(store: Store) -> Iterator[str]:
-    """Give a folder for what is under way, and remove it in the end.
-
-    :raises StoreUnavailable: the store cannot be written.
-    """
+    """Give a folder for what is under way, and remove it in the end."""
     sweep(store)
     folder = os.path.join(store.root, "partial", unique_name())
     try:
@@ -57,7 +54,6 @@ def keep(store: Store, folder: str, sha256: str) -> StoredWheel:
     """Put a filled folder in its place; if one is there already, that one stays.
 
     :param folder: with ``tree`` and ``wheel.txt``, below a `working_folder`.
-    :raises OSError: it cannot be put there.
     """
     place = os.path.join(store.root, "store", sha256)
     put(folder, place)
@@ -69,7 +65,6 @@ def put(folder: str, place: str) -> None:
     """Move a folder to its place; if one is there already, whoever was faster has the same.
 
     :param place: its parent is made if it is not there.
-    :raises OSError: it cannot be put there.
     """
     make_folder(os.path.dirname(place))
     try:
@@ -80,10 +75,7 @@ def put(folder: str, place: str) -> None:
 
 
 def remove(store: Store, entry: StoredWheel) -> None:
-    """Remove a wheel of the user's own store: gone at once, then deleted.
-
-    :raises OSError: it cannot be removed.
-    """
+    """Remove a wheel of the user's own store: gone at once, then deleted."""
     parent = os.path.join(store.root, "partial")
     make_folder(parent)
     grave = os.path.join(parent, unique_name())

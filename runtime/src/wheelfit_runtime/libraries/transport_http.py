@@ -48,8 +48,6 @@ class HttpTransport:
     """A transport that finds and fetches wheels at one index.
 
     :param index_url: of its simple API; may have a login.
-    :param environ: variables that count: ``NETRC``.
-    :param attempts: how often a request is made at most.
     :param silence: seconds a server may say nothing.
     """
 

@@ -62,11 +62,7 @@ class Transport(Protocol):
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
     ) -> list[ListedWheel]:
-        """Return the wheels of some requirements and of the extras they name.
-
-        :raises NetworkError: nobody can be asked.
-        :raises NoFit: there are none.
-        """
+        """Return the wheels of some requirements and of the extras they name."""
         ...
 
     def fetch(self, wheel: ListedWheel, folder: str, progress: Progress) -> str:
@@ -146,11 +142,7 @@ class PipTransport:
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
     ) -> list[ListedWheel]:
-        """Return the wheels pip would take for some requirements.
-
-        :raises NoCompatibleWheel: it finds none.
-        :raises NetworkError: it fails otherwise.
-        """
+        """Return the wheels pip would take for some requirements."""
         del machine  # pip knows where it runs
         with progress.during("asking pip"), tempfile.TemporaryDirectory() as temporary:
             report = Path(temporary, "report.json")
@@ -241,11 +233,7 @@ class UvTransport:
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
     ) -> list[ListedWheel]:
-        """Return the wheels uv would take for some requirements.
-
-        :raises NoCompatibleWheel: it finds none.
-        :raises NetworkError: it fails otherwise.
-        """
+        """Return the wheels uv would take for some requirements."""
         with tempfile.TemporaryDirectory() as temporary:
             asked, lock = Path(temporary, "asked.in"), Path(temporary, "pylock.toml")
             asked.write_text("".join(f"{one}\n" for one in requirements), encoding="utf-8")
@@ -268,10 +256,7 @@ class UvTransport:
         return list({w.project: w for w in sorted(wheels, key=lambda w: w.filename)}.values())
 
     def fetch(self, wheel: ListedWheel, folder: str, progress: Progress) -> str:
-        """Write a wheel into a folder and return its path.
-
-        :raises NetworkError: it cannot be had.
-        """
+        """Write a wheel into a folder and return its path."""
         return self._http.fetch(wheel, folder, progress)
 
 

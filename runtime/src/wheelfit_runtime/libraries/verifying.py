@@ -39,10 +39,7 @@ BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, struct.error, ValueError, EOFE
 
 
 def sha256_of(path: Path) -> str:
-    """Return the hash of a file.
-
-    :raises OSError: it cannot be read.
-    """
+    """Return the hash of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -148,10 +145,7 @@ def _extract(
 
 
 def _settle(folder: Path) -> None:
-    """Have all that was written on the disk, at once: a wheel may have thousands of headers.
-
-    :raises OSError: it could not be written after all.
-    """
+    """Have all that was written on the disk, at once: a wheel may have thousands of headers."""
     library = ctypes.CDLL(None, use_errno=True)
     number = os.open(folder, os.O_RDONLY)
     try:

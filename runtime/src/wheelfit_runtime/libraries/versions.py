@@ -75,7 +75,6 @@ class Requirement(NamedTuple):
         """Say whether its marker holds.
 
         :param markers: values by name, ``extra`` among them.
-        :raises InvalidPage: the marker is not understood.
         """
         return not self.marker.strip() or _Marker(self.marker, markers).holds()
 
@@ -86,10 +85,7 @@ def normalized(name: str) -> str:
 
 
 def parse_requirement(text: str) -> Requirement:
-    """Return a requirement of metadata.
-
-    :raises InvalidPage: it is none.
-    """
+    """Return a requirement of metadata."""
     match = _REQUIREMENT.fullmatch(text)
     if match is None:
         raise InvalidPage(f"the metadata of a library has a strange requirement: {text[:100]!r}")
@@ -98,10 +94,7 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def satisfies(version: Version, specifier: str) -> bool:
-    """Say whether a version satisfies all clauses of a specifier.
-
-    :raises InvalidPage: a clause is not understood.
-    """
+    """Say whether a version satisfies all clauses of a specifier."""
     return all(_clause_holds(version, clause) for clause in specifier.split(",") if clause.strip())
 
 

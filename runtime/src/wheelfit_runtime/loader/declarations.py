@@ -151,7 +151,6 @@ def read(data: bytes, where: str) -> Implementation | tuple[str, tuple[KnownImpl
     """Return what the content of one file declares: an implementation, or which ones a group has.
 
     :param data: all of it; of a larger file than `LARGEST` one byte more.
-    :raises Unfit: it is broken, and does not count.
     """
     return _parsed(_told(data), where)
 

@@ -23,23 +23,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import ModuleType
-    from typing import Any, Protocol
+    from typing import Any
 
     from wheelfit_runtime.loader.evidence import Evidence, Sources
-    from wheelfit_runtime.loader.planning import LoadedValue, Plan
+    from wheelfit_runtime.loader.planning import Plan
     from wheelfit_runtime.loader.process import Process
-
-    class Gatherer(Protocol):
-        """The gatherer of what a decision is made of, as `Sources`."""
-
-        def gather(
-            self,
-            claimed: Iterable[LoadedValue],
-            failed: Mapping[tuple[str, str], str],
-            known_of: Iterable[str] | None = (),
-        ) -> Evidence:
-            """Read the declarations, and detect what they name of the machine."""
-            ...
 
 
 _PAUSES = (0.001, 0.01, 0.1)
@@ -145,6 +133,7 @@ class _Choice:
 class Loader:
     """The loader of implementations of one process; safe to use from threads, and after a fork.
 
+    :param sources: returns what gathers what a decision is made of; called when that is needed.
     :param warn: tells what was passed over.
     :param quick: returns what a group gets where that is easy to say; None: it is not.
     :param longest_wait: seconds that a fork waits for a decision.
@@ -152,7 +141,7 @@ class Loader:
 
     def __init__(
         self,
-        sources: Gatherer,
+        sources: Callable[[], Sources],
         *,
         bring: Callable[[str], ModuleType] = import_whole,
         warn: Callable[[str], None],
@@ -160,6 +149,7 @@ class Loader:
         longest_wait: float = _LONGEST_WAIT,
     ) -> None:
         self._sources = sources
+        self._gatherer: Sources | None = None
         self._bring = bring
         self._warn = warn
         self._quick = quick
@@ -180,10 +170,7 @@ class Loader:
         return self._load(group) if module is None else module
 
     def module_of(self, group: str) -> str:
-        """Return the name of the implementation of a group, also while this thread imports it.
-
-        :raises NoImplementation: nothing fits.
-        """
+        """Return the name of the implementation of a group, also while this thread imports it."""
         # What this thread imports: another one, for which it fails, may take the choice back.
         name = self._busy().get(group)
         if name:
@@ -301,7 +288,9 @@ class Loader:
             for group, choice in self._choices.items()
             for dimension, value in choice.agreed.items()
         ]
-        return self._sources.gather(claimed, self._failed, known_of)
+        if self._gatherer is None:
+            self._gatherer = self._sources()
+        return self._gatherer.gather(claimed, self._failed, known_of)
 
     def _planned(self, evidence: Evidence, asked: str) -> Plan:
         """Plan for the groups that have nothing yet."""
@@ -388,33 +377,19 @@ def _warn_here(words: str) -> None:
     warn(words)
 
 
-class _SourcesHere:
-    """The sources of this process, which are imported when they are first needed."""
+def _sources_here() -> Sources:
+    from wheelfit_runtime.loader.evidence import Sources  # noqa: PLC0415 - see above
 
-    def __init__(self) -> None:
-        self._sources: Sources | None = None
-
-    def gather(
-        self,
-        claimed: Iterable[LoadedValue],
-        failed: Mapping[tuple[str, str], str],
-        known_of: Iterable[str] | None = (),
-    ) -> Evidence:
-        """Read the declarations, and detect what they name of the machine."""
-        if self._sources is None:
-            from wheelfit_runtime.loader.evidence import Sources  # noqa: PLC0415 - see above
-
-            self._sources = Sources(
-                environ=lambda: os.environ,
-                paths=lambda: tuple(sys.path),
-                look=_look_here,
-                folders=linked_folders,
-                table=_table_here,
-            )
-        return self._sources.gather(claimed, failed, known_of)
+    return Sources(
+        environ=lambda: os.environ,
+        paths=lambda: tuple(sys.path),
+        look=_look_here,
+        folders=linked_folders,
+        table=_table_here,
+    )
 
 
-LOADER = Loader(_SourcesHere(), warn=_warn_here, quick=choose_here)
+LOADER = Loader(_sources_here, warn=_warn_here, quick=choose_here)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=LOADER.before_fork,

@@ -89,7 +89,6 @@ def judge(
 ) -> Judgement:
     """Say whether an implementation fits the machine and the process, and how well.
 
-    :param implementation: what it declares.
     :param detections: what the machine supports, by namespace; of all that are named.
     :param requirements: features that any declaration says a process has one value of.
     """

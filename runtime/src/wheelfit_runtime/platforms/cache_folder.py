@@ -26,8 +26,6 @@ def default_cache_folder(environ: Mapping[str, str], home: str, platform: str) -
     """Return where things are kept when nobody says where.
 
     :param environ: ``WHEELFIT_CACHE_DIR``, else where the system keeps caches.
-    :param home: the user's folder.
-    :param platform: as ``sys.platform``.
     """
     named = environ.get("WHEELFIT_CACHE_DIR")
     if named:
@@ -206,8 +204,6 @@ def make_folders(path: str) -> None:
     """Make a folder, and those above it that are missing, each for this user alone.
 
     The umask may allow more than is good for a cache.
-
-    :raises OSError: it cannot be made.
     """
     if os.path.isdir(path):  # noqa: PTH112
         return

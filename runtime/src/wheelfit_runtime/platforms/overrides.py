@@ -76,7 +76,6 @@ def processor_for_conda(
 ) -> tuple[str, Evidence] | None:
     """Return the processor that conda's variable names, and the variable; None when unset.
 
-    :param known: levels or versions by the names of archspec.
     :param lowest: the level or version of a processor of which nothing is known.
     :raises InvalidConfiguration: the variable names no processor of this kind.
     """

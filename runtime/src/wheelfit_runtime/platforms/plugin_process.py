@@ -86,7 +86,6 @@ def ask(
     :param method: what is called (P-26, P-28).
     :param environ: environment variables of whoever asks; few of them are handed on (P-35).
     :param deadline: seconds until the plugin is ended (P-37).
-    :param memory: bytes that it may use.
     """
     if os.name != "posix":
         return PluginReport(failure="plugins are not run on this system, which cannot confine them")

@@ -148,9 +148,7 @@ class SystemView:
     def ask(self, name: str, *arguments: str, hidden: str, version: str = "") -> Answer:
         """Ask a child process, without the variables that hide devices from it (P-89).
 
-        :param name: what the question is called.
         :param hidden: regular expression of those variables.
-        :param version: of the knowledge the question comes from.
         """
         import re  # noqa: PLC0415 - as below
 
@@ -166,10 +164,7 @@ class SystemView:
         return not self.is_real or os.access(self.path(name), os.R_OK | os.W_OK)
 
     def read_bytes(self, name: str, limit: int = _FILE_LIMIT) -> bytes | None:
-        """Return what a file holds, or None when it cannot be read (P-74).
-
-        :param limit: bytes read at most.
-        """
+        """Return what a file holds, or None when it cannot be read (P-74)."""
         data = b""
         try:
             opener = None if self.is_real else open_at_once

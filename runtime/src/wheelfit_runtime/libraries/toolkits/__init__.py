@@ -104,10 +104,7 @@ def names() -> tuple[str, ...]:
 
 
 def family_named(name: str) -> LibraryFamily:
-    """Return a family.
-
-    :raises UserError: there is none of this name.
-    """
+    """Return a family."""
     module = _MODULES.get(name)
     if module is None:
         from wheelfit_runtime.errors import UserError  # noqa: PLC0415

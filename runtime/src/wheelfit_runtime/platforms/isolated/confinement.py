@@ -34,10 +34,7 @@ class Refused(Exception):
 
 
 def _call(number: int, *arguments: object) -> int:
-    """Make a system call.
-
-    :raises Refused: it failed.
-    """
+    """Make a system call."""
     words = [ctypes.c_long(word) if isinstance(word, int) else word for word in arguments]
     result = _libc().syscall(ctypes.c_long(number), *words)
     if result < 0:
@@ -61,7 +58,6 @@ def die_with_parent(parent: int) -> None:
     """Have this process killed when the one that started it ends, whatever ends it.
 
     :param parent: its process id, in case it has ended already; 0: it is not visible from here.
-    :raises Refused: the kernel does not do it.
     """
     _prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
     if os.getppid() != parent:
@@ -69,18 +65,12 @@ def die_with_parent(parent: int) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends.
-
-    :raises Refused: the kernel does not do it.
-    """
+    """Become the parent of every descendant whose own parent ends."""
     _prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
 
 
 def hide_memory() -> None:
-    """Let no other process of this user look into this one.
-
-    :raises Refused: the kernel does not do it.
-    """
+    """Let no other process of this user look into this one."""
     _prctl(4, 0)  # PR_SET_DUMPABLE
 
 
@@ -90,8 +80,6 @@ def limit(memory: int, seconds: float, *, own_users: bool) -> list[str]:
     The limit of memory counts what can be written to. Libraries of accelerators reserve
     far more address space than any machine has memory, so that is not limited.
 
-    :param memory: bytes.
-    :param seconds: of processor time.
     :param own_users: whether this is a user namespace, where processes are counted anew.
     """
     import resource  # noqa: PLC0415 - not on Windows
@@ -158,10 +146,7 @@ def clone_into_namespaces(user: int, group: int) -> tuple[int, bool]:
 
 
 def mount_working_folder(folder: str) -> str:
-    """Put a file system in memory over the working folder; it disappears with the namespace.
-
-    :raises Refused: the kernel does not allow it.
-    """
+    """Put a file system in memory over the working folder; it disappears with the namespace."""
     libc = _libc()
     if libc.mount(b"none", b"/", None, ctypes.c_ulong(0x44000), None) != 0:  # REC, PRIVATE
         raise Refused(os.strerror(ctypes.get_errno()))
@@ -181,10 +166,7 @@ def _write(path: str, text: str) -> None:
 
 
 def drop_privileges() -> list[str]:
-    """Give up every capability, and the way to get any by starting a program.
-
-    :raises Refused: the kernel does not do it.
-    """
+    """Give up every capability, and the way to get any by starting a program."""
     _prctl(38, 1)  # PR_SET_NO_NEW_PRIVS
     for capability in range(64):
         try:
@@ -226,10 +208,7 @@ _DEVICES = (
 
 
 def landlock_version() -> int:
-    """Return the version of the interface, 1 or more.
-
-    :raises Refused: the kernel has none.
-    """
+    """Return the version of the interface, 1 or more."""
     return _call(444, None, 0, 1)
 
 

@@ -54,7 +54,6 @@ def find(endpoint: str) -> object:
     """Import the module and follow the attributes (P-25).
 
     :param endpoint: ``module.sub:attr.attr``, the attributes left out for the module itself.
-    :raises Failed: there is no such module or attribute.
     """
     from importlib import import_module  # noqa: PLC0415 - not needed before
 
@@ -76,10 +75,7 @@ def find(endpoint: str) -> object:
 def bound(
     plugin: object, endpoint: str, name: str, notes: list[str]
 ) -> tuple[object, Callable[..., object]]:
-    """Return the plugin and its method, made an instance of if the method needs one (P-25).
-
-    :raises Failed: there is no such method.
-    """
+    """Return the plugin and its method, made an instance of if the method needs one (P-25)."""
     if isinstance(plugin, type):
         import types  # noqa: PLC0415 - loaded by now
 

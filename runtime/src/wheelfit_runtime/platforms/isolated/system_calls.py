@@ -90,7 +90,6 @@ def filter_program(machine: str, protected: Iterable[int], *, is_asked: bool) ->
 
     Calls that find out nothing about a machine fail as for lack of permission.
 
-    :param machine: as ``os.uname()`` has it.
     :param protected: processes that get no signals; their groups and all processes neither.
     :param is_asked: whether the kernel asks before a process starts another one, or gets
         memory that belongs to no process.

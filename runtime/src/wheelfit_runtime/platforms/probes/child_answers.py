@@ -40,10 +40,8 @@ def ask(
 ) -> Answer | None:
     """Ask a library in a child process, and return the raw answer; None if none can be started.
 
-    :param name: what the question is called in recordings.
     :param questions: what is asked, for `wheelfit_runtime.platforms.isolated.library_child`.
     :param hidden: regular expression of the variables that hide devices.
-    :param version: of the knowledge that the question comes from.
     """
     script = Path(library_child.__file__)
     if surroundings.interpreter is None or not script.is_file():

@@ -70,7 +70,6 @@ def of_version(version: str) -> Cpu:
 def supported(cpu: Cpu, *, bits_decide: bool = True, reference: bool = False) -> Detection:
     """Return version and abilities of a processor, in the reference plugin's order.
 
-    :param cpu: abilities by their Linux names, and the kinds of core.
     :param bits_decide: take versions up to 8.4a from the ability bits, as on Linux
         (P-112); otherwise from what is known of the core, and an unknown one is 8a.
     :param reference: leave out the abilities that the reference does not know (P-43).

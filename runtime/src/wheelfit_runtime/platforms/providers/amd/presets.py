@@ -65,10 +65,7 @@ _USUAL_ROCM = "6.4"
 
 
 def read(part: str, rest: str) -> Accelerator:
-    """Return the accelerator that a part of a name means.
-
-    :raises UnknownHost: there is no such.
-    """
+    """Return the accelerator that a part of a name means."""
     version, _, device = rest.partition("-")
     match = VERSION.fullmatch(version)
     if match is None or f"{int(match[1])}.{int(match[2])}" != version:

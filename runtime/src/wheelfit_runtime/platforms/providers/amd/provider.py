@@ -229,10 +229,7 @@ class _Forced(NamedTuple):
 
 
 def _read_forced(environ: Mapping[str, str]) -> _Forced:
-    """Read AMD's variables (P-126).
-
-    :raises InvalidConfiguration: one of them cannot be used (P-73).
-    """
+    """Read AMD's variables (P-126)."""
     if text := overrides.value_of(environ, _BOOTSTRAP_OFF):
         if text == "1":
             return _Forced(off=True, evidence=(Evidence(_BOOTSTRAP_OFF, text),))

@@ -18,10 +18,7 @@ _CANN = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,3})?(?:\.rc[0-9]{1,2})?"
 
 
 def read(part: str, rest: str) -> Accelerator:
-    """Return the accelerator that a part of a name means.
-
-    :raises UnknownHost: there is no such.
-    """
+    """Return the accelerator that a part of a name means."""
     kind, _, cann = rest.partition("-cann")
     if kind not in NPUS or ("-cann" in rest and not _CANN.fullmatch(cann)):
         raise unknown(part)

@@ -189,10 +189,7 @@ class _Forced(NamedTuple):
 
 
 def _read_forced(environ: Mapping[str, str]) -> _Forced:
-    """Read the variables of the reference (P-144).
-
-    :raises InvalidConfiguration: one of them cannot be used (P-73).
-    """
+    """Read the variables of the reference (P-144)."""
     values = {}
     evidence = []
     for feature, variable in _FORCE.items():

@@ -37,10 +37,7 @@ INTEL: MappingProxyType[str, str] = MappingProxyType(
 
 
 def read(part: str, rest: str) -> Accelerator:
-    """Return the accelerator that a part of a name means.
-
-    :raises UnknownHost: there is no such.
-    """
+    """Return the accelerator that a part of a name means."""
     value = INTEL.get(rest)
     if value is None:
         raise unknown(part)

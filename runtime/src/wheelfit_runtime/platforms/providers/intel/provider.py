@@ -105,10 +105,7 @@ def read(surroundings: SystemView) -> IntelDriver:
 
 
 def _read_forced(environ: Mapping[str, str]) -> DeviceIp | None:
-    """Read Intel's variable (P-134).
-
-    :raises InvalidConfiguration: it cannot be used (P-73).
-    """
+    """Read Intel's variable (P-134)."""
     text = overrides.value_of(environ, _FORCE)
     if text is None:
         return None

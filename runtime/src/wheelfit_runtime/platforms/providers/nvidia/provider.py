@@ -211,10 +211,7 @@ class _Forced:
 
 
 def _read_forced(environ: Mapping[str, str]) -> _Forced:
-    """Read NVIDIA's variables, and conda's where NVIDIA's say nothing (P-85, CEP 46).
-
-    :raises InvalidConfiguration: one of them cannot be used (P-73, P-86).
-    """
+    """Read NVIDIA's variables, and conda's where NVIDIA's say nothing (P-85, CEP 46)."""
     of_driver = _stated(environ, _FORCE_DRIVER, overrides.CONDA_CUDA)
     of_gpu = _stated(environ, _FORCE_SM, overrides.CONDA_CUDA_ARCH)
     return _Forced(

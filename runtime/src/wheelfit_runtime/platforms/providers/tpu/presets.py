@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 
 
 def read(part: str, rest: str) -> Accelerator:
-    """Return the accelerator that a part of a name means.
-
-    :raises UnknownHost: there is no such.
-    """
+    """Return the accelerator that a part of a name means."""
     if rest not in tables.GENERATIONS:
         raise unknown(part)
     facts = {"TPU_VARIANT_PROVIDER_FORCE_PRESENT": "true"}

@@ -61,7 +61,6 @@ def of_level(level: str) -> Cpu:
 def supported(cpu: Cpu, *, reference: bool = False) -> Detection:
     """Return level and flags of a processor, in the reference plugin's order.
 
-    :param cpu: flags by their Linux names; what is not in the vocabulary is ignored.
     :param reference: leave out the flags that the reference does not know (P-43).
     """
     if cpu.flags is None:  # P-104
