@@ -99,4 +99,4 @@ def test_every_name_of_archspec(environment_with: Environment) -> None:
             versions[name] = next((one for one in aarch64.VERSIONS if one in named), "8a")
     assert levels == x86_64.ARCHSPEC
     # P-115: the kernel hides what Ampere's cores have beyond 8.4.
-    assert versions == aarch64.ARCHSPEC | {"ampere1": "8.5a", "ampere1a": "8.5a"}
+    assert versions == {**aarch64.ARCHSPEC, "ampere1": "8.5a", "ampere1a": "8.5a"}

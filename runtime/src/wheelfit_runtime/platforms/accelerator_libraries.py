@@ -5,54 +5,51 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 
 from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.platforms.providers.nvidia import tables
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # As of 2026-11, by published packages.
 
 # What comes with a driver and not with a package, by the beginning of the name; the rest stands
 # with the families of hardware.
-_DRIVER: MappingProxyType[str, str] = MappingProxyType({"dxcore": "windows", "d3d12": "windows"})
+_DRIVER: Mapping[str, str] = {"dxcore": "windows", "d3d12": "windows"}
 
-_OPENMP: MappingProxyType[str, str] = MappingProxyType(
-    {
-        "gomp": "gnu",
-        "iomp5": "intel",
-        "iomp5md": "intel",
-        "omp": "llvm",
-        "omp140": "llvm",
-        "vcomp140": "microsoft",
-    }
-)
+_OPENMP: Mapping[str, str] = {
+    "gomp": "gnu",
+    "iomp5": "intel",
+    "iomp5md": "intel",
+    "omp": "llvm",
+    "omp140": "llvm",
+    "vcomp140": "microsoft",
+}
 """Families of OpenMP run-time libraries (P-160's names), by the name without "lib"."""
 
-_BLAS: MappingProxyType[str, str] = MappingProxyType(
-    {
-        "openblas": "openblas",
-        "openblasp": "openblas",
-        "openblas64_": "openblas",
-        "scipy_openblas": "openblas",
-        "scipy_openblas64_": "openblas",
-        "mkl_rt": "mkl",
-        "mkl_core": "mkl",
-        "blis": "blis",
-        "nvpl_blas_core": "nvpl",
-    }
-)
+_BLAS: Mapping[str, str] = {
+    "openblas": "openblas",
+    "openblasp": "openblas",
+    "openblas64_": "openblas",
+    "scipy_openblas": "openblas",
+    "scipy_openblas64_": "openblas",
+    "mkl_rt": "mkl",
+    "mkl_core": "mkl",
+    "blis": "blis",
+    "nvpl_blas_core": "nvpl",
+}
 """Families of linear algebra libraries (P-160's names), by the name without "lib"."""
 
 # MPICH and all who keep its ABI (Intel MPI, MVAPICH, Cray) have number 12; Open MPI had 20
 # before 40.
-MPI_OF_SONAME: MappingProxyType[tuple[str, str], str] = MappingProxyType(
-    {
-        ("mpi", "12"): "mpich",
-        ("mpich", "12"): "mpich",
-        ("mpi", "20"): "openmpi",
-        ("mpi", "40"): "openmpi",
-    }
-)
+MPI_OF_SONAME: Mapping[tuple[str, str], str] = {
+    ("mpi", "12"): "mpich",
+    ("mpich", "12"): "mpich",
+    ("mpi", "20"): "openmpi",
+    ("mpi", "40"): "openmpi",
+}
 """Families of MPI, by the name without "lib" and the first number of the SONAME."""
 
 # auditwheel puts eight hexadecimal digits of a hash behind the name.
@@ -132,7 +129,7 @@ def _runtimes() -> dict[str, str]:
 def _drivers() -> dict[str, str]:
     """Return the libraries of drivers by the beginnings of their stems, with whose they are."""
     known = {stem: family.namespace for family in providers.every() for stem in family.drivers}
-    return known | _DRIVER
+    return {**known, **_DRIVER}
 
 
 def _first_number(number: str, *, windows: bool) -> int | None:

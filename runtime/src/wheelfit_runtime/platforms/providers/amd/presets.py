@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms.preset_parts import (
@@ -16,39 +15,40 @@ from wheelfit_runtime.platforms.providers.amd import tables
 from wheelfit_runtime.platforms.providers.amd.record import PRESETS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-_GFX_WORDS: MappingProxyType[str, str] = MappingProxyType(
-    {
-        "gfx900": "Vega 56, Vega 64, MI25",
-        "gfx906": "MI50, MI60, Radeon VII",
-        "gfx908": "MI100",
-        "gfx90a": "MI210, MI250",
-        "gfx942": "MI300A, MI300X, MI325X",
-        "gfx950": "MI350X, MI355X",
-        "gfx1030": "RX 6800, RX 6900",
-        "gfx1031": "RX 6700",
-        "gfx1032": "RX 6600",
-        "gfx1035": "Radeon 680M",
-        "gfx1100": "RX 7900, PRO W7900",
-        "gfx1101": "RX 7700, RX 7800",
-        "gfx1102": "RX 7600",
-        "gfx1103": "Radeon 780M",
-        "gfx1150": "Ryzen AI 300 (Strix Point)",
-        "gfx1151": "Ryzen AI Max (Strix Halo)",
-        "gfx1152": "Ryzen AI 7 350",
-        "gfx1153": "Radeon 820M",
-        "gfx1200": "RX 9060",
-        "gfx1201": "RX 9070",
-    }
-)
-GFX: MappingProxyType[str, str] = MappingProxyType(
-    {name: _GFX_WORDS.get(name, "") for name in (*tables.PUBLISHED_GFX, *tables.APPENDED_GFX)}
-)
+_GFX_WORDS: Mapping[str, str] = {
+    "gfx900": "Vega 56, Vega 64, MI25",
+    "gfx906": "MI50, MI60, Radeon VII",
+    "gfx908": "MI100",
+    "gfx90a": "MI210, MI250",
+    "gfx942": "MI300A, MI300X, MI325X",
+    "gfx950": "MI350X, MI355X",
+    "gfx1030": "RX 6800, RX 6900",
+    "gfx1031": "RX 6700",
+    "gfx1032": "RX 6600",
+    "gfx1035": "Radeon 680M",
+    "gfx1100": "RX 7900, PRO W7900",
+    "gfx1101": "RX 7700, RX 7800",
+    "gfx1102": "RX 7600",
+    "gfx1103": "Radeon 780M",
+    "gfx1150": "Ryzen AI 300 (Strix Point)",
+    "gfx1151": "Ryzen AI Max (Strix Halo)",
+    "gfx1152": "Ryzen AI 7 350",
+    "gfx1153": "Radeon 820M",
+    "gfx1200": "RX 9060",
+    "gfx1201": "RX 9070",
+}
+GFX: Mapping[str, str] = {
+    name: _GFX_WORDS.get(name, "") for name in (*tables.PUBLISHED_GFX, *tables.APPENDED_GFX)
+}
 """Every known name of an AMD GPU, with products where they are well known."""
-FIRST_ROCM: MappingProxyType[str, str] = MappingProxyType(
-    {"gfx942": "6.0", "gfx950": "7.0", "gfx1200": "6.4", "gfx1201": "6.4"}
-)
+FIRST_ROCM: Mapping[str, str] = {
+    "gfx942": "6.0",
+    "gfx950": "7.0",
+    "gfx1200": "6.4",
+    "gfx1201": "6.4",
+}
 """The first release of ROCm that supports a GPU, where AMD's notes on releases name one."""
 
 

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 DATA_VERSION = "2026-11"
 
@@ -40,4 +43,4 @@ INTEGRATED_GFX: frozenset[str] = frozenset(
 )
 
 # P-120: names that rocm-bootstrap publishes under another name.
-PACKAGE_OWNERS: MappingProxyType[str, str] = MappingProxyType({"gfx1250-strict": "gfx1250"})
+PACKAGE_OWNERS: Mapping[str, str] = {"gfx1250-strict": "gfx1250"}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 DATA_VERSION = "2026-11"
 
@@ -14,16 +17,14 @@ APPENDED_TYPES: Final = ("910c",)
 
 # P-140: chips that are called by the name of a product; the tool calls the second generation
 # of "910" exactly that.
-TYPE_OF_CHIP: MappingProxyType[str, str] = MappingProxyType({"910": "a3"})
+TYPE_OF_CHIP: Mapping[str, str] = {"910": "a3"}
 
 # P-140: chips of one family take the same code, as 910b3 and 910b4.
 TYPE_OF_FAMILY: tuple[str, ...] = ("910b", "310p")
 
 # P-141: two names of one thing; whichever a machine or a user says first, the other follows.
-ALIASES: MappingProxyType[str, str] = MappingProxyType({"a3": "910c", "910c": "a3"})
+ALIASES: Mapping[str, str] = {"a3": "910c", "910c": "a3"}
 
 # P-143: PCI devices whose number alone tells the type. Others are left out, as the first 910
 # (0xd801): the tool has several names for it.
-TYPE_OF_DEVICE: MappingProxyType[int, str] = MappingProxyType(
-    {0xD100: "310", 0xD500: "310p", 0xD802: "910b", 0xD803: "a3"}
-)
+TYPE_OF_DEVICE: Mapping[int, str] = {0xD100: "310", 0xD500: "310p", 0xD802: "910b", 0xD803: "a3"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms.preset_parts import Accelerator, PresetLine, unknown
@@ -10,30 +9,26 @@ from wheelfit_runtime.platforms.providers.intel import tables
 from wheelfit_runtime.platforms.providers.intel.record import PRESETS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-_INTEL_NAMES: MappingProxyType[str, str] = MappingProxyType(
-    {
-        "arc-a770": "acm-g10",
-        "arc-a750": "acm-g10",
-        "arc-a380": "acm-g11",
-        "arc-b580": "bmg-g21",
-        "arc-b570": "bmg-g21",
-        "arc-140v": "lnl-m",
-        "max-1100": "pvc",
-        "max-1550": "pvc",
-        "flex-140": "ats-m75",
-        "flex-170": "ats-m150",
-    }
-)
+_INTEL_NAMES: Mapping[str, str] = {
+    "arc-a770": "acm-g10",
+    "arc-a750": "acm-g10",
+    "arc-a380": "acm-g11",
+    "arc-b580": "bmg-g21",
+    "arc-b570": "bmg-g21",
+    "arc-140v": "lnl-m",
+    "max-1100": "pvc",
+    "max-1550": "pvc",
+    "flex-140": "ats-m75",
+    "flex-170": "ats-m150",
+}
 _INTEL_IPS = {name: str(ip) for ip, names in tables.DEVICES.items() for name in names}
-INTEL: MappingProxyType[str, str] = MappingProxyType(
-    {
-        **{product: _INTEL_IPS[name] for product, name in _INTEL_NAMES.items()},
-        **_INTEL_IPS,
-        **{value: value for value in tables.VALUES},
-    }
-)
+INTEL: Mapping[str, str] = {
+    **{product: _INTEL_IPS[name] for product, name in _INTEL_NAMES.items()},
+    **_INTEL_IPS,
+    **{value: value for value in tables.VALUES},
+}
 
 
 def read(part: str, rest: str) -> Accelerator:

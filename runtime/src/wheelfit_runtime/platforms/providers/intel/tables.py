@@ -6,8 +6,11 @@ which is also what compilers are told to build for.
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Final, NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class DeviceIp(NamedTuple):
@@ -40,48 +43,44 @@ FIRST_ARC: Final = DeviceIp(12, 55, 8)
 """The first design that builds are made for."""
 
 # P-130: the reference plugin's order, newest first. The names are those of Intel's compiler.
-DEVICES: MappingProxyType[DeviceIp, tuple[str, ...]] = MappingProxyType(
-    {
-        DeviceIp(35, 11, 0): ("cri",),
-        DeviceIp(35, 10, 4): ("nvl-p",),
-        DeviceIp(30, 5, 4): ("nvl-u", "nvl-h"),
-        DeviceIp(30, 4, 4): ("nvl-s", "nvl-hx", "nvl-ul"),
-        DeviceIp(30, 3, 1): ("wcl",),
-        DeviceIp(30, 1, 0): ("ptl-u",),
-        DeviceIp(30, 0, 4): ("ptl-h",),
-        DeviceIp(20, 4, 4): ("lnl-m",),
-        DeviceIp(20, 2, 0): ("bmg-g31",),
-        DeviceIp(20, 1, 0): ("bmg-g21",),
-        DeviceIp(12, 74, 4): ("arl-h",),
-        DeviceIp(12, 71, 4): ("mtl-h",),
-        DeviceIp(12, 70, 4): ("mtl-u", "arl-u", "arl-s"),
-        DeviceIp(12, 60, 7): ("pvc",),
-        DeviceIp(12, 57, 0): ("acm-g12", "dg2-g12"),
-        DeviceIp(12, 56, 5): ("acm-g11", "dg2-g11", "ats-m75"),
-        DeviceIp(12, 55, 8): ("acm-g10", "dg2-g10", "ats-m150"),
-        DeviceIp(12, 10, 0): ("dg1",),
-        DeviceIp(12, 4, 0): ("adl-n",),
-        DeviceIp(12, 3, 0): ("adl-p", "rpl-p"),
-        DeviceIp(12, 2, 0): ("adl-s", "rpl-s"),
-        DeviceIp(12, 1, 0): ("rkl",),
-        DeviceIp(12, 0, 0): ("tgllp", "tgl"),
-    }
-)
+DEVICES: Mapping[DeviceIp, tuple[str, ...]] = {
+    DeviceIp(35, 11, 0): ("cri",),
+    DeviceIp(35, 10, 4): ("nvl-p",),
+    DeviceIp(30, 5, 4): ("nvl-u", "nvl-h"),
+    DeviceIp(30, 4, 4): ("nvl-s", "nvl-hx", "nvl-ul"),
+    DeviceIp(30, 3, 1): ("wcl",),
+    DeviceIp(30, 1, 0): ("ptl-u",),
+    DeviceIp(30, 0, 4): ("ptl-h",),
+    DeviceIp(20, 4, 4): ("lnl-m",),
+    DeviceIp(20, 2, 0): ("bmg-g31",),
+    DeviceIp(20, 1, 0): ("bmg-g21",),
+    DeviceIp(12, 74, 4): ("arl-h",),
+    DeviceIp(12, 71, 4): ("mtl-h",),
+    DeviceIp(12, 70, 4): ("mtl-u", "arl-u", "arl-s"),
+    DeviceIp(12, 60, 7): ("pvc",),
+    DeviceIp(12, 57, 0): ("acm-g12", "dg2-g12"),
+    DeviceIp(12, 56, 5): ("acm-g11", "dg2-g11", "ats-m75"),
+    DeviceIp(12, 55, 8): ("acm-g10", "dg2-g10", "ats-m150"),
+    DeviceIp(12, 10, 0): ("dg1",),
+    DeviceIp(12, 4, 0): ("adl-n",),
+    DeviceIp(12, 3, 0): ("adl-p", "rpl-p"),
+    DeviceIp(12, 2, 0): ("adl-s", "rpl-s"),
+    DeviceIp(12, 1, 0): ("rkl",),
+    DeviceIp(12, 0, 0): ("tgllp", "tgl"),
+}
 
 # P-131: whose code runs there too. Directional: code for the devices never runs on their base.
-BASES: MappingProxyType[DeviceIp, DeviceIp] = MappingProxyType(
-    {
-        DeviceIp(30, 5, 4): DeviceIp(30, 0, 4),
-        DeviceIp(30, 4, 4): DeviceIp(30, 0, 4),
-        DeviceIp(30, 3, 1): DeviceIp(30, 0, 4),
-        DeviceIp(30, 1, 0): DeviceIp(30, 0, 4),
-        DeviceIp(20, 4, 4): DeviceIp(20, 1, 0),
-        DeviceIp(20, 2, 0): DeviceIp(20, 1, 0),
-        DeviceIp(12, 71, 4): DeviceIp(12, 70, 4),
-        DeviceIp(12, 57, 0): DeviceIp(12, 55, 8),
-        DeviceIp(12, 56, 5): DeviceIp(12, 55, 8),
-    }
-)
+BASES: Mapping[DeviceIp, DeviceIp] = {
+    DeviceIp(30, 5, 4): DeviceIp(30, 0, 4),
+    DeviceIp(30, 4, 4): DeviceIp(30, 0, 4),
+    DeviceIp(30, 3, 1): DeviceIp(30, 0, 4),
+    DeviceIp(30, 1, 0): DeviceIp(30, 0, 4),
+    DeviceIp(20, 4, 4): DeviceIp(20, 1, 0),
+    DeviceIp(20, 2, 0): DeviceIp(20, 1, 0),
+    DeviceIp(12, 71, 4): DeviceIp(12, 70, 4),
+    DeviceIp(12, 57, 0): DeviceIp(12, 55, 8),
+    DeviceIp(12, 56, 5): DeviceIp(12, 55, 8),
+}
 
 VALUES: Final = tuple(str(ip) for ip in DEVICES)
 """The reference plugin's vocabulary, in its order."""

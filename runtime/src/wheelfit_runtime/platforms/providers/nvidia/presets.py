@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit_runtime.errors import UserError
@@ -20,11 +19,11 @@ from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 from wheelfit_runtime.platforms.providers.nvidia.record import PRESETS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-CUDA_NEWEST: MappingProxyType[int, int] = MappingProxyType(
-    {toolkit.major: toolkit.minor for toolkit in sorted(tables.PTX_OF_TOOLKIT)}
-)
+CUDA_NEWEST: Mapping[int, int] = {
+    toolkit.major: toolkit.minor for toolkit in sorted(tables.PTX_OF_TOOLKIT)
+}
 """By CUDA major the newest minor; of the last major newer ones are to be expected."""
 
 
@@ -72,17 +71,15 @@ def _capability(text: str) -> Capability:
     return Capability(major, minor)
 
 
-NVIDIA: MappingProxyType[Capability, NvidiaRow] = MappingProxyType(
-    {
-        _capability(capability): NvidiaRow(
-            _capability(first),
-            _capability(last) if last else None,
-            words,
-            _capability(capability) in {*tables.TEGRA, _SPARK},
-        )
-        for capability, first, last, words in _NVIDIA
-    }
-)
+NVIDIA: Mapping[Capability, NvidiaRow] = {
+    _capability(capability): NvidiaRow(
+        _capability(first),
+        _capability(last) if last else None,
+        words,
+        _capability(capability) in {*tables.TEGRA, _SPARK},
+    )
+    for capability, first, last, words in _NVIDIA
+}
 
 
 _USUAL_CUDA = Capability(12, 8)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 from wheelfit_runtime.platforms.providers.nvidia import record
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 DATA_VERSION = "2026-11"
 
 # P-90: devices that run family code ("f"); directional, never extrapolated.
-SM_FAMILIES: MappingProxyType[Capability, frozenset[Capability]] = MappingProxyType(
-    {
-        Capability(10, 0): frozenset({Capability(10, 0), Capability(10, 3), Capability(10, 7)}),
-        Capability(10, 3): frozenset({Capability(10, 3), Capability(10, 7)}),
-        Capability(10, 7): frozenset({Capability(10, 7)}),
-        Capability(11, 0): frozenset({Capability(11, 0)}),
-        Capability(12, 0): frozenset({Capability(12, 0), Capability(12, 1)}),
-        Capability(12, 1): frozenset({Capability(12, 1)}),
-    }
-)
+SM_FAMILIES: Mapping[Capability, frozenset[Capability]] = {
+    Capability(10, 0): frozenset({Capability(10, 0), Capability(10, 3), Capability(10, 7)}),
+    Capability(10, 3): frozenset({Capability(10, 3), Capability(10, 7)}),
+    Capability(10, 7): frozenset({Capability(10, 7)}),
+    Capability(11, 0): frozenset({Capability(11, 0)}),
+    Capability(12, 0): frozenset({Capability(12, 0), Capability(12, 1)}),
+    Capability(12, 1): frozenset({Capability(12, 1)}),
+}
 
 # Capabilities that GPUs have, from the compilers of CUDA 11.8, 12.9 and 13.5.
 CAPABILITIES: frozenset[Capability] = frozenset(
@@ -54,100 +54,96 @@ TEGRA: frozenset[Capability] = frozenset(
 
 # P-91: PTX version by CUDA toolkit, from the history in the PTX manual and from compiler
 # output; what is in neither is not guessed.
-PTX_OF_TOOLKIT: MappingProxyType[Capability, Capability] = MappingProxyType(
-    {
-        Capability(major, minor): Capability(*ptx)
-        for major, versions in {  # of the minors, from 0 on
-            11: ((7, 0), (7, 1), (7, 2), (7, 3), (7, 4), (7, 5), (7, 6), (7, 7), (7, 8)),
-            12: ((8, 0), (8, 1), (8, 2), (8, 3), (8, 4), (8, 5), (8, 5), (8, 6), (8, 7), (8, 8)),
-            13: ((9, 0), (9, 1), (9, 2), (9, 3), (9, 4), (9, 5)),
-        }.items()
-        for minor, ptx in enumerate(versions)
-    }
-)
+PTX_OF_TOOLKIT: Mapping[Capability, Capability] = {
+    Capability(major, minor): Capability(*ptx)
+    for major, versions in {  # of the minors, from 0 on
+        11: ((7, 0), (7, 1), (7, 2), (7, 3), (7, 4), (7, 5), (7, 6), (7, 7), (7, 8)),
+        12: ((8, 0), (8, 1), (8, 2), (8, 3), (8, 4), (8, 5), (8, 5), (8, 6), (8, 7), (8, 8)),
+        13: ((9, 0), (9, 1), (9, 2), (9, 3), (9, 4), (9, 5)),
+    }.items()
+    for minor, ptx in enumerate(versions)
+}
 
 # Oldest CUDA version whose compiler knows a GPU, from release notes and the PTX manual; no
 # older driver knows it. 10.7 came after 12.9, that is all that is certain.
-FIRST_CUDA: MappingProxyType[Capability, Capability] = MappingProxyType(
-    {
-        Capability(8, 6): Capability(11, 1),
-        Capability(8, 7): Capability(11, 4),
-        Capability(8, 9): Capability(11, 8),
-        Capability(9, 0): Capability(11, 8),
-        Capability(10, 0): Capability(12, 8),
-        Capability(10, 1): Capability(12, 8),
-        Capability(12, 0): Capability(12, 8),
-        Capability(10, 3): Capability(12, 9),
-        Capability(12, 1): Capability(12, 9),
-        Capability(10, 7): Capability(13, 0),
-        Capability(11, 0): Capability(13, 0),
-    }
-)
+FIRST_CUDA: Mapping[Capability, Capability] = {
+    Capability(8, 6): Capability(11, 1),
+    Capability(8, 7): Capability(11, 4),
+    Capability(8, 9): Capability(11, 8),
+    Capability(9, 0): Capability(11, 8),
+    Capability(10, 0): Capability(12, 8),
+    Capability(10, 1): Capability(12, 8),
+    Capability(12, 0): Capability(12, 8),
+    Capability(10, 3): Capability(12, 9),
+    Capability(12, 1): Capability(12, 9),
+    Capability(10, 7): Capability(13, 0),
+    Capability(11, 0): Capability(13, 0),
+}
 FIRST_CUDA_OF_OTHERS = Capability(11, 0)
 
 # P-92: oldest driver release by CUDA major: Linux, Windows.
-DRIVER_FLOOR: MappingProxyType[int, tuple[str, str]] = MappingProxyType(
-    {11: ("450.80.02", "452.39"), 12: ("525.60.13", "528.33"), 13: ("580", "580")}
-)
+DRIVER_FLOOR: Mapping[int, tuple[str, str]] = {
+    11: ("450.80.02", "452.39"),
+    12: ("525.60.13", "528.33"),
+    13: ("580", "580"),
+}
 
 # P-95: oldest capability each toolkit major compiles for.
-CUDA_CODE_FLOOR: MappingProxyType[int, Capability] = MappingProxyType(
-    {11: Capability(3, 5), 12: Capability(5, 0), 13: Capability(7, 5)}
-)
+CUDA_CODE_FLOOR: Mapping[int, Capability] = {
+    11: Capability(3, 5),
+    12: Capability(5, 0),
+    13: Capability(7, 5),
+}
 
 # P-94: CUDA version that each branch of drivers brings along; a user-mode driver that offers
 # more came from a compatibility package.
-CUDA_OF_BRANCH: MappingProxyType[int, Capability] = MappingProxyType(
-    {
-        450: Capability(11, 0),
-        455: Capability(11, 1),
-        460: Capability(11, 2),
-        465: Capability(11, 3),
-        470: Capability(11, 4),
-        495: Capability(11, 5),
-        510: Capability(11, 6),
-        515: Capability(11, 7),
-        520: Capability(11, 8),
-        525: Capability(12, 0),
-        530: Capability(12, 1),
-        535: Capability(12, 2),
-        545: Capability(12, 3),
-        550: Capability(12, 4),
-        555: Capability(12, 5),
-        560: Capability(12, 6),
-        565: Capability(12, 7),
-        570: Capability(12, 8),
-        575: Capability(12, 9),
-        580: Capability(13, 0),
-        590: Capability(13, 1),
-        595: Capability(13, 2),
-        610: Capability(13, 3),
-        615: Capability(13, 4),
-    }
-)
+CUDA_OF_BRANCH: Mapping[int, Capability] = {
+    450: Capability(11, 0),
+    455: Capability(11, 1),
+    460: Capability(11, 2),
+    465: Capability(11, 3),
+    470: Capability(11, 4),
+    495: Capability(11, 5),
+    510: Capability(11, 6),
+    515: Capability(11, 7),
+    520: Capability(11, 8),
+    525: Capability(12, 0),
+    530: Capability(12, 1),
+    535: Capability(12, 2),
+    545: Capability(12, 3),
+    550: Capability(12, 4),
+    555: Capability(12, 5),
+    560: Capability(12, 6),
+    565: Capability(12, 7),
+    570: Capability(12, 8),
+    575: Capability(12, 9),
+    580: Capability(13, 0),
+    590: Capability(13, 1),
+    595: Capability(13, 2),
+    610: Capability(13, 3),
+    615: Capability(13, 4),
+}
 
 # A library's file name carries its SONAME's number, which is not always that of the toolkit it
 # belongs to: ``libcufft.so.11`` is CUDA 12's.
-_SAME = MappingProxyType({11: 11, 12: 12, 13: 13})
+_SAME: Mapping[int, int | None] = {11: 11, 12: 12, 13: 13}
 
 # By the name without "lib", then by the first number of the SONAME; None: several majors have it.
-MAJOR_OF_SONAME: MappingProxyType[str, MappingProxyType[int, int | None]] = MappingProxyType(
-    {
-        "cudart": _SAME,
-        "nvrtc": _SAME,
-        "nvjitlink": _SAME,
-        "cublas": _SAME,
-        "cublaslt": _SAME,
-        "nvblas": _SAME,
-        "nvjpeg": _SAME,
-        "cupti": _SAME,
-        "cufft": MappingProxyType({10: 11, 11: 12, 12: 13}),
-        "cufftw": MappingProxyType({10: 11, 11: 12, 12: 13}),
-        "cusolver": MappingProxyType({11: None, 12: 13}),
-        "cusolvermg": MappingProxyType({11: None, 12: 13}),
-        "cusparse": MappingProxyType({11: 11, 12: None}),
-    }
-)
+MAJOR_OF_SONAME: Mapping[str, Mapping[int, int | None]] = {
+    "cudart": _SAME,
+    "nvrtc": _SAME,
+    "nvjitlink": _SAME,
+    "cublas": _SAME,
+    "cublaslt": _SAME,
+    "nvblas": _SAME,
+    "nvjpeg": _SAME,
+    "cupti": _SAME,
+    "cufft": {10: 11, 11: 12, 12: 13},
+    "cufftw": {10: 11, 11: 12, 12: 13},
+    "cusolver": {11: None, 12: 13},
+    "cusolvermg": {11: None, 12: 13},
+    "cusparse": {11: 11, 12: None},
+}
 
 # Libraries whose SONAME is one and the same for several CUDA majors: two of them in one
 # process are two contents under one name, and only the first is found by it.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 DATA_VERSION = "2026-11"
 
@@ -12,24 +15,23 @@ PRESENT: Final = ("true", "false")
 
 # P-151: every PCI device that is a TPU; an empty text: its generation has no public name, or
 # the board decides. Google's network cards and disks have the same vendor.
-GENERATION_OF_CHIP: MappingProxyType[int, str] = MappingProxyType(
-    {
-        0x0027: "",
-        0x0056: "",
-        0x005E: "v4",
-        0x0062: "v5p",
-        0x0063: "v5e",
-        0x006F: "v6e",
-        0x0076: "7x",
-        0x007C: "",
-        0x0083: "",
-    }
-)
+GENERATION_OF_CHIP: Mapping[int, str] = {
+    0x0027: "",
+    0x0056: "",
+    0x005E: "v4",
+    0x0062: "v5p",
+    0x0063: "v5e",
+    0x006F: "v6e",
+    0x0076: "7x",
+    0x007C: "",
+    0x0083: "",
+}
 
 # P-151: v2 and v3 share a chip number; (chip, number of the board) tells them apart.
-GENERATION_OF_BOARD: MappingProxyType[tuple[int, int], str] = MappingProxyType(
-    {(0x0027, 0x004E): "v2", (0x0027, 0x004F): "v3"}
-)
+GENERATION_OF_BOARD: Mapping[tuple[int, int], str] = {
+    (0x0027, 0x004E): "v2",
+    (0x0027, 0x004F): "v3",
+}
 
 GENERATIONS: Final = ("7x", "v6e", "v5p", "v5e", "v4", "v3", "v2")
 """P-153: newest first."""

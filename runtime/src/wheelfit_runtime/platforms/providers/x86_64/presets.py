@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.platforms.preset_parts import ProcessorRow
@@ -10,6 +9,8 @@ from wheelfit_runtime.platforms.providers.x86_64 import provider
 from wheelfit_runtime.platforms.providers.x86_64.record import FAMILY
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wheelfit_runtime.platforms.facts import Cpu
     from wheelfit_runtime.platforms.features import Detection
 
@@ -18,14 +19,12 @@ def _row(level: str, words: str) -> ProcessorRow:
     return ProcessorRow(FAMILY.namespace, provider.of_level(level), words)
 
 
-PROCESSORS = MappingProxyType(
-    {
-        "x86_64-v1": _row("v1", "any x86-64 processor"),
-        "x86_64-v2": _row("v2", "x86-64 level v2 (Nehalem, 2008)"),
-        "x86_64-v3": _row("v3", "x86-64 level v3 (Haswell, 2013; Zen)"),
-        "x86_64-v4": _row("v4", "x86-64 level v4 (Skylake-SP, 2017; Zen 4)"),
-    }
-)
+PROCESSORS: Mapping[str, ProcessorRow] = {
+    "x86_64-v1": _row("v1", "any x86-64 processor"),
+    "x86_64-v2": _row("v2", "x86-64 level v2 (Nehalem, 2008)"),
+    "x86_64-v3": _row("v3", "x86-64 level v3 (Haswell, 2013; Zen)"),
+    "x86_64-v4": _row("v4", "x86-64 level v4 (Skylake-SP, 2017; Zen 4)"),
+}
 """By the name in a preset."""
 
 

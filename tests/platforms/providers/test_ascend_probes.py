@@ -1,4 +1,4 @@
-"""P-140: what Huawei's tool says of NPUs, in the tables of several of its versions."""
+"""What files and Huawei's tool say of NPUs, their driver and CANN."""
 
 from __future__ import annotations
 
@@ -7,14 +7,130 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelfit_runtime.platforms.child_processes import Answer, Ending
+from wheelfit_runtime.platforms.probes.pci_devices import PciDevice
 from wheelfit_runtime.platforms.providers.ascend import probes
-from wheelfit_runtime.platforms.providers.ascend.probes import AscendCard, NpuTable
+from wheelfit_runtime.platforms.providers.ascend import probes as ascend_files
+from wheelfit_runtime.platforms.providers.ascend.probes import (
+    AscendCard,
+    AscendFiles,
+    AscendSigns,
+    NpuTable,
+)
 from wheelfit_runtime.platforms.system_view import SystemView
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit_runtime.platforms.child_processes import Question
+
+
+def _device(root: Path, address: str, vendor: str, kind: str, device: str) -> None:
+    folder = root / "sys/bus/pci/devices" / address
+    folder.mkdir(parents=True)
+    for name, text in (("vendor", vendor), ("class", kind), ("device", device)):
+        (folder / name).write_text(f"{text}\n")
+
+
+def test_npus_are_processing_accelerators_of_huawei(tmp_path: Path) -> None:
+    """P-143: its network cards and disks are not, nor are other makers' accelerators."""
+    _device(tmp_path, "0000_c1_00.0", "0x19e5", "0x120000", "0xd802")
+    _device(tmp_path, "0000_02_00.0", "0x19e5", "0x120000", "0xd500")
+    _device(tmp_path, "0000_03_00.0", "0x19e5", "0x020000", "0x0222")
+    _device(tmp_path, "0000_04_00.0", "0x1002", "0x120000", "0x74a1")
+    (tmp_path / "dev").mkdir()
+    for name in ("davinci10", "davinci2", "vdavinci100", "davinci_manager", "davinci", "null"):
+        (tmp_path / "dev" / name).touch()
+    files = ascend_files.parse_files(
+        ascend_files.read_files(SystemView(str(tmp_path), {}, system="Linux"))
+    )
+    assert files.devices == (0xD500, 0xD802)
+    assert files.nodes == ("/dev/davinci2", "/dev/davinci10", "/dev/vdavinci100")
+    assert [e.source for e in files.evidence if e.value == "exists"][-1] == "/dev/davinci_manager"
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("Version=24.1.rc3\nascendhal_version=7.35.23\npackage_version=24.1.rc3", "24.1.rc3"),
+        ("ascendhal_version=7.35.23\r\nVersion=23.0.3\r\n", "23.0.3"),
+        ("package_version=24.1.rc3", None),
+        ("", None),
+    ],
+)
+def test_the_driver_s_file(text: str, version: str | None) -> None:
+    """P-142, P-143: its own version, and none of its parts'."""
+    files = ascend_files.parse_files(AscendSigns((), (), text))
+    assert files.driver_version == version
+    assert files.evidence[0].source == "/usr/local/Ascend/driver/version.info"
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    """P-74: no error."""
+    signs = ascend_files.read_files(SystemView(str(tmp_path), {}, system="Linux"))
+    assert ascend_files.parse_files(signs) == AscendFiles()
+
+
+def test_devices_are_told_with_their_numbers() -> None:
+    """P-75: enough to look them up elsewhere."""
+    device = PciDevice("0000:c1:00.0", 0x120000, 0x19E5, 0xD802)
+    (seen,) = ascend_files.parse_files(AscendSigns((device,), (), None)).evidence
+    assert (seen.source, seen.value) == ("/sys/bus/pci/devices/0000:c1:00.0", "NPU 19e5:d802")
+
+
+# --- p-142, P-143: which CANN toolkit is installed ------------------------------------------------
+
+
+LATEST = "/usr/local/Ascend/ascend-toolkit/latest"
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("package_name=Ascend-cann-toolkit\nversion=8.2.RC1\ninnerversion=V100R001", "8.2.RC1"),
+        ("innerversion=V100R001C22\nversion=8.5.0\r\narch=aarch64", "8.5.0"),
+        ("# version: 1.0\nopp_running_version=[7.0.0]\ntoolkit_running_version=[7.5.0:8.0.RC3]",
+         "8.0.RC3"),
+        ("toolkit_running_version=[8.0.RC3]", "8.0.RC3"),
+        ("toolkit_running_version=[]", None),
+        ("innerversion=V100", None),
+        ("", None),
+    ],
+)  # fmt: skip
+def test_both_kinds_of_file(text: str, version: str | None) -> None:
+    """P-142, P-143: the toolkit's version, and none of its parts'."""
+    assert probes.parse_cann(text) == version
+
+
+def test_the_places_in_their_order(tmp_path: Path) -> None:
+    """P-142, P-143: where the variable says, then the usual places; by architecture first."""
+    for name in (
+        f"{LATEST}/x86_64-linux/ascend_toolkit_install.info",
+        f"{LATEST}/aarch64-linux/ascend_toolkit_install.info",
+        f"{LATEST}/version.cfg",
+        "/srv/cann/version.cfg",
+        "/usr/local/Ascend/cann/x86_64-linux/ascend_toolkit_install.info",
+    ):
+        path = tmp_path / name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    seen = SystemView(
+        str(tmp_path), {"ASCEND_TOOLKIT_HOME": "/srv/cann/"}, system="Linux", architecture="x86_64"
+    )
+    assert [file[0] for file in probes.read_cann(seen)] == [
+        "/srv/cann/version.cfg",
+        f"{LATEST}/x86_64-linux/ascend_toolkit_install.info",
+        f"{LATEST}/version.cfg",
+        "/usr/local/Ascend/cann/x86_64-linux/ascend_toolkit_install.info",
+    ]
+
+
+def test_nothing_is_installed(tmp_path: Path) -> None:
+    """P-74: nothing there is no error."""
+    assert probes.read_cann(SystemView(str(tmp_path), {"ASCEND_TOOLKIT_HOME": "/gone"})) == ()
+
+
+# --- p-140: what Huawei's tool says of NPUs, in the tables of several of its versions -------------
+
 
 NARROW = """+------------------------------------------------------------------------------+
 | npu-smi 23.0.rc3                                 Version: 23.0.rc3           |
