@@ -40,6 +40,23 @@ DOCUMENT = release_document(
 )
 
 
+README = """\
+# Fast FFT
+
+Transforms *quickly*, on processors and GPUs; see [the manual](https://fft.example.org/).
+
+## Use
+
+```python
+from fast_fft import fft
+
+fft([1.0, 2.0, 3.0])
+```
+
+> Measured once.
+"""
+
+
 class MemoryIndex(ReadsContent):
     """An `Index` in memory."""
 
@@ -115,9 +132,10 @@ def fast_fft(folder: Path) -> MemoryIndex:
     about: dict[str, Any] = {
         "requires_python": ">=3.11",
         "requires": ["numpy>=2"],
-        "description": "# Fast FFT\n\nTransforms *quickly*, on processors and GPUs.\n",
+        "description": README,
         "metadata_extra": [
             ("Summary", "Fast Fourier transforms on processors and GPUs"),
+            ("Description-Content-Type", "text/markdown"),
             ("Author", "Jane Doe"),
             ("License-Expression", "MIT"),
             ("Project-URL", "Documentation, https://example.org/docs"),

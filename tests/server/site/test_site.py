@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -377,6 +378,101 @@ HOSTILE = [
 ]
 
 
+READMES = [
+    "[x](javascript:alert(1)) [y](JaVaScript:alert(1)) [z]( data:text/html,<script>)",
+    '<a href="javascript:alert(1)">x</a><svg onload=alert(1)><math><mi//xlink:href="data:x,y">',
+    '<div id="main" onclick="alert(1)" style="position:fixed">x</div><base href="//e.org/">',
+    "<form action=https://e.org><input name=token><button>Log in</button></form>",
+    '![alt "> <script>alert(1)</script>](https://e.org/x.png "t")',
+    ".. raw:: html\n\n   <script>alert(1)</script>\n\n.. include:: /etc/passwd\n",
+    "`x <javascript:alert(1)>`_\n\n.. image:: javascript:alert(1)\n   :target: data:text/html,x\n",
+    '<noscript><p title="</noscript><img src=x onerror=alert(1)>">',
+    "<table><td><style><a title='</style><img src=x onerror=alert(1)>'>",
+    "<details open ontoggle=alert(1)><summary>x</summary></details>",
+]
+
+
+MARKDOWN = """\
+# Fast
+
+See [the docs](https://docs.example/x), [below](#use) and [a file](docs/x.md).
+[![build](https://e.example/badge.svg)](https://ci.example/)
+
+## Use
+
+```python
+import fast
+```
+
+| a | b |
+|---|---|
+| 1 | 2 |
+"""
+RST = """\
+Fast
+====
+
+See `the docs <https://docs.example/x>`_.
+
+Use
+---
+
+.. code:: python
+
+   import fast
+"""
+
+
+class TestReadme:
+    """Descriptions that are Markdown or reStructuredText."""
+
+    @pytest.mark.parametrize(
+        ("kind", "text"),
+        [("text/markdown; charset=UTF-8; variant=GFM", MARKDOWN), ("text/x-rst", RST), ("", RST)],
+    )
+    def test_rendered(self, tmp_path: Path, kind: str, text: str) -> None:
+        """Headings, links and code are such, below the headings of the page."""
+        content, page = self.shown(tmp_path, kind, text)
+        assert re.search(rb"<h3[^>]*>Fast<", content)
+        assert re.search(rb"<h4[^>]*>Use<", content)
+        assert "https://docs.example/x" in page.links
+        assert page.tags.count("h1") == 1
+        assert "import fast" in page.text
+        assert "===" not in page.text
+        assert "##" not in page.text
+
+    def test_links_and_images(self, tmp_path: Path) -> None:
+        """Anchors lead within the text, files of a repository nowhere; an image is its words."""
+        content, page = self.shown(tmp_path, "text/markdown", MARKDOWN)
+        (anchor,) = [link for link in page.links if link.endswith("use")]
+        assert f'id="{anchor.removeprefix("#")}"'.encode() in content
+        assert "docs/x.md" not in page.links
+        assert "build" in page.text
+        assert b"<table>" in content
+
+    @pytest.mark.parametrize("kind", ["text/plain", "text/markdown; variant=Other", "text/html"])
+    def test_text(self, tmp_path: Path, kind: str) -> None:
+        """Everything else is shown as it was written."""
+        _, page = self.shown(tmp_path, kind, MARKDOWN)
+        assert "# Fast" in page.text
+
+    @pytest.mark.parametrize("text", [">" * 60_000, "<div>" * 12_000, "T\n=\n\n" * 20_000])
+    def test_costly(self, tmp_path: Path, text: str) -> None:
+        """What would take seconds is shown as text."""
+        content, _ = self.shown(tmp_path, "text/markdown", text)
+        assert b'<pre class="prose"' in content
+
+    @staticmethod
+    def shown(tmp_path: Path, kind: str, text: str) -> tuple[bytes, Document]:
+        """Return the page of a release with a description."""
+        index = MemoryIndex()
+        headers = [("Description-Content-Type", kind)] if kind else []
+        wheel = build_wheel(tmp_path, "some", "1.0", metadata_extra=headers, description=text)
+        index.add_wheel(wheel)
+        content = body(ask(Site(index), "/project/some/1.0/"))
+        return content, Document(content)
+
+
 class TestHostile:
     """Publishers who mean harm."""
 
@@ -427,6 +523,26 @@ class TestHostile:
             page = read(Site(index), path_)
             assert not {"script", "img"} & set(page.tags)
             assert "\u202e" not in page.text
+
+    @pytest.mark.parametrize("kind", ["text/markdown", "text/x-rst", 'x;y="z'])
+    @pytest.mark.parametrize("text", READMES + HOSTILE[:9], ids=range(len(READMES) + 9))
+    def test_readme(self, tmp_path: Path, text: str, kind: str) -> None:
+        """A README of any type runs nothing, loads nothing, and leads to web servers only."""
+        index = MemoryIndex()
+        headers = [("Description-Content-Type", kind)] if kind else []
+        text = text.replace("\r\n", "\n").replace("\x00", "")
+        index.add_wheel(
+            build_wheel(tmp_path, "some", "1.0", metadata_extra=headers, description=text)
+        )
+        content = body(ask(Site(index), "/project/some/1.0/"))
+        page = Document(content)
+        assert not {"script", "img", "iframe", "svg", "object", "embed", "base"} & set(page.tags)
+        outside = [link for link in page.links if "//" in link or ":" in link]
+        assert all(map(is_web_address, outside))
+        assert not [fault for fault in page.faults if "inline" in fault]
+        assert b"<form" not in content.partition(b"What the publisher says")[2]
+        assert b'id="main"' not in content.partition(b"What the publisher says")[2]
+        assert "\u202e" not in page.text
 
     def test_links(self, tmp_path: Path) -> None:
         """Only web addresses become links, and those tell nobody where one comes from."""

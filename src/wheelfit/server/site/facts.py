@@ -15,6 +15,7 @@ from wheelfit.resolution.listing import sort_page
 from wheelfit.resolution.overview import metadata_of, overview
 from wheelfit.resolution.release_metadata import MetadataPolicy
 from wheelfit.server.site.machines import overview_hosts, usual_target
+from wheelfit.server.site.readme import render_readme
 from wheelfit.sources.file_readers import OnePage
 from wheelfit.sources.memory_cache import Memory
 from wheelfit_runtime.errors import FileProblem, WheelfitError
@@ -54,6 +55,8 @@ class WheelDescription:
 
     summary: str = ""
     description: str = ""
+    readme: str = ""
+    """The description as HTML that is safe to show; empty: it is shown as text."""
     is_cut: bool = False
     """Whether the description is longer."""
     author: str = ""
@@ -71,7 +74,7 @@ class WheelDescription:
     def size(self) -> int:
         """Characters of its long parts."""
         links = sum(len(text) for pair in (*self.links, *self.other_links) for text in pair)
-        return len(self.description) + links + sum(map(len, self.needs))
+        return len(self.description) + len(self.readme) + links + sum(map(len, self.needs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +199,7 @@ def _about(files: Files, release: Release) -> WheelDescription:
     return WheelDescription(
         summary=_field(raw, "summary"),
         description=description[:_LONGEST_DESCRIPTION],
+        readme=render_readme(description, _field(raw, "description_content_type"), is_web_address),
         is_cut=len(description) > _LONGEST_DESCRIPTION,
         author=_field(raw, "author") or _field(raw, "maintainer"),
         license=_field(raw, "license_expression") or _field(raw, "license").partition("\n")[0],
