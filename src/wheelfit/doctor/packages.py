@@ -11,6 +11,8 @@ from itertools import combinations
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from packaging.version import Version
+
 from wheelfit.checking.findings import CheckedFile, Severity, some_of
 from wheelfit.core.sizes import size_in_words
 from wheelfit.doctor import diagnoses
@@ -82,7 +84,7 @@ def about_builds(
     if len(by_rocm) > 1:
         parts = "; ".join(
             f"ROCm {version}: {_named(one.package for one in by_rocm[version])}"
-            for version in sorted(by_rocm, key=_release)
+            for version in sorted(by_rocm, key=Version)
         )
         yield CheckedFile(where).found(diagnoses.MIXED_ROCM, parts)
     yield from _several_kinds(libraries, "openmp", where)
@@ -407,7 +409,3 @@ def _named(packages: Iterable[Package]) -> str:
 
 def _sum(packages: Iterable[Package]) -> str:
     return size_in_words(sum(package.size for package in packages))
-
-
-def _release(version: str) -> list[int]:
-    return [int(part) for part in version.split(".")]

@@ -288,9 +288,7 @@ def _about_library_path(settings: Settings, libraries: Iterable[OwnedLibrary]) -
         place = CheckedFile(folder.variable)
         known = {name: found for name in folder.names if (found := identify(name)) is not None}
         if not folder.exists:
-            yield place.found(
-                diagnoses.PATH_ENTRY_MISSING, f"{folder.variable}: {folder.path} does not exist"
-            )
+            yield _missing(folder)
         elif folder.path.rstrip("/").endswith("/stubs") and known:
             yield place.found(
                 diagnoses.STUB_LIBRARY,
@@ -304,26 +302,27 @@ def _about_library_path(settings: Settings, libraries: Iterable[OwnedLibrary]) -
                 f"which {whose} brings too",
             )
     for entry in settings.preloaded:
-        place = CheckedFile(entry.variable)
         if entry.exists:
+            place = CheckedFile(entry.variable)
             yield place.found(diagnoses.PRELOADED, f"{entry.variable} has {entry.path}")
         else:
-            yield place.found(
-                diagnoses.PATH_ENTRY_MISSING, f"{entry.variable}: {entry.path} does not exist"
-            )
+            yield _missing(entry)
+
+
+def _missing(entry: Folder) -> Finding:
+    message = f"{entry.variable}: {entry.path} does not exist"
+    return CheckedFile(entry.variable).found(diagnoses.PATH_ENTRY_MISSING, message)
 
 
 def _about_modules(settings: Settings, modules: Mapping[str, str]) -> Iterator[Finding]:
     for folder in settings.module_folders:
-        place = CheckedFile(folder.variable)
         if not folder.exists:
-            yield place.found(
-                diagnoses.PATH_ENTRY_MISSING, f"{folder.variable}: {folder.path} does not exist"
-            )
+            yield _missing(folder)
             continue
         hidden = sorted({name.partition(".")[0] for name in folder.names} & modules.keys())
         if hidden:
             words = some_of(f"{name} (of {modules[name]})" for name in hidden)
+            place = CheckedFile(folder.variable)
             yield place.found(diagnoses.PYTHONPATH_HIDES, f"{folder.path} has its own {words}")
 
 

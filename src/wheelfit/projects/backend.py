@@ -217,7 +217,11 @@ class Backend:
         except build.BuildBackendException as error:
             cause = error.exception
             if isinstance(cause, subprocess.CalledProcessError):
-                raise self._failure(what, _how(cause.returncode)) from None
+                code = cause.returncode
+                ending = (
+                    f"backend was ended by signal {-code}" if code < 0 else "build backend failed"
+                )
+                raise self._failure(what, f"its {ending}") from None
             # Where it could not even be imported, the library keeps what was printed.
             said = str(getattr(cause, "traceback", "")).strip().splitlines()
             raise self._failure(what, str(error).partition("\n")[0], said) from None
@@ -243,10 +247,6 @@ _THING = {
     "editable": "an editable wheel",
     "sdist": "a source distribution",
 }
-
-
-def _how(code: int) -> str:
-    return f"its backend was ended by signal {-code}" if code < 0 else "its build backend failed"
 
 
 def _kept(log: Path) -> Path | None:

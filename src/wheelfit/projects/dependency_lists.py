@@ -146,7 +146,8 @@ def with_requirement(
     _check_list(project, wanted)
     there = project.find(wanted)
     if there is None:
-        changed = _with_list(project, wanted, text.strip())
+        created = toml_lists.create(project.text, _path(wanted), text.strip(), behind="project")
+        changed = _checked(project, created, wanted, [text.strip()])
         return changed, ListChange(new.name, None, text.strip())
     items = project.lists()[there]
     place = _place_of(items, new, there, project.where)
@@ -381,11 +382,6 @@ def _removed(project: ProjectText, which: DependencyList, place: int) -> Project
     del items[place]
     text = toml_lists.remove(project.text, _path(which), place)
     return _checked(project, text, which, items)
-
-
-def _with_list(project: ProjectText, wanted: DependencyList, requirement: str) -> ProjectText:
-    text = toml_lists.create(project.text, _path(wanted), requirement, behind="project")
-    return _checked(project, text, wanted, [requirement])
 
 
 def _path(which: DependencyList) -> tuple[str, ...]:

@@ -243,7 +243,8 @@ def _file_of(libraries: Libraries, name: str) -> Path | None:
 def _reservations(bounds: Bounds, offers: Sequence[Offer], *, program: str | None) -> Iterator[str]:
     """Yield what the bounds cannot know."""
     fitting = [one for one in bounds.releases if one.fits]
-    stripped = [str(one.version) for one in fitting if not _has_debug(offers, one.version)]
+    with_debug = {one.version for one in offers if one.has_debug}
+    stripped = [str(one.version) for one in fitting if one.version not in with_debug]
     if stripped:
         yield (
             f"the libraries of {some_of(stripped)} have no debug information: changes of "
@@ -270,10 +271,6 @@ def _reservations(bounds: Bounds, offers: Sequence[Offer], *, program: str | Non
             f"{bounds.last} is the newest release that was looked at; what later ones drop is not "
             "known"
         )
-
-
-def _has_debug(offers: Sequence[Offer], version: Version) -> bool:
-    return any(one.has_debug for one in offers if one.version == version)
 
 
 _FAILED, _CHANGED = 1 | 2, 4 | 8
@@ -441,7 +438,8 @@ def choose_wheels(
             name = parse_wheel_filename(file.filename)
         except InvalidFilename:
             continue
-        if file.yanked is not None or not _is_asked(specifier, name.version):
+        pre = bool(specifier.prereleases)
+        if file.yanked is not None or not specifier.contains(name.version, prereleases=pre):
             continue
         if not _fits(name, machines) or (label is not None and name.label != label):
             continue
@@ -467,10 +465,6 @@ def _same_python(name: WheelFilename, consumer: WheelFilename | None) -> bool:
         return True
     pythons = {tag.interpreter for tag in name.tags}
     return not pythons.isdisjoint(tag.interpreter for tag in consumer.tags)
-
-
-def _is_asked(specifier: SpecifierSet, version: Version) -> bool:
-    return specifier.contains(version, prereleases=bool(specifier.prereleases))
 
 
 # --- versions in the names of symbols -----------------------------------------------------

@@ -91,7 +91,10 @@ def compare_with_plain(
             lines = tuple(_losses(found, codes, order.recipe))
             if lines:
                 losses.append((wheel, _error(wheel, lines)))
-            elif (told := _unusual(wheel)) and _digests(found) == _digests(codes):
+            # What compilers do unasked makes no difference anyway.
+            elif (told := [one for one in wheel.flags if one not in USUAL]) and (
+                _digests(found) == _digests(codes)
+            ):
                 notes.append(
                     f"the machine code of {wheel.path.name} is that of {plain.path.name}: "
                     f"{' '.join(told)} made no difference"
@@ -121,11 +124,6 @@ def _parts(codes: Mapping[str, Optimisation], plain: Mapping[str, Optimisation])
     before, after = _digests(plain), _digests(codes)
     changed = tuple(name for name, code in after.items() if before.get(name) != code)
     return TunedParts(changed, tuple(name for name in after if name not in changed))
-
-
-def _unusual(wheel: BuiltWheel) -> list[str]:
-    """Return the flags of a wheel that compilers do not follow unasked."""
-    return [flag for flag in wheel.flags if flag not in USUAL]
 
 
 def _losses(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.building.matrix import Job
-    from wheelfit.building.publishing.release_files import OutgoingFile, Release, ReleaseSet
+    from wheelfit.building.publishing.release_files import OutgoingFile, ReleaseSet
     from wheelfit.checking.findings import Finding
     from wheelfit.core.filename import WheelFilename
     from wheelfit.core.labels import Label
@@ -151,16 +151,12 @@ def closed_findings(
 ) -> Iterator[Finding]:
     """Yield releases for which the public registry takes no more files (B-53)."""
     for release in sorted({one.release for one in new}):
-        files = [file for file in there.get(release[0], ()) if _is_of(file, release)]
+        files = [file for file in there.get(release[0], ()) if release in sort_files([file])]
         if is_closed(files, now):
             place = CheckedFile(f"{release[0]}=={release[1]}")
             yield place.found(
                 checks.PYPI_CLOSED_RELEASE, "it is older than 14 days", severity=Severity.ERROR
             )
-
-
-def _is_of(file: File, release: Release) -> bool:
-    return release in sort_files([file])
 
 
 _INTERPRETER = pattern(r"(py|cp)(3)([0-9]*)")

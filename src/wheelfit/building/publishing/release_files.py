@@ -6,6 +6,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 from enum import IntEnum
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -196,11 +197,7 @@ def _known(path: Path) -> tuple[FileKind, Release, Label | None] | None:
 
 
 def _attestations(path: Path) -> Iterable[Path]:
-    return sorted(path.parent.glob(f"{_escaped(path.name)}*{ATTESTATION}"))
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+    return sorted(path.parent.glob(f"{escape(path.name)}*{ATTESTATION}"))
 
 
 def _digest(path: Path, read: Callable[[int], None]) -> tuple[str, int]:

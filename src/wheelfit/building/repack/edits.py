@@ -126,7 +126,7 @@ def apply_edits(
             f"{filename.name} {filename.version}",
             where=where,
         )
-    spelled = _spelled_name(data)
+    spelled = header_value(data, "Name") or ""
     new_name, version = edits.new_name(spelled), edits.new_version(core.version)
     notes: list[str] = []
     if new_name != spelled:
@@ -148,9 +148,11 @@ def apply_edits(
 
     def is_kept(text: str) -> bool:
         # What would be added again stays where it is, so that doing it twice changes nothing.
-        if edits.remove and text not in wanted and _name_of(text, where) in edits.remove:
-            removed.append(text)
-            return False
+        if edits.remove and text not in wanted:
+            requirement = parse_requirement(text, allow_variant_markers=True, where=where)
+            if requirement.name in edits.remove:
+                removed.append(text)
+                return False
         kept.add(text)
         return True
 
@@ -178,13 +180,3 @@ def _resolved(
     }
     needed = dict.fromkeys(text for text in resolved.values() if text is not None)
     return tuple(needed), tuple(old for old, text in resolved.items() if text is None)
-
-
-def _spelled_name(data: bytes) -> str:
-    """Return the name as METADATA spells it, which was read before."""
-    return header_value(data, "Name") or ""
-
-
-def _name_of(text: str, where: str) -> NormalizedName:
-    """Return which project a dependency is on."""
-    return parse_requirement(text, allow_variant_markers=True, where=where).name

@@ -205,7 +205,7 @@ def _native_findings(
         files[0][0]
         for files in modules.values()
         if all(version is not None and version not in wanted for _, version in files)
-        and not _is_stable(tags)
+        and not any(tag.abi in ("abi3", "abi3t", "none") for tag in tags)  # for later Pythons too
     ]
     if foreign:
         message = f"{some_of(foreign)} cannot be imported by {', '.join(sorted(pythons))}"
@@ -215,11 +215,6 @@ def _native_findings(
 def is_library(name: str) -> bool:
     """Return whether a file is native code by its name."""
     return _NATIVE.search(name) is not None
-
-
-def _is_stable(tags: Iterable[Tag]) -> bool:
-    """Return whether tags admit later Python versions too."""
-    return any(tag.abi in ("abi3", "abi3t", "none") for tag in tags)
 
 
 def _portable_findings(
