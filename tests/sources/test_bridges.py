@@ -102,7 +102,11 @@ class TestPages:
         plain, labelled, _ = found.files
         assert labelled.filename == "xgboost-3.4.1-py3-none-manylinux_2_28_x86_64-cuda13.whl"
         assert labelled == replace(
-            plain, filename=labelled.filename, declared=labelled.declared, source=labelled.source
+            plain,
+            filename=labelled.filename,
+            declared=labelled.declared,
+            needs=(),
+            source=labelled.source,
         )
         assert list(json.loads(labelled.declared or b"{}")["variants"]) == ["cuda13"]
 

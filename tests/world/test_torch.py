@@ -196,3 +196,12 @@ def test_really_installed(world: World) -> None:
         "torchvision": "0.30.0+cpu",
     }
     assert "nothing to do" in world.run("install", "torchvision", *target).stdout
+
+
+def test_really_installed_with_what_its_build_needs(world: World) -> None:
+    """A wheel that needs more under its label is installed though its own METADATA needs less."""
+    target = ["--target", str(world.folder / "device"), "--for", "rocm-7.0-gfx942"]
+    said = world.run("install", "torch", *target).stdout
+    assert "installed amd-torch-device-gfx942 2.14.0+rocm7.14.0" in said
+    assert "installed torch 2.14.0+rocm7.14.0 (gfx942)" in said
+    assert "nothing to do" in world.run("install", "torch", *target).stdout

@@ -103,7 +103,7 @@ def check_wheel(
     where = pin.filename.text
     root = _root(wheel)
     original = wheel.metadata()
-    _check_identity(pin, original, where)
+    _check_identity(pin, pin.file.with_needs(original), where)
     _check_variant(pin, wheel, where)
     commands: tuple[Command, ...] = ()
     if f"{wheel.dist_info}/entry_points.txt" in wheel.files:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import filecmp
 import hashlib
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -19,6 +19,7 @@ from wheelfit.operations.projects import check_folder_pins
 from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.result_limits import check_accelerators
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
+from wheelfit.sources.wheel_labels import SUFFIX, labels_of, written
 from wheelfit_runtime.errors import FileProblem, IntegrityError, UserError
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class DownloadReport:
                             "name": pin.name,
                             "version": str(pin.version),
                             "label": pin.label,
-                            "filename": pin.file.shown,
+                            "filename": pin.file.as_published.shown,
                             "reason": pin.reason,
                         }
                         for pin in one.pins
@@ -244,6 +245,9 @@ def _fetched(
                     progress = transfers.transfer(source.filename)
                     opened.repository.download(source, staging, progress)
             _write_documents(pins, opened, staging)
+            for pin in wheels:
+                if pin.file.declared is not None:
+                    _give_published_name(pin, staging, Path(request.dest))
             return resolution, accelerators
     raise IntegrityError(
         "no wheel is what its index says of it",
@@ -259,6 +263,22 @@ def _write_documents(pins: Iterable[Pin], opened: SelectionSession, staging: Pat
             continue
         for file in pin.choice.release.index_files[:1]:
             (staging / file.filename).write_bytes(opened.repository.read(file))
+
+
+def _give_published_name(pin: Pin, staging: Path, folder: Path) -> None:
+    """Give the wheel of a family the name that it has there, with its label in a file beside it.
+
+    :param folder: where it will lie, perhaps with labels that it was downloaded as before.
+    """
+    if pin.label is None:
+        return
+    name = pin.filename.plain
+    (staging / pin.filename.text).replace(staging / name)
+    before: dict[str, object] = {}
+    for path in (folder / f"{name}{SUFFIX}", staging / f"{name}{SUFFIX}"):
+        with suppress(OSError, ValueError):  # none, or none that could be read
+            before |= labels_of(path.read_bytes())
+    (staging / f"{name}{SUFFIX}").write_bytes(written(pin.file, pin.label, before))
 
 
 def _moved(staging: Path, folder: Path) -> tuple[DownloadedFile, ...]:
@@ -282,7 +302,7 @@ def _moved(staging: Path, folder: Path) -> tuple[DownloadedFile, ...]:
 def _looked_at(path: Path, place: Path) -> DownloadedFile:
     is_there = place.exists()
     is_new = not (is_there and filecmp.cmp(path, place, shallow=False))
-    if is_there and is_new and not path.name.endswith(".json"):
+    if is_there and is_new and not (path.name.endswith(".json") and place.is_file()):
         raise FileProblem(
             "another file of this name is there",
             where=str(place),

@@ -23,10 +23,11 @@ from wheelfit.sources.file_readers import ReadsFiles
 from wheelfit.sources.local_files import problem
 from wheelfit.sources.page import ACCEPT, VARIANTS_SUFFIX, File, ProjectPage
 from wheelfit.sources.urls import file_url, redact, split_userinfo
-from wheelfit_runtime.errors import InvalidPage, NetworkError
+from wheelfit.sources.wheel_labels import SUFFIX, labelled, labels_of
+from wheelfit_runtime.errors import FileProblem, InvalidPage, NetworkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
@@ -87,8 +88,11 @@ class DirectoryIndex(_FlatListing):
                 names = sorted(each.name for each in listed if _is_file(each))
         except OSError as error:
             raise problem(self._path, error) from error
+        beside = {name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)}
         for name in names:
-            if name.lower().endswith(_HTML):
+            if name in beside:
+                found += self._labelled(name, base)
+            elif name.lower().endswith(_HTML):
                 path = self._path / name
                 more, other = _links(_page(path), "text/html", file_url(path), self.name)
                 found.extend(more)
@@ -96,6 +100,21 @@ class DirectoryIndex(_FlatListing):
             else:
                 found.append(_local_file(name, base, self.name))
         return found, tuple(notes)
+
+    def _labelled(self, name: str, base: str) -> Sequence[File]:
+        """Return a wheel as the builds that the file beside it names.
+
+        :raises FileProblem: it cannot be read, and nobody knows for which machines the wheel is.
+        """
+        path = self._path / f"{name}{SUFFIX}"
+        try:
+            return labelled(_local_file(name, base, self.name), labels_of(_page(path)))
+        except (ValueError, InvalidFilename) as error:
+            raise FileProblem(
+                f"the labels of {name} cannot be read: {error}",
+                where=str(path),
+                hint="download the wheel again; without this file it counts for any machine",
+            ) from None
 
 
 class LinkPage(_FlatListing):

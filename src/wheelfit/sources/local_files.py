@@ -53,10 +53,13 @@ class LocalFiles:
             data = _read(beside)
             check_bytes(data, file.metadata_hashes, None, where=str(beside))
             return data
-        return metadata_of(read_local_members(path, [METADATA], file.filename), str(path))
+        name = file.as_published.filename
+        return file.with_needs(metadata_of(read_local_members(path, [METADATA], name), str(path)))
 
     def variant_document(self, file: File) -> bytes | None:
         """Return the ``variant.json`` inside a variant wheel, or None if it has none."""
+        if file.declared is not None:
+            return file.declared
         if not parse_wheel_filename(file.filename).is_variant:  # F-10
             return None
         members = read_local_members(path_of(file), [VARIANT_DOCUMENT], file.filename)
@@ -94,7 +97,8 @@ class LocalFiles:
     def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
         """Return a wheel unpacked and verified."""
         path = path_of(file)
-        filename, where = parse_wheel_filename(file.filename), redact(file.url)
+        filename = parse_wheel_filename(file.as_published.filename)
+        where = redact(file.url)
         try:
             before = path.stat()
             wheel = self._known(file, path, before)

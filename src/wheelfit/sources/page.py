@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from wheelfit.core.filename import parse_wheel_filename
 from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
@@ -114,6 +116,8 @@ class File(Struct, frozen=True):
     declared: bytes | None = None
     """What a bridge declares as its ``variant.json``, since the file has none; its name is then
     another one than where it comes from."""
+    needs: tuple[str, ...] | None = None
+    """What it needs beyond its METADATA as that build (PEP 508); None: as its family says."""
 
     def __hash__(self) -> int:
         return hash((self.filename, self.url))
@@ -122,6 +126,21 @@ class File(Struct, frozen=True):
     def shown(self) -> str:
         """What people know it by: its name, or that of what it will be built from."""
         return self.filename if self.origin is None or self.origin.is_built else self.origin.name
+
+    @property
+    def as_published(self) -> File:
+        """The file as whoever has it calls it."""
+        if self.declared is None:
+            return self
+        plain = parse_wheel_filename(self.filename).plain
+        return replace(self, filename=plain, declared=None, needs=None)
+
+    def with_needs(self, metadata: bytes) -> bytes:
+        """Return METADATA with what the file needs beyond that.
+
+        :param metadata: as it is published.
+        """
+        return b"".join(f"Requires-Dist: {text}\n".encode() for text in self.needs or ()) + metadata
 
     @property
     def is_selector(self) -> bool:

@@ -15,7 +15,7 @@ from wheelfit.core.filename import (
     with_label,
 )
 from wheelfit.errors import InvalidFilename
-from wheelfit.sources.bridges.selectors import LateHashes, document_bytes
+from wheelfit.sources.bridges.selectors import LateHashes, document_bytes, needs_of
 from wheelfit.sources.page import ACTIVE, BRIDGE, VARIANTS_SUFFIX, File, ProjectPage
 
 if TYPE_CHECKING:
@@ -211,7 +211,8 @@ class _Making:
             labelled = with_label(filename, member.label)
         except InvalidFilename:
             return None
-        return replace(file, filename=labelled.text, declared=declared)
+        needs = needs_of(member, filename)
+        return replace(file, filename=labelled.text, declared=declared, needs=needs)
 
     def _wheels(
         self, member: FamilyMember, page: ProjectPage

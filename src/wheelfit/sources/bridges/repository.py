@@ -256,7 +256,7 @@ class BridgedRepository:
     def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:
         """Return the content of a small file."""
         if not file.is_selector:
-            return self._reader(file).read(_true(file), limit=limit)
+            return self._reader(file).read(file.as_published, limit=limit)
         from wheelfit.sources.bridges.selectors import document_bytes, zipped  # noqa: PLC0415
 
         family = self._family(file)
@@ -272,7 +272,7 @@ class BridgedRepository:
         if file.declared is not None:
             return self._with_needs(file, self._declared_metadata(file))
         if not file.is_selector:
-            return self._reader(file).metadata(_true(file))
+            return self._reader(file).metadata(file.as_published)
         return self._member(file, "METADATA")
 
     def variant_document(self, file: File) -> bytes | None:
@@ -286,7 +286,7 @@ class BridgedRepository:
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
         """Return how large a wheel is."""
         if not file.is_selector:
-            return self._reader(file).size(_true(file), unpacked=unpacked)
+            return self._reader(file).size(file.as_published, unpacked=unpacked)
         from wheelfit.sources.bridges.selectors import zipped  # noqa: PLC0415 - start-up
 
         files = self._files(file)
@@ -296,7 +296,7 @@ class BridgedRepository:
     def open(self, file: File) -> ByteSource:
         """Return the bytes of a wheel."""
         if not file.is_selector:
-            return self._reader(file).open(_true(file))
+            return self._reader(file).open(file.as_published)
         from wheelfit.wheels.bytes_source import Memory  # noqa: PLC0415 - start-up
 
         return Memory(self._selector(file))
@@ -305,7 +305,7 @@ class BridgedRepository:
         """Put the whole file into a folder."""
         if not file.is_selector:
             with self._as_before(file):
-                path = self._reader(file).download(_true(file), folder, progress)
+                path = self._reader(file).download(file.as_published, folder, progress)
             if self._is_unpromised(file):
                 from wheelfit.sources.hash_check import digest_checked  # noqa: PLC0415 - start-up
 
@@ -319,7 +319,7 @@ class BridgedRepository:
         """Return a wheel unpacked and verified."""
         if not file.is_selector:
             with self._as_before(file):
-                wheel = self._reader(file).unpacked(_true(file), folder, progress)
+                wheel = self._reader(file).unpacked(file.as_published, folder, progress)
             if self._is_unpromised(file):
                 self._settle(file, wheel.sha256)
             return wheel
@@ -384,19 +384,22 @@ class BridgedRepository:
         :raises InvalidWheel: the wheel is not there: a link is broken, or a rule named it.
         """
         try:
-            return self._reader(file).metadata(_true(file))
+            return self._reader(file).metadata(file.as_published)
         except UnexpectedStatus as error:
             if error.status not in _GONE:
                 raise
             raise InvalidWheel(error.message, where=error.where) from error
 
     def _with_needs(self, file: File, metadata: bytes) -> bytes:
-        from wheelfit.sources.bridges.selectors import with_needs  # noqa: PLC0415 - start-up
+        if file.needs is not None:
+            return file.with_needs(metadata)
+        from wheelfit.sources.bridges.selectors import needs_of  # noqa: PLC0415 - start-up
 
         filename = parse_wheel_filename(file.filename)
         family = self._shelf.of(filename.name)
         member = None if family is None else family.member_of_wheel(filename)
-        return metadata if member is None else with_needs(metadata, member, filename)
+        needs = () if member is None else needs_of(member, filename)
+        return structs.replace(file, needs=needs).with_needs(metadata)
 
     def _reader(self, file: File) -> Files:
         return self._sources.get(file.source, self._repository)
@@ -429,10 +432,3 @@ class BridgedRepository:
                 hint="--bridge FILE.toml names the file of a family of your own",
             )
         return family
-
-
-def _true(file: File) -> File:
-    """Return a file as whoever has it calls it."""
-    if file.declared is None:
-        return file
-    return structs.replace(file, filename=parse_wheel_filename(file.filename).plain, declared=None)

@@ -85,10 +85,9 @@ def needed(member: FamilyMember, version: Version) -> str:
     return f"{member.distribution}{extras}=={version}"
 
 
-def with_needs(metadata: bytes, member: FamilyMember, filename: WheelFilename) -> bytes:
-    """Return the METADATA of a member's wheel with what it needs beyond that on such a machine.
+def needs_of(member: FamilyMember, filename: WheelFilename) -> tuple[str, ...]:
+    """Return what a member's wheel needs beyond its METADATA on such a machine.
 
-    :param metadata: as it is published.
     :param member: the member that the wheel is of.
     :param filename: the name of the wheel.
     """
@@ -97,9 +96,9 @@ def with_needs(metadata: bytes, member: FamilyMember, filename: WheelFilename) -
         # Of itself, whichever build: in a lock for every machine a release has all of them.
         needs.append(f"{filename.name}[{','.join(member.extras)}]=={filename.version.public}")
     # A wheel for any platform is also one of machines that its member is not for.
-    where = f" ; {member.marker}" if any(tag.platform == "any" for tag in filename.tags) else ""
-    lines = [f"Requires-Dist: {text}{where if member.platforms else ''}" for text in needs]
-    return b"".join(f"{line}\n".encode() for line in lines) + metadata
+    if member.platforms and any(tag.platform == "any" for tag in filename.tags):
+        return tuple(f"{text} ; {member.marker}" for text in needs)
+    return tuple(needs)
 
 
 def zipped(files: dict[str, bytes]) -> bytes:
