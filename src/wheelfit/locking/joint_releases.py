@@ -166,5 +166,5 @@ def _given_up(
     if lost:
         yield (
             f"no build of {listed(lost)}: no releases that go together have builds for all of "
-            "these machines; --for MACHINE locks what each machine can have"
+            "these machines; --for MACHINE locks the best for one of them"
         )
