@@ -62,6 +62,7 @@ WheelfitError
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit_runtime.errors import (
@@ -75,7 +76,7 @@ from wheelfit_runtime.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 __all__ = [
@@ -192,6 +193,27 @@ class UploadRefused(UserError, code="upload-refused"):
 
     The status is that of ``publish``, which finds the same before it sends anything.
     """
+
+
+@contextmanager
+def reporting_os_errors(message: str, *, where: str, hint: str | None = None) -> Iterator[None]:
+    """Raise a `FileProblem` in place of an ``OSError`` of the block, with the system's reason.
+
+    :param message: what cannot be done, as ``the file cannot be read``.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise FileProblem(f"{message}: {reason}", where=where, hint=hint) from None
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    """Return a hint: the known word that one is most like, or another hint where none is."""
+    from difflib import get_close_matches  # noqa: PLC0415 - few commands end here
+
+    close = get_close_matches(word, list(known), n=1)
+    return f"did you mean {close[0]!r}?" if close else otherwise
 
 
 def install_hint(extra: str) -> str:

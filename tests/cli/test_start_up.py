@@ -164,7 +164,7 @@ COMMANDS: dict[str, tuple[list[str], set[str], int]] = {
     "help": (["--help"], LITTLE, 14),
     "help of install": (["install", "--help"], LITTLE, 34),
     "cache dir": (["cache", "dir"], LITTLE | CHANGING, 31),
-    "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 68),
+    "list": (["list", "--target", "{folder}"], NEVER | CHANGING | DETECTING, 69),
     "check": (
         ["check", "--binaries", "{folder}/index/plain-1.0-py3-none-any.whl"],
         {

@@ -111,10 +111,7 @@ class Command(NamedTuple):
 
 
 def make_parser(name: str, command: Command) -> OptionParser:
-    """Return the parser of one command.
-
-    :param name: all words of its name.
-    """
+    """Return the parser of one command."""
     from wheelfit.cli.options.arguments import OptionParser
 
     return OptionParser(name, command.groups, description=command.description.strip())
@@ -123,7 +120,6 @@ def make_parser(name: str, command: Command) -> OptionParser:
 def request_of(kind: type[_Request], arguments: Namespace, **more: Any) -> _Request:
     """Return a request whose fields have the values of the arguments of the same name.
 
-    :param kind: the class of the request, a dataclass.
     :param arguments: parsed and completed with the settings; what they lack has its default.
     """
     given = vars(arguments)

@@ -22,7 +22,6 @@ def completion_script(shell: str, commands: Mapping[str, Command]) -> str:
     """Return the script of a shell.
 
     :param shell: ``bash``, ``zsh`` or ``fish``.
-    :param commands: the commands by their names.
     """
     write = {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]
     return "\n".join(write(commands)) + "\n"

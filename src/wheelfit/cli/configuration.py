@@ -84,7 +84,6 @@ class Configuration(NamedTuple):
     def of(self, key: str, given: Any = None) -> Effective:
         """Return what holds for a key; of what the layers say a list takes everything.
 
-        :param key: of a setting.
         :param given: what the command line says; None: nothing.
         """
         if not any(key in layer.said for layer in self.layers):
@@ -119,8 +118,6 @@ def project_file(arguments: Namespace) -> Path | None:
 
     It is the one of ``--project``, else that of the current folder if nothing else is named, or
     the one beside the lock. Folders above are looked at by the commands that edit a project.
-
-    :param arguments: of a command.
     """
     if getattr(arguments, "edits_project", False):
         from wheelfit.operations.projects import nearest_project
@@ -148,7 +145,6 @@ def read_layers(
     """Read everything that sets something for a command.
 
     :param arguments: of the command; they say on which project it works.
-    :param environ: the environment of the process.
     :param site: the folder of the site's files; default: where it is on this system.
     :raises InvalidConfiguration: something cannot be read, or sets what there is not.
     """
@@ -169,7 +165,6 @@ def read_layers(
 def read_variables(environ: Mapping[str, str]) -> Layer:
     """Read what variables set; an empty one is as if it were not there.
 
-    :param environ: the environment of the process.
     :raises InvalidConfiguration: a value is of the wrong kind.
     """
     said: dict[str, tuple[Any, SettingOrigin]] = {}
@@ -184,10 +179,7 @@ def read_variables(environ: Mapping[str, str]) -> Layer:
 
 
 def strays(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the variables that look like settings and are none: likely misspelt, or a project's.
-
-    :param environ: the environment of the process.
-    """
+    """Return the variables that look like settings and are none: misspelt, or a project's."""
     from wheelfit.cli.options.settings import SETTINGS
 
     return tuple(
@@ -216,7 +208,6 @@ def _key_of(variable: str) -> str:
 def read_file(path: Path, name: str, *, must_exist: bool = False) -> Layer:
     """Read a file of the user or of the site.
 
-    :param path: the file.
     :param name: whose it is: ``user`` or ``site``.
     :param must_exist: whether somebody named it.
     :raises InvalidConfiguration: it cannot be read, or sets what there is not.
@@ -373,10 +364,6 @@ def _said(
     """Read key after key.
 
     :param table: the keys with their values.
-    :param path: the file.
-    :param data: what it holds, to find lines in.
-    :param name: whose it is.
-    :param above: the tables around it.
     :param is_bound: whether it can only set what a project can.
     """
     from wheelfit.cli.options.settings import SETTINGS
@@ -456,7 +443,6 @@ def complete(
     """Fill in what the command line leaves open.
 
     :param parser: whose defaults were set aside.
-    :param arguments: as it parsed them.
     :param own: its defaults, as `set_aside` returned them.
     :param read: returns the settings.
     """

@@ -25,7 +25,6 @@ _FILLED = re.compile(
 def fill_page(page: str, commands: Mapping[str, Command], settings: Mapping[str, Option]) -> str:
     """Return a page with its tables made anew.
 
-    :param commands: every command, by name.
     :param settings: every row that files and variables may set, by key.
     :raises KeyError: a comment names a command or a group that does not exist.
     """

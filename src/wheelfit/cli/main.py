@@ -71,7 +71,6 @@ def _guarded(work: Callable[[], int], output: Callable[[], Output], *, debug: bo
 
     :param work: returns the exit code.
     :param output: how to speak; made only when needed.
-    :param debug: show the traceback as well.
     """
     try:
         code = work()

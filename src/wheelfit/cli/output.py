@@ -69,7 +69,6 @@ class Output(Reporter):
         """Decide how to speak.
 
         :param quiet: errors only; counts more than ``verbose``.
-        :param verbose: everything worth knowing.
         :param colour: ``always``, ``never``, or anything else: as the environment and the
             terminal have it.
         :param progress: whether bars may be drawn.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from wheelfit.core.durations import duration_in_words
 from wheelfit.core.sizes import size_in_words
-from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.sources.progress import NO_PROGRESS, NoProgress
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class _Bar:
             self._task, self._rich = None, None
 
 
-class Transfer:
+class Transfer(NoProgress):
     """The progress of one transfer."""
 
     def __init__(self, bar: _Bar, verb: str, screen: Screen, *, is_sum: bool = False) -> None:
@@ -208,9 +208,6 @@ class Transfer:
     def start(self, total: int | None) -> None:
         """Begin, or begin anew."""
         self._bar.start(total)
-
-    def rest_is_here(self, size: int) -> None:
-        """Tell nothing of it."""
 
     def advance(self, count: int) -> None:
         """Add bytes.
@@ -281,7 +278,6 @@ class Wheels:
         """Say that one is there.
 
         :param count: bytes that were fetched.
-        :param seconds: how long it took.
         :param whole: bytes of all of it, if the rest was here already.
         """
         with self._lock:
@@ -370,7 +366,7 @@ class _Wheel:
         self._wheels.end_one(self._what, self._fetched, seconds, self._whole)
 
 
-class _Unpacking:
+class _Unpacking(NoProgress):
     """The progress of unpacking one wheel."""
 
     def __init__(self, wheel: _Wheel, total: int) -> None:
@@ -380,26 +376,13 @@ class _Unpacking:
         self.count = 0
         """What has been unpacked until now."""
 
-    def start(self, total: int | None) -> None:
-        """Do nothing: it is known what there is."""
-
-    def rest_is_here(self, size: int) -> None:
-        """Do nothing."""
-
     def advance(self, count: int) -> None:
         """Add bytes."""
         self.count += count
         self._wheel.unpacked(count)
 
-    def done(self) -> None:
-        """Do nothing: whoever fetches the wheel says when it is there."""
 
-    def unpacking(self, total: int) -> Progress:  # noqa: ARG002
-        """Do nothing: this is it."""
-        return self
-
-
-class Bar:
+class Bar(NoProgress):
     """A progress bar on a terminal: a ``sources.progress.Progress``.
 
     :param screen: decides whether to draw.
@@ -429,17 +412,7 @@ class Bar:
         if self._rich is not None:
             self._line = self._rich.add_task(self._what, total=total)
 
-    def rest_is_here(self, size: int) -> None:
-        """Tell nothing of it: all is read."""
-
     def advance(self, count: int) -> None:
         """Get on."""
         if self._rich is not None and self._line is not None:
             self._rich.advance(self._line, count)
-
-    def done(self) -> None:
-        """End well."""
-
-    def unpacking(self, total: int) -> Progress:  # noqa: ARG002
-        """Tell nothing more: what is checked is not unpacked."""
-        return self

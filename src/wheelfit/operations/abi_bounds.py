@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import InvalidName, canonicalize_name
+from packaging.version import InvalidVersion
+
+from wheelfit.building.abi.numpy_api import NUMPY, numpy_bounds
+from wheelfit.building.abi.python_api import python_bounds
+from wheelfit.building.abi.release_comparison import (
+    Release,
+    choose_wheels,
+    find_program,
+    look,
+    read_libraries,
+)
+from wheelfit.building.abi.torch_api import TORCH, torch_bounds
+from wheelfit.core.abi_exports import AbiExports
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.properties import parse_namespace
+from wheelfit.core.versions import parse_version
+from wheelfit.errors import UsageError
+from wheelfit.operations.abi_exports import read_exports_file
+from wheelfit.operations.indexes import open_indexes, read_settings
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requests import SourceOptions, frozen_request
+from wheelfit.operations.targets import named_project
+from wheelfit.operations.temporary_folders import scratch_folder
+from wheelfit.sources.repository import TooCostly
+from wheelfit.wheels.binaries.reading import binary_files, read_binary
+from wheelfit_runtime.errors import FileProblem, NoFit, ProjectNotFound
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from contextlib import ExitStack
-    from pathlib import Path
 
-    from packaging.specifiers import SpecifierSet
     from packaging.version import Version
 
     from wheelfit.building.abi.bounds import Bounds, ReleaseVerdict
-    from wheelfit.building.abi.release_comparison import Release
     from wheelfit.core.labels import Label
     from wheelfit.core.requirements import Requirement
     from wheelfit.operations.context import Context, Reporter
@@ -59,37 +84,29 @@ class AbiBoundsReport:
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
         bounds = self.bounds
-        return {
-            "version": 1,
-            "consumer": str(self.consumer),
-            "project": self.project or None,
-            "interface": bounds.interface or None,
-            "libraries": list(bounds.libraries),
-            "symbols": list(bounds.symbols),
-            "releases": [
-                {
-                    "version": str(one.version),
-                    "origin": one.origin,
-                    "fits": one.fits,
-                    "missing_libraries": list(one.missing_libraries),
-                    "missing_symbols": list(one.missing_symbols),
-                    "changed": one.changed or None,
-                    "refusal": one.refusal or None,
-                    "undecided": one.undecided or None,
-                }
+        return plain_report(
+            bounds,
+            "libraries symbols values first broken_by notes",
+            consumer=str(self.consumer),
+            project=self.project or None,
+            interface=bounds.interface or None,
+            releases=[
+                plain_fields(
+                    one,
+                    "version origin fits missing_libraries missing_symbols",
+                    changed=one.changed or None,
+                    refusal=one.refusal or None,
+                    undecided=one.undecided or None,
+                )
                 for one in bounds.releases
             ],
-            "values": list(bounds.values),
-            "properties": [
+            properties=[
                 f"{self.namespace} :: {self.feature} :: {one}"
                 for one in bounds.values
                 if self.feature
             ],
-            "requirement": f"{self.project}{bounds.requirement}" if self.project else None,
-            "first": None if bounds.first is None else str(bounds.first),
-            "broken_by": None if bounds.broken_by is None else str(bounds.broken_by),
-            "notes": list(bounds.notes),
-        }
+            requirement=f"{self.project}{bounds.requirement}" if self.project else None,
+        )
 
 
 def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
@@ -98,22 +115,7 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
     :param request: the wheel or library, and the releases.
     :raises NoFit: ``no-compatible-release``; it works with none of them.
     :raises UsageError: no release is named, or two files for one version.
-    :raises WheelfitError: a file cannot be had or read.
     """
-    from contextlib import ExitStack
-    from pathlib import Path
-
-    from wheelfit.building.abi.numpy_api import NUMPY, numpy_bounds
-    from wheelfit.building.abi.python_api import python_bounds
-    from wheelfit.building.abi.release_comparison import find_program, look, read_libraries
-    from wheelfit.building.abi.torch_api import TORCH, torch_bounds
-    from wheelfit.core.abi_exports import AbiExports
-    from wheelfit.core.properties import parse_namespace
-    from wheelfit.core.versions import parse_version
-    from wheelfit.errors import UsageError
-    from wheelfit.operations.abi_exports import read_exports_file
-    from wheelfit.operations.temporary_folders import scratch_folder
-
     if not request.against:
         raise UsageError("there is nothing to hold it against", hint="name it with --against")
     namespace = parse_namespace(request.namespace)
@@ -152,10 +154,6 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
 
 def _pythons(against: Sequence[str]) -> SpecifierSet | None:
     """Return the Pythons that a request names, as ``python>=3.9``; None: it names a library."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
-    from wheelfit.errors import UsageError
-
     match = pattern(r"python\s*(|[<>=!~].*)").fullmatch(against[0])
     if match is None:
         return None
@@ -172,8 +170,6 @@ def _fitting(bounds: Bounds, consumer: Path, project: str) -> Bounds:
 
     :raises NoFit: ``no-compatible-release``.
     """
-    from wheelfit_runtime.errors import NoFit
-
     if bounds.first is None:
         raise NoFit(
             f"it works with no release of {project}",
@@ -187,10 +183,6 @@ def _fitting(bounds: Bounds, consumer: Path, project: str) -> Bounds:
 
 
 def _version(text: str, parse: Callable[[str], Version]) -> Version:
-    from packaging.version import InvalidVersion
-
-    from wheelfit.errors import UsageError
-
     try:
         return parse(text)
     except InvalidVersion:
@@ -223,10 +215,6 @@ class _Releases:
 
     @staticmethod
     def _normalised(text: str) -> str:
-        from packaging.utils import InvalidName, canonicalize_name
-
-        from wheelfit.errors import UsageError
-
         try:
             return canonicalize_name(text, validate=True)
         except InvalidName:
@@ -234,8 +222,6 @@ class _Releases:
 
     def find(self) -> list[Release]:
         """Return the releases, each version once, the oldest first."""
-        from wheelfit.errors import UsageError
-
         found: dict[Version, Release] = {}
         for text in self._request.against:
             for release in self._of(text):
@@ -251,11 +237,6 @@ class _Releases:
         return [found[version] for version in sorted(found)]
 
     def _of(self, text: str) -> Iterator[Release]:
-        from pathlib import Path
-
-        from wheelfit.core.versions import parse_version
-        from wheelfit.operations.targets import named_project
-
         version, equals, file = text.partition("=")
         if equals and version[:1].isdigit() and not file.startswith("="):
             self.are_published = False
@@ -267,8 +248,6 @@ class _Releases:
 
     def _files(self, path: Path) -> Iterator[Release]:
         self.are_published = False
-        from wheelfit_runtime.errors import FileProblem
-
         if path.is_dir():
             wheels = sorted(path.glob("*.whl"))
             if not wheels:
@@ -281,8 +260,6 @@ class _Releases:
                 where=str(path),
                 hint="name a wheel or a folder of wheels, or project:NAME for an index",
             )
-        from wheelfit.core.filename import parse_wheel_filename
-
         for wheel in wheels:
             name = parse_wheel_filename(wheel.name)
             self._set_project(name.name)
@@ -290,13 +267,6 @@ class _Releases:
                 yield _release(name.version, wheel)
 
     def _published(self, requirement: Requirement) -> Iterator[Release]:
-        from packaging.utils import canonicalize_name
-
-        from wheelfit.building.abi.release_comparison import choose_wheels
-        from wheelfit.core.filename import parse_wheel_filename
-        from wheelfit.operations.indexes import open_indexes, read_settings
-        from wheelfit_runtime.errors import ProjectNotFound
-
         self._set_project(requirement.name)
         # Wheels as they are published, not as variants.
         request = replace(self._request, no_bridges=True)
@@ -318,14 +288,10 @@ class _Releases:
             yield _fetched(version, file, repository, self._scratch, self._context.reporter)
 
     def _machines(self) -> frozenset[str]:
-        from wheelfit.wheels.binaries.reading import binary_files, read_binary
-
         found = (read_binary(file, name) for name, file in binary_files(self._consumer))
         return frozenset(machine for one in found if one is not None for machine in one.machines)
 
     def _set_project(self, name: str) -> None:
-        from wheelfit.errors import UsageError
-
         if self.project and self.project != name:
             raise UsageError(
                 f"{self.project} and {name} are two projects", hint="hold it against one at a time"
@@ -334,17 +300,12 @@ class _Releases:
 
 
 def _release(version: Version, path: Path) -> Release:
-    from wheelfit.building.abi.release_comparison import Release
-
     return Release(version, path.name, lambda: path)
 
 
 def _fetched(
     version: Version, file: File, repository: Repository, scratch: Path, reporter: Reporter
 ) -> Release:
-    from wheelfit.building.abi.release_comparison import Release
-    from wheelfit.sources.repository import TooCostly
-
     def fetch() -> Path:
         reporter.detail(f"fetching {file.filename}")
         return repository.download(file, scratch)

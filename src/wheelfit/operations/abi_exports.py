@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from wheelfit.core import strict_toml
+from wheelfit.core.abi_exports import KEY
+from wheelfit.core.project_table import read_exports_table
+from wheelfit.errors import reporting_os_errors
+from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from wheelfit.core.abi_exports import AbiExports
@@ -15,19 +22,9 @@ def read_exports_file(file: str) -> AbiExports:
     :raises FileProblem: it cannot be read, is not TOML, or has no such table.
     :raises InvalidDocument: the table has faults.
     """
-    from pathlib import Path
-
-    from wheelfit.core import strict_toml
-    from wheelfit.core.abi_exports import KEY
-    from wheelfit.core.project_table import read_exports_table
-    from wheelfit_runtime.errors import FileProblem
-
     try:
-        content = strict_toml.load(Path(file).read_bytes())
-    except OSError as error:
-        raise FileProblem(
-            f"it cannot be read: {error.strerror or type(error).__name__}", where=file
-        ) from error
+        with reporting_os_errors("it cannot be read", where=file):
+            content = strict_toml.load(Path(file).read_bytes())
     except ValueError as error:
         raise FileProblem(f"it is not TOML: {error}", where=file) from None
     exports = read_exports_table(content, where=file)

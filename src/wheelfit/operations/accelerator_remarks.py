@@ -30,11 +30,6 @@ def tell_accelerator_use(
 ) -> tuple[AcceleratorUse, ...]:
     """Warn of what a result has to do with accelerators and should not; return it.
 
-    :param resolution: the result.
-    :param arriving: the packages that would be fetched.
-    :param candidates: by which they were chosen.
-    :param reporter: told, a line for each.
-    :param there: what is installed.
     :param lock: the command that remedies are options of, where the result is of a lock; nothing
         but the lock is asked then.
     :param told: lines that were told already; grows.
@@ -71,8 +66,6 @@ def use_on_platform(
     """Return the same of a result for every machine of a platform, as one of them would find it.
 
     :param resolution: the result; it may have several builds of a package.
-    :param names: what comes whichever of them is taken.
-    :param candidates: by which they were chosen.
     :param machine_of: opens the machine, where packages may have to do with accelerators.
     """
     if not _is_concerned(resolution, names, candidates):

@@ -43,11 +43,8 @@ def verify_attestations(
 ) -> None:
     """Verify what the index has of each wheel, as far as the options ask for it.
 
-    :param pins: what will be installed.
     :param digests: SHA-256 of the wheels by the URL in the plan; what has none is not verified.
-    :param repository: where provenance comes from.
     :param request: with the options of `options.table.environment.ATTESTATIONS`.
-    :param reporter: told who published what.
     :raises AttestationProblem: something does not hold, or is missing and required.
     :raises UserError: the library is not installed, or an option is none.
     """

@@ -94,7 +94,6 @@ class BridgeChecksReport:
 def check_bridges(request: CheckBridgesRequest, context: Context) -> BridgeChecksReport:
     """Compare families with the registry and the indexes of their members.
 
-    :param request: the families, and where the registry is.
     :raises InvalidDocument: ``invalid-bridge``; a file does not describe a family.
     :raises NetworkError: the registry cannot be read.
     """
@@ -125,7 +124,6 @@ def check_bridges(request: CheckBridgesRequest, context: Context) -> BridgeCheck
 def check_names(family: BridgeFamily, registry: Repository) -> FamilyCheck:
     """Compare a family of names with the registry.
 
-    :param registry: what has its members.
     :raises NetworkError: the registry cannot be read.
     """
     check = FamilyCheck(family)
@@ -232,10 +230,7 @@ class _Open(Protocol):
 
 
 def _check_indexes(family: BridgeFamily, opened: _Open) -> FamilyCheck:
-    """Compare a family of indexes with the places of its members.
-
-    :param opened: opens the places.
-    """
+    """Compare a family of indexes with the places of its members."""
     check = FamilyCheck(family)
     by_place: dict[str, list[FamilyMember]] = {}
     for member in family.members:

@@ -5,8 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from wheelfit.core.digests import sha256_of
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import AttestationProblem, InvalidFilename, install_hint
+from wheelfit.operations.attestations import LARGEST_PROVENANCE, demands
+from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.requests import AttestationOptions, SourceOptions, frozen_request
+from wheelfit.sources.attestations import can_verify, verify_provenance
 from wheelfit.sources.bridges.catalogue import SHIPPED, SHIPPED_VERSION, known_families, update_file
+from wheelfit.sources.bridges.updates import (
+    DISTRIBUTION,
+    LARGEST_WHEEL,
+    REMOVE,
+    FamilyUpdate,
+    read_families,
+    read_update,
+    release_of,
+    write_update,
+)
+from wheelfit.sources.page import File
+from wheelfit_runtime.errors import FileProblem, InvalidWheel, PolicyRefusal, ProjectNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,8 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.core.filename import WheelFilename
     from wheelfit.operations.context import Context
     from wheelfit.sources.bridges.catalogue import KnownFamilies
-    from wheelfit.sources.bridges.updates import FamilyUpdate
-    from wheelfit.sources.page import File, ProjectPage
+    from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.repository import Repository
 
 
@@ -75,10 +92,6 @@ def update_bridges(request: UpdateBridgesRequest, context: Context) -> BridgeUpd
     :raises AttestationProblem: what was signed does not hold, or others signed than before.
     :raises FileProblem: the files cannot be kept.
     """
-    from wheelfit.operations.indexes import open_indexes, read_settings
-    from wheelfit.sources.bridges.updates import read_update, release_of, write_update
-    from wheelfit_runtime.errors import PolicyRefusal
-
     path = update_file(context.environ)
     if request.remove:
         return _remove(path)
@@ -101,8 +114,6 @@ def update_bridges(request: UpdateBridgesRequest, context: Context) -> BridgeUpd
 
 
 def _remove(path: Path) -> BridgeUpdateReport:
-    from wheelfit_runtime.errors import FileProblem
-
     try:
         path.unlink()
     except FileNotFoundError:
@@ -117,9 +128,6 @@ def _newest(sources: Repository) -> tuple[WheelFilename, File]:
 
     :raises ProjectNotFound: there is none.
     """
-    from wheelfit.sources.bridges.updates import DISTRIBUTION, release_of
-    from wheelfit_runtime.errors import ProjectNotFound
-
     page = sources.project(DISTRIBUTION)
     found = {} if page is None else dict(_wheels(page))
     if not found:
@@ -137,10 +145,6 @@ def _newest(sources: Repository) -> tuple[WheelFilename, File]:
 
 def _wheels(page: ProjectPage) -> Sequence[tuple[WheelFilename, File]]:
     """Return the wheels of a page that are releases of a day."""
-    from wheelfit.core.filename import parse_wheel_filename
-    from wheelfit.errors import InvalidFilename
-    from wheelfit.sources.bridges.updates import release_of
-
     found = []
     for file in page.files:
         if not file.filename.endswith("-py3-none-any.whl") or file.yanked is not None:
@@ -163,10 +167,6 @@ def _fetched(
     context: Context,
 ) -> FamilyUpdate:
     """Return the verified content of a wheel of families."""
-    from wheelfit.core.digests import sha256_of
-    from wheelfit.sources.bridges.updates import LARGEST_WHEEL, FamilyUpdate, read_families
-    from wheelfit_runtime.errors import InvalidWheel
-
     if (file.size or 0) > LARGEST_WHEEL:
         raise InvalidWheel(
             f"it has {file.size} bytes, and may have {LARGEST_WHEEL}", where=filename.text
@@ -192,12 +192,6 @@ def _signers(
     :raises AttestationProblem: it does not hold, or is missing though it was required, or though
         the former update had one.
     """
-    from wheelfit.errors import AttestationProblem, install_hint
-    from wheelfit.operations.attestations import LARGEST_PROVENANCE, demands
-    from wheelfit.sources.attestations import can_verify, verify_provenance
-    from wheelfit.sources.bridges.updates import DISTRIBUTION, REMOVE
-    from wheelfit.sources.page import File
-
     required, trusted = demands(request)
     before = former.signers if former is not None else ()
     is_required = bool({":all:", DISTRIBUTION} & required or before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.requests import ValidatedRequest, frozen_request
 from wheelfit.sources.bridges.catalogue import known_families
 
@@ -41,7 +42,6 @@ def show_bridges(request: BridgesRequest, context: Context) -> BridgesReport:
     """Return families as they are where a user names them.
 
     :raises InvalidDocument: ``invalid-bridge``; a file does not describe a family.
-    :raises WheelfitError: there is no such family, or its file cannot be read.
     """
     known = known_families(context.environ, shipped_bridges=request.shipped_bridges)
     names = request.names or known.names()
@@ -49,24 +49,17 @@ def show_bridges(request: BridgesRequest, context: Context) -> BridgesReport:
 
 
 def _to_json(family: BridgeFamily) -> dict[str, object]:
-    return {
-        "name": family.name,
-        "projects": list(family.projects),
-        "by_default": family.by_default,
-        "exclusive": family.exclusive,
-        "members": [
-            {
-                "distribution": member.distribution,
-                "label": member.label,
-                "properties": [str(item) for item in member.when],
-                "versions": str(member.versions),
-                "index": member.index or None,
-            }
+    return plain_fields(
+        family,
+        "name projects by_default exclusive extras no_fit says source",
+        members=[
+            plain_fields(
+                member,
+                "distribution label versions",
+                properties=[str(item) for item in member.when],
+                index=member.index or None,
+            )
             for member in family.members
         ],
-        "extras": list(family.extras),
-        "no_fit": family.no_fit,
-        "says": family.says,
-        "source": family.source,
-        "checked": family.checked.isoformat(),
-    }
+        checked=family.checked.isoformat(),
+    )

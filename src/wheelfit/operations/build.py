@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.build_request import BuildRequest  # noqa: TC001 - commands make one
+from wheelfit.building.front_end.backend_settings import DIALECTS
+from wheelfit.building.front_end.build_orders import BuildOrder, check_together, orders_for
+from wheelfit.building.front_end.building import ProjectBuilder
+from wheelfit.building.front_end.comparison import compare_with_plain
+from wheelfit.building.front_end.recipes import Recipe, read_recipes
+from wheelfit.building.front_end.source import open_source
+from wheelfit.building.front_end.variants import PLAIN, RequestedWheels, choose, requested_wheels
+from wheelfit.building.jobs import same_files
+from wheelfit.building.staging import deliver
+from wheelfit.core.labels import NULL, parse_label
+from wheelfit.core.properties import parse_namespace, parse_property
+from wheelfit.core.variant_request import read_settings
+from wheelfit.errors import UsageError
+from wheelfit.operations.build_jobs import do_jobs, jobs_for
+from wheelfit.operations.build_request import (
+    BuildRequest,
+    open_build_places,
+)
+from wheelfit.operations.files import source_date_epoch
+from wheelfit.operations.plain_data import plain_fields
+from wheelfit.operations.source_builds import read_config_settings
+from wheelfit.operations.temporary_folders import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
-    from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel
-    from wheelfit.building.front_end.recipes import Recipe
-    from wheelfit.building.front_end.variants import RequestedWheels, WheelToBuild
+    from wheelfit.building.front_end.build_orders import BuiltWheel
+    from wheelfit.building.front_end.variants import WheelToBuild
     from wheelfit.building.jobs import JobResult
     from wheelfit.operations.context import Context
     from wheelfit.projects.backend import ConfigSettings
@@ -63,21 +84,6 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     :raises UsageError: options contradict each other.
     :raises WheelfitError: a wheel cannot be built.
     """
-    from pathlib import Path
-    from tempfile import mkdtemp
-
-    from wheelfit.building.front_end.build_orders import check_together, orders_for
-    from wheelfit.building.front_end.building import ProjectBuilder
-    from wheelfit.building.front_end.recipes import read_recipes
-    from wheelfit.building.front_end.source import open_source
-    from wheelfit.building.front_end.variants import PLAIN, choose
-    from wheelfit.building.jobs import same_files
-    from wheelfit.building.staging import deliver
-    from wheelfit.core.labels import NULL
-    from wheelfit.operations.build_jobs import do_jobs, jobs_for
-    from wheelfit.operations.build_request import open_build_places
-    from wheelfit.operations.temporary_folders import scratch_folder
-
     environ, reporter = context.environ, context.reporter
     wanted, settings, hand_over = _wanted(request)
     more = _recipe(request, settings, hand_over=hand_over)
@@ -142,7 +148,6 @@ def _build_here(
     tell: Callable[[str], None],
 ) -> tuple[list[BuiltWheel], Sequence[str]]:
     """Build wheels one after the other, and return them, and warnings about their code."""
-    from wheelfit.building.front_end.comparison import compare_with_plain
 
     def build_plain() -> BuiltWheel:
         tell("a plain wheel is built to compare the variants with")
@@ -166,8 +171,6 @@ def _incomplete(sdist: Path, results: Sequence[JobResult]) -> Iterator[str]:
 
 def _check(order: BuildOrder, choices: Sequence[WheelToBuild], *, is_sdist_wanted: bool) -> None:
     """Refuse options that exclude each other."""
-    from wheelfit.errors import UsageError
-
     if order.kind == "editable" and (len(choices) > 1 or is_sdist_wanted):
         raise UsageError(
             "an editable wheel is built alone", hint="name one --variant, and no --sdist"
@@ -178,13 +181,6 @@ def _check(order: BuildOrder, choices: Sequence[WheelToBuild], *, is_sdist_wante
 
 def _wanted(request: BuildRequest) -> tuple[RequestedWheels, ConfigSettings, bool]:
     """Return the wheels that options or config settings ask for, and the settings that are left."""
-    from wheelfit.building.front_end.variants import RequestedWheels, requested_wheels
-    from wheelfit.core.labels import parse_label
-    from wheelfit.core.properties import parse_property
-    from wheelfit.core.variant_request import read_settings
-    from wheelfit.errors import UsageError
-    from wheelfit.operations.source_builds import read_config_settings
-
     texts = [text if "=" in text else f"{text}=" for text in request.config_settings]  # B-14
     given = read_config_settings(texts)
     about = {key: value for key, value in given.items() if "variant" in key}
@@ -209,19 +205,11 @@ def _wanted(request: BuildRequest) -> tuple[RequestedWheels, ConfigSettings, boo
 
 def _recipe(request: BuildRequest, settings: ConfigSettings, *, hand_over: bool) -> Recipe:
     """Return the options that count for every wheel."""
-    from wheelfit.building.front_end.recipes import Recipe
-
     return Recipe(settings, flags=request.flags, hand_over=request.hand_over or hand_over or None)
 
 
 def _order(request: BuildRequest, environ: Mapping[str, str], dialect: str) -> BuildOrder:
     """Return the fields that all orders have in common."""
-    from wheelfit.building.front_end.backend_settings import DIALECTS
-    from wheelfit.building.front_end.build_orders import BuildOrder
-    from wheelfit.building.front_end.recipes import Recipe
-    from wheelfit.errors import UsageError
-    from wheelfit.operations.files import source_date_epoch
-
     if dialect not in ("auto", "none", *DIALECTS):
         raise UsageError(
             f"there is no dialect {dialect!r}",
@@ -242,9 +230,6 @@ def _order(request: BuildRequest, environ: Mapping[str, str], dialect: str) -> B
 
 
 def _providers(request: BuildRequest) -> Mapping[str, str]:
-    from wheelfit.core.properties import parse_namespace
-    from wheelfit.errors import UsageError
-
     found = {}
     for text in request.namespace_providers:
         namespace, equals, requirement = text.partition("=")
@@ -277,17 +262,9 @@ def _warnings(wheels: Sequence[BuiltWheel], more: Sequence[str]) -> tuple[str, .
 
 
 def _to_mapping(wheel: BuiltWheel, path: Path) -> dict[str, object]:
-    return {
-        "filename": path.name,
-        "path": str(path),
-        "sha256": wheel.sha256,
-        "size": wheel.size,
-        "label": wheel.label,
-        "properties": wheel.properties.to_mapping(),
-        "how": wheel.how,
-        "flags": list(wheel.flags),
-        "tuned": wheel.tuned.to_mapping(),
-        "validated": dict(wheel.validated),
-        "plugins": dict(wheel.plugins),
-        "notes": list(wheel.notes),
-    }
+    return plain_fields(
+        wheel,
+        "sha256 size label properties how flags tuned validated plugins notes",
+        filename=path.name,
+        path=str(path),
+    )

@@ -6,28 +6,51 @@ distribution that is made first, in a folder of its own that is gone when the jo
 
 from __future__ import annotations
 
+import platform
 import shutil
+import sysconfig
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
+from wheelfit.building.batch import Batch
+from wheelfit.building.batch_record import WorkRecord
+from wheelfit.building.front_end.building import ProjectBuilder
+from wheelfit.building.front_end.comparison import ComparedWheels, compare_with_plain
+from wheelfit.building.front_end.variants import PLAIN, WheelToBuild
+from wheelfit.building.jobs import (
+    JobResult,
+    is_for,
+    of_record,
+    order_digest,
+    source_digest,
+    to_record,
+)
+from wheelfit.building.matrix import ANY, Job, platform_of
+from wheelfit.building.staging import deliver
+from wheelfit.core.properties import EMPTY
+from wheelfit.errors import UnusableInterpreter, UsageError
+from wheelfit.installation.change_signatures import Signer
+from wheelfit.operations.build_request import open_build_places
+from wheelfit.operations.context import Context
+from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.executors import is_executor_named, open_workers_of
+from wheelfit.operations.matrix import matrix_of
+from wheelfit.operations.temporary_folders import scratch_folder
+from wheelfit_runtime.platforms.cache_folder import state_folder_of
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from wheelfit.building.batch import Outcome
-    from wheelfit.building.batch_record import WorkRecord
     from wheelfit.building.front_end.build_orders import BuildOrder, BuiltWheel, TunedParts
-    from wheelfit.building.front_end.comparison import ComparedWheels
     from wheelfit.building.front_end.source import Source
-    from wheelfit.building.front_end.variants import WheelToBuild
-    from wheelfit.building.jobs import JobResult
-    from wheelfit.building.matrix import Job
     from wheelfit.core.labels import Label
     from wheelfit.operations.build_request import BuildRequest
-    from wheelfit.operations.context import Context, Reporter
+    from wheelfit.operations.context import Reporter
     from wheelfit_runtime.errors import WheelfitError
 
 _RECORD = ".wheelfit-build"
@@ -65,13 +88,6 @@ def jobs_for(
     :raises InvalidDocument: ``invalid-project``; its matrix has faults.
     :raises UsageError: options contradict each other, or leave nothing of the matrix.
     """
-    from wheelfit.building.jobs import is_for
-    from wheelfit.building.matrix import ANY, Job
-    from wheelfit.errors import UsageError
-    from wheelfit.operations.environments import open_environment_of
-    from wheelfit.operations.executors import is_executor_named
-    from wheelfit.operations.matrix import matrix_of
-
     matrix = matrix_of(source) if request.all else None
     if matrix is None and request.only_python:
         raise UsageError(
@@ -108,11 +124,6 @@ def _version_of(version: tuple[int, int, int], abi: str) -> str:
 
 
 def _platform() -> str:
-    import platform
-    import sysconfig
-
-    from wheelfit.building.matrix import platform_of
-
     is_musl = "musl" in (sysconfig.get_config_var("HOST_GNU_TYPE") or "")
     return platform_of(platform.system(), platform.machine(), is_musl=is_musl)
 
@@ -143,16 +154,7 @@ def build_item(item: BuildItem) -> tuple[BuiltWheel, ...]:
     """Build the wheels of an order in its folder, and leave nothing else behind.
 
     :param item: the order.
-    :raises WheelfitError: they cannot be built; nothing was written.
     """
-    from tempfile import mkdtemp
-
-    from wheelfit.building.front_end.building import ProjectBuilder
-    from wheelfit.building.staging import deliver
-    from wheelfit.operations.build_request import open_build_places
-    from wheelfit.operations.context import Context
-    from wheelfit.operations.temporary_folders import scratch_folder
-
     if item.problem is not None:
         raise item.problem
     with scratch_folder() as scratch:
@@ -175,10 +177,6 @@ def do_jobs(
     :param jobs: the jobs of the build.
     :param orders: makes as few orders of wheels as possible, of a source distribution.
     """
-    from wheelfit.building.batch import Batch
-    from wheelfit.building.jobs import JobResult
-    from wheelfit.operations.executors import open_workers_of
-
     reporter = context.reporter
     target = Path(request.folder).absolute()
     target.mkdir(parents=True, exist_ok=True)
@@ -221,10 +219,6 @@ def _compared(
     reporter: Reporter,
 ) -> tuple[Mapping[Path, WheelfitError], ComparedWheels]:
     """Remove variants that lost optimisation, and return their errors, and what was compared."""
-    from wheelfit.building.front_end.comparison import ComparedWheels, compare_with_plain
-    from wheelfit.building.front_end.variants import PLAIN
-    from wheelfit.operations.temporary_folders import scratch_folder
-
     (plain_order,) = orders([PLAIN])
     lost: dict[Path, WheelfitError] = {}
     notes: list[str] = []
@@ -289,9 +283,6 @@ def _items(
 
 
 def _choice(job: Job, source: Source) -> WheelToBuild:
-    from wheelfit.building.front_end.variants import WheelToBuild
-    from wheelfit.core.properties import EMPTY
-
     if job.label is None or source.table is None:
         return WheelToBuild(job.label)
     return WheelToBuild(job.label, source.table.variants.get(job.label, EMPTY))
@@ -301,9 +292,6 @@ def _interpreter(
     version: str, jobs: Jobs, request: BuildRequest, environ: Mapping[str, str]
 ) -> tuple[WheelfitError | None, str | None]:
     """Return the ``python`` of a request for a version; an error if this machine has none."""
-    from wheelfit.errors import UnusableInterpreter
-    from wheelfit.operations.environments import open_environment_of
-
     if version == jobs.default:
         return None, request.python
     try:  # what is on PATH may be a shim of a version manager, with nothing behind it
@@ -317,8 +305,6 @@ def _interpreter(
 @contextmanager
 def _shared_sources(target: Path) -> Iterator[Callable[[Path], Path]]:
     """Yield a function that copies a source distribution to where all workers see it."""
-    from tempfile import mkdtemp
-
     folder = Path(mkdtemp(prefix=".wheelfit-sources-", dir=target))
     known: dict[Path, Path] = {}
 
@@ -338,12 +324,6 @@ def _record(
     items: Sequence[BuildItem], request: BuildRequest, context: Context, target: Path
 ) -> Iterator[WorkRecord[BuildItem, tuple[BuiltWheel, ...]]]:
     """Open the record of earlier runs, which lies beside the wheels."""
-    from wheelfit.building.batch_record import WorkRecord
-    from wheelfit.building.jobs import of_record, order_digest, source_digest, to_record
-    from wheelfit.installation.change_signatures import Signer
-    from wheelfit.operations.environments import open_environment_of
-    from wheelfit_runtime.platforms.cache_folder import state_folder_of
-
     sources = {path: source_digest(path) for path in {item.order.project for item in items}}
     options = repr([request.constraint, request.no_build_isolation])
     pythons: dict[str, str] = {}

@@ -70,10 +70,7 @@ class BuildRequest(
 def open_build_places(
     request: BuildRequest, context: Context
 ) -> Iterator[IsolatedPlaces | OwnPlaces]:
-    """Open the places in which the backends of a build run.
-
-    :raises WheelfitError: the environment or the sources cannot be opened.
-    """
+    """Open the places in which the backends of a build run."""
     from wheelfit.operations.environments import open_environment_of
     from wheelfit.operations.indexes import open_indexes, read_settings
     from wheelfit.operations.machine import choose_machine

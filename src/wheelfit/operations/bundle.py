@@ -6,17 +6,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.errors import DamagedBundle, UsageError
+from wheelfit.errors import DamagedBundle, UsageError, reporting_os_errors
+from wheelfit.locking.bundles.manifest import MANIFEST
+from wheelfit.locking.bundles.verification import load_manifest
+from wheelfit.locking.bundles.verification import verify as check
 from wheelfit.locking.stand_ins import archive_of
+from wheelfit.operations.bundle_contents import Everything, ForHosts, check_accelerators
+from wheelfit.operations.bundle_folder import BundlePlace, make, sizes_of
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.lock_files import FromLock, open_lock
 from wheelfit.operations.machine import choose_machine, read_options
+from wheelfit.operations.plain_data import plain_fields, plain_report
+from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.requests import (
     EnvironmentOptions,
     MachineOptions,
     VariantOptions,
     frozen_request,
 )
+from wheelfit.operations.result_limits import check_download
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.locking.bundles.manifest import BundledFile, Manifest
-    from wheelfit.operations.bundle_contents import Everything, ForHosts, HostChoice
+    from wheelfit.operations.bundle_contents import HostChoice
     from wheelfit.operations.context import Context
     from wheelfit.operations.machine import ChosenMachine
     from wheelfit.resolution.resolution import Pin
@@ -75,13 +83,12 @@ class HostPackages:
             "file": f"hosts/{self.name}.toml",
             **self.machine.to_mapping(),
             "packages": [
-                {
-                    "name": pin.name,
-                    "version": str(pin.version),
-                    "label": pin.label,
-                    "filename": self.filenames[pin.name],
-                    "size": self.sizes[self.filenames[pin.name]],
-                }
+                plain_fields(
+                    pin,
+                    "name version label",
+                    filename=self.filenames[pin.name],
+                    size=self.sizes[self.filenames[pin.name]],
+                )
                 for pin in self.packages
             ],
             "size": self.size,
@@ -129,19 +136,13 @@ class BundleReport:
             }
             for name in sorted(self.sizes)
         ]
-        return {
-            "version": 1,
-            "dry_run": self.manifest is None,
-            "folder": self.folder,
-            "lock": str(self.lock),
-            "hosts": [host.to_json() for host in self.hosts],
-            "wheels": [one for one in files if str(one["filename"]).endswith(".whl")],
-            "sources": [one for one in files if not str(one["filename"]).endswith(".whl")],
-            "size": self.size,
-            "shared": self.shared,
-            "reused": self.reused,
-            "notes": list(self.notes),
-        }
+        return plain_report(
+            self,
+            "folder lock hosts size shared reused notes",
+            dry_run=self.manifest is None,
+            wheels=[one for one in files if str(one["filename"]).endswith(".whl")],
+            sources=[one for one in files if not str(one["filename"]).endswith(".whl")],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +183,6 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
     :raises TooLarge: more would be downloaded than is allowed.
     :raises WheelfitError: a wheel cannot be fetched, or the folder not be written.
     """
-    from wheelfit.operations.bundle_contents import Everything, ForHosts, check_accelerators
-    from wheelfit.operations.bundle_folder import BundlePlace, make, sizes_of
-    from wheelfit.operations.result_limits import check_download
-
     if request.all and request.hosts:
         raise UsageError("--all takes the wheels for every machine, so --for says nothing")
     place = BundlePlace.of(request.output, update=request.update)
@@ -231,17 +228,9 @@ def verify(request: VerifyRequest, context: Context) -> VerifiedBundle:
     :raises FileProblem: there is no such folder.
     :raises DamagedBundle: something is missing, changed or extra.
     """
-    from wheelfit.locking.bundles.verification import load_manifest
-    from wheelfit.locking.bundles.verification import verify as check
-    from wheelfit.operations.preferences import choice_policy
-
     folder = Path(request.verify)
-    try:
+    with reporting_os_errors("the folder cannot be read", where=request.verify):
         is_folder = folder.is_dir()
-    except OSError as error:
-        raise FileProblem(
-            f"the folder cannot be read: {error.strerror}", where=request.verify
-        ) from None
     if not is_folder:
         raise FileProblem(
             "there is no such folder",
@@ -266,8 +255,6 @@ def _recorded(request: VerifyRequest, manifest: Manifest, folder: Path) -> _Reco
 
     :raises DamagedBundle: it names options that there are not.
     """
-    from wheelfit.locking.bundles.manifest import MANIFEST
-
     try:
         options = read_options(manifest.options)
     except ValueError as error:

@@ -69,10 +69,7 @@ class WantedArchive:
 
     @classmethod
     def of(cls, package: LockedPackage, stand_in: File, files: Files) -> WantedArchive:
-        """Return the archive of an entry of a lock.
-
-        :param stand_in: the wheel that stands for it.
-        """
+        """Return the archive of an entry of a lock."""
         name = "" if package.source is None else package.source.filename
         url = without_fragment(stand_in.url)
         return cls(
@@ -272,10 +269,7 @@ class ForHosts:
         return found
 
     def lock(self, files: Mapping[str, BundledFile]) -> Lock:
-        """Return the lock of the bundle.
-
-        :param files: the wheels.
-        """
+        """Return the lock of the bundle."""
         markers = [marker_of(host.machine.target) for host in self.hosts]
         return reduced(
             self._opened.lock,
@@ -364,10 +358,7 @@ class Everything:
         return found
 
     def lock(self, files: Mapping[str, BundledFile]) -> Lock:
-        """Return the lock of the bundle.
-
-        :param files: the wheels.
-        """
+        """Return the lock of the bundle."""
         extras = self._opened.lock.pylock.extras or ()
         return reduced(self._opened.lock, self.kept(), files, extras=extras)
 
@@ -375,7 +366,6 @@ class Everything:
 def check_accelerators(plan: ForHosts | Everything) -> None:
     """Refuse a build without an accelerator where others of the lock have one.
 
-    :param plan: what is to be in the bundle.
     :raises NoFit: ``no-accelerator``; a machine would get such a build; the error names it.
     """
     for host in plan.hosts:

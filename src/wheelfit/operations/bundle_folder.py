@@ -15,7 +15,7 @@ from urllib.parse import quote
 from msgspec import structs
 
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import DamagedBundle
+from wheelfit.errors import DamagedBundle, reporting_os_errors
 from wheelfit.locking.bundles.manifest import (
     LOCK,
     MANIFEST,
@@ -71,12 +71,8 @@ class BundlePlace:
         :param update: whether an earlier bundle may be replaced.
         :raises FileProblem: something else is there, or may not be replaced.
         """
-        try:
+        with reporting_os_errors("the folder cannot be looked at", where=name):
             return cls._of(name, update=update)
-        except OSError as error:
-            raise FileProblem(
-                f"the folder cannot be looked at: {error.strerror}", where=name
-            ) from None
 
     @classmethod
     def _of(cls, name: str, *, update: bool) -> BundlePlace:
@@ -133,11 +129,7 @@ class BundlePlace:
 def sizes_of(
     plan: ForHosts | Everything, place: BundlePlace, transfers: Transfers
 ) -> dict[str, FileSize]:
-    """Return the size of each wheel, and whether it must be fetched; no wheel is fetched for it.
-
-    :param plan: the wheels of the bundle.
-    :param transfers: ends all requests if one fails.
-    """
+    """Return the size of each wheel, and whether it must be fetched; no wheel is fetched for it."""
     wanted = plan.wanted
 
     def size(one: WantedWheel) -> FileSize:
@@ -164,9 +156,10 @@ def make(
     """Make a bundle; its folder is complete at the end, or as it was before.
 
     :raises FileProblem: it cannot be written.
-    :raises WheelfitError: a wheel cannot be fetched, or has another hash.
     """
-    try:
+    with reporting_os_errors(
+        "the bundle cannot be written", where=str(place.folder), hint="nothing was changed"
+    ):
         stage = Path(tempfile.mkdtemp(prefix=f".{place.folder.name}.", dir=place.folder.parent))
         try:
             contents = _Making(plan, opened, place, stage, transfers).run()
@@ -176,12 +169,6 @@ def make(
             _put_in_place(stage, place)
         finally:
             shutil.rmtree(stage, ignore_errors=True)
-    except OSError as error:
-        raise FileProblem(
-            f"the bundle cannot be written: {error.strerror or type(error).__name__}",
-            where=str(place.folder),
-            hint="nothing was changed",
-        ) from None
     return contents
 
 

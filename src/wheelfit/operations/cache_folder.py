@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 
 def cache_folder(named: str | None, environ: Mapping[str, str]) -> Path:
-    """Return where things are kept.
-
-    :param named: the folder that an option names.
-    """
+    """Return where things are kept."""
     return Path(named or cache_folder_of(environ))
 
 

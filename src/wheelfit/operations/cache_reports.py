@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wheelfit.operations.plain_data import plain_report
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
@@ -69,16 +71,12 @@ class CacheContents:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "action": "info",
-            "folder": str(self.folder),
-            "exists": self.exists,
-            "layout": self.layout,
-            "links": self.links,
-            "size": self.size,
-            "linked_size": sum(one.linked for one in self.kinds.values()),
-            "kinds": [
+        return plain_report(
+            self,
+            "folder exists layout links size unknown",
+            action="info",
+            linked_size=sum(one.linked for one in self.kinds.values()),
+            kinds=[
                 {
                     "kind": kind,
                     "layout": layout,
@@ -90,12 +88,11 @@ class CacheContents:
                 }
                 for (kind, layout), one in self.kinds.items()
             ],
-            "others": [
+            others=[
                 {"name": name, "files": files, "size": size} for name, files, size in self.others
             ],
-            "leftovers": {"entries": len(self.leftovers), "size": sum(self.leftovers)},
-            "unknown": list(self.unknown),
-        }
+            leftovers={"entries": len(self.leftovers), "size": sum(self.leftovers)},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +138,7 @@ class KeptWheels:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "action": "list",
-            "folder": str(self.folder),
-            "wheels": [one.to_json() for one in self.wheels],
-        }
+        return plain_report(self, "folder wheels", action="list")
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,14 +234,7 @@ class CacheVerification:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "action": "verify",
-            "folder": str(self.folder),
-            "entries": self.entries,
-            "size": self.size,
-            "damaged": [one.to_json() for one in self.damaged],
-        }
+        return plain_report(self, "folder entries size damaged", action="verify")
 
 
 def _name_json(which: KeptName | None) -> dict[str, object]:

@@ -83,10 +83,8 @@ def report_change(
 ) -> ChangeReport:
     """Return the report of what was done or would be.
 
-    :param decided: what.
     :param sizes: of what would be installed, of a dry run; None: it was done.
     :param otherwise: the reason why there was nothing to do, for the case that there was nothing.
-    :param seconds: the time that each step took.
     :param accelerators: what comes for accelerators in vain, and which are left idle.
     """
     planned, resolution = decided.planned, decided.resolution

@@ -103,10 +103,7 @@ class InstalledState(Struct, frozen=True):
 
     @classmethod
     def of(cls, ground: ChangeContext) -> InstalledState:
-        """Look at what is there.
-
-        :param ground: where, and for which machine.
-        """
+        """Look at what is there."""
         installed = ground.environment.installed()
         return cls(installed, judge(installed, ground.candidates.support_of))
 
@@ -137,9 +134,6 @@ def check_ground(
 ) -> None:
     """Refuse, before anything is fetched, what may or can not be changed.
 
-    :param request: of the command.
-    :param environment: what would be changed.
-    :param rules: what pip is told about installing.
     :param context: told which environment it is, if nobody has named it.
     :raises PolicyRefusal: it may not be changed.
     :raises EnvironmentUnavailable: ``environment-read-only``; it cannot be changed.
@@ -170,10 +164,6 @@ def decided(
 ) -> ChangeDecision:
     """Return what was decided, after making sure that it may be done.
 
-    :param planned: what changes.
-    :param resolution: what shall be there.
-    :param present: what is there.
-    :param ground: where.
     :param agreed: tells of a change of variant whether somebody asked for it.
     :raises NoCompatibleWheel: a property that is required occurs nowhere.
     :raises UsageError: the environment could not use what would be installed.
@@ -217,10 +207,7 @@ class ConcurrentChange(Exception):  # nothing is wrong
 
 
 def in_peace(decide: Callable[[], ChangeDecision]) -> Callable[[], ChangeDecision]:
-    """Return a function that decides anew as long as others cross it.
-
-    :param decide: looks at the environment and decides.
-    """
+    """Return a function that decides anew as long as others cross it."""
 
     def decide_anew() -> ChangeDecision:
         for _ in range(_LOOKS):
@@ -330,9 +317,6 @@ def carry_out(
     process has crossed gives way to a new one. What is downloaded already is not fetched again,
     unless somebody has removed it from the cache meanwhile.
 
-    :param decision: what to do.
-    :param request: of the command.
-    :param reporter: told how it goes.
     :param durations: gets those of the download and the installation.
     """
     if not decision.planned:
@@ -425,8 +409,6 @@ def told_accelerator_use(
 ) -> tuple[AcceleratorUse, ...]:
     """Warn of what would come for accelerators in vain, or leave them idle; return it.
 
-    :param decision: what would be done.
-    :param ground: where.
     :param lock: the command that makes the lock from which it would be done; empty: there is none.
     """
     coming = [pin.name for pin in decision.planned.install]
@@ -453,7 +435,6 @@ def attest(
 ) -> None:
     """Verify what publishers signed, if the options ask for it.
 
-    :param planned: what to do.
     :param wheels: the wheels by the URL in the plan; of others the hash on the index page counts.
     :raises AttestationProblem: something does not hold, or is missing and required.
     """
@@ -491,7 +472,6 @@ def fetch(
 ) -> bool:
     """Fetch what is not there yet; return whether every wheel is what it was chosen for.
 
-    :param pins: what to fetch.
     :param wheels: the unpacked wheels by the URL in the plan; grows.
     """
     from wheelfit.operations.downloads import unpacked

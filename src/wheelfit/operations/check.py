@@ -109,18 +109,18 @@ def check_ignored(codes: Iterable[str], more: Collection[str] = ()) -> None:
     :raises UsageError: there is no such check.
     """
     from wheelfit.checking.checks import CHECKS
-    from wheelfit.errors import UsageError
+    from wheelfit.errors import UsageError, did_you_mean
 
     known = {*CHECKS, *more}
     for code in codes:
         if code not in known:
-            raise UsageError(f"there is no check {code!r}", hint=_suggestion(code, known))
+            hint = did_you_mean(code, known, "docs/reference/checks.md lists them")
+            raise UsageError(f"there is no check {code!r}", hint=hint)
 
 
 def named_profiles(names: Collection[str]) -> frozenset[Profile]:
     """Return profiles by their names.
 
-    :param names: as they are typed.
     :raises UsageError: there is no such profile.
     """
     from wheelfit.checking.tool_profiles import Profile
@@ -131,13 +131,6 @@ def named_profiles(names: Collection[str]) -> frozenset[Profile]:
         if name not in known:
             raise UsageError(f"there is no profile {name!r}", hint=f"one of {', '.join(known)}")
     return frozenset(known[name] for name in names)
-
-
-def _suggestion(code: str, known: Collection[str]) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(code, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else "docs/reference/checks.md lists them"
 
 
 def _check(request: CheckRequest, context: Context) -> Report:

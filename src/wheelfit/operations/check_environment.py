@@ -11,6 +11,7 @@ from wheelfit.installation.variant_fit import judge
 from wheelfit.operations.environment_findings import finding_json, remedies_for, summary_json
 from wheelfit.operations.environments import open_environment_of, tell_interruption
 from wheelfit.operations.machine import choose_machine
+from wheelfit.operations.plain_data import plain_fields
 
 if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
@@ -43,11 +44,7 @@ class FitnessReport:
 
 
 def check_environment(request: ExaminationRequest, context: Context) -> FitnessReport:
-    """Judge every installed variant; drivers are asked anew, and nothing is changed.
-
-    :param request: the environment and the machine.
-    :raises WheelfitError: the environment or the machine cannot be opened.
-    """
+    """Judge every installed variant; drivers are asked anew, and nothing is changed."""
     environment = open_environment_of(request, context.environ)
     tell_interruption(environment, context.reporter)
     machine = choose_machine(request, environment.target(), context, recall=False)
@@ -61,10 +58,4 @@ def check_environment(request: ExaminationRequest, context: Context) -> FitnessR
 
 def _variant(one: FitVerdict) -> dict[str, object]:
     variant = one.variant
-    return {
-        "name": variant.name,
-        "version": str(variant.version),
-        "label": variant.label,
-        "fits": one.fits,
-        "because": one.reason or None,
-    }
+    return plain_fields(variant, "name version label", fits=one.fits, because=one.reason or None)

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
+from wheelfit.checking import checks
+from wheelfit.checking.findings import CheckedFile, Count, Report, Unchecked
+from wheelfit.checking.indexes.index import IndexCheckOptions, check_index_folder
+from wheelfit.checking.tool_profiles import graded
+from wheelfit.errors import UsageError
 from wheelfit.operations.check import CheckReport, FindingOptions, check_ignored, named_profiles
+from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.indexes import open_indexes, read_settings
+from wheelfit.operations.overview_hosts import overview_hosts
 from wheelfit.operations.requests import EnvironmentOptions, SourceOptions, frozen_request
+from wheelfit.operations.whole_index import existing_folder, is_remote, open_whole_index
+from wheelfit.sources.urls import redact
+from wheelfit_runtime.errors import ProjectNotFound, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.checking.findings import Report
-    from wheelfit.checking.indexes.index import IndexCheckOptions
     from wheelfit.checking.indexes.reachability import Machines
     from wheelfit.core.document import VariantDocument
     from wheelfit.operations.context import Context
@@ -35,13 +48,6 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
     :raises FileProblem: there is no such folder.
     :raises ProjectNotFound: the index has no project of a name.
     """
-    from contextlib import ExitStack
-
-    from wheelfit.checking.indexes.index import IndexCheckOptions
-    from wheelfit.checking.tool_profiles import graded
-    from wheelfit.operations.indexes import open_indexes, read_settings
-    from wheelfit.operations.whole_index import is_remote
-
     check_ignored(request.ignore)
     with ExitStack() as stack:
         upstream = None
@@ -62,9 +68,6 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
 
 def _machines(request: CheckIndexRequest, context: Context) -> Machines:
     """Return a function that yields the machines for which a document is judged."""
-    from wheelfit.operations.environments import open_environment_of
-    from wheelfit.operations.overview_hosts import overview_hosts
-
     current = open_environment_of(request, context.environ, may_be_own=True).target()
     known: dict[str, OverviewHost] = {}
 
@@ -75,10 +78,6 @@ def _machines(request: CheckIndexRequest, context: Context) -> Machines:
 
 
 def _local(request: CheckIndexRequest, demands: IndexCheckOptions, context: Context) -> Report:
-    from wheelfit.checking.indexes.index import check_index_folder
-    from wheelfit.errors import UsageError
-    from wheelfit.operations.whole_index import existing_folder
-
     folder = existing_folder(request.index)
     if request.only:
         raise UsageError("--project is for an index that has a URL", hint="name its folder instead")
@@ -87,14 +86,7 @@ def _local(request: CheckIndexRequest, demands: IndexCheckOptions, context: Cont
 
 
 def _remote(request: CheckIndexRequest, demands: IndexCheckOptions, context: Context) -> Report:
-    from datetime import UTC, datetime
-
-    from wheelfit.checking import checks
-    from wheelfit.checking.findings import CheckedFile, Count, Report, Unchecked
     from wheelfit.checking.indexes.index import check_index
-    from wheelfit.operations.whole_index import open_whole_index
-    from wheelfit.sources.urls import redact
-    from wheelfit_runtime.errors import ProjectNotFound, UserError
 
     url = request.index
     notes: list[str] = []
@@ -122,6 +114,4 @@ def _remote(request: CheckIndexRequest, demands: IndexCheckOptions, context: Con
 
 
 def _name(text: str) -> NormalizedName:
-    from packaging.utils import canonicalize_name
-
     return canonicalize_name(text)

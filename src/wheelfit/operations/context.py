@@ -38,8 +38,6 @@ class Transfers(Protocol):
     def transfer(self, what: str, verb: str = "downloaded", *, is_sum: bool = False) -> Progress:
         """Return the progress of one transfer.
 
-        :param what: the file.
-        :param verb: the word for the finished transfer.
         :param is_sum: whether it stands for several files together.
         """
 

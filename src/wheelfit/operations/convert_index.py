@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
+from wheelfit.checking.findings import Count, Report
+from wheelfit.errors import UsageError
 from wheelfit.operations.requests import SourceOptions, frozen_request
+from wheelfit.operations.whole_index import (
+    existing_folder,
+    is_remote,
+    open_target,
+    open_whole_index,
+)
+from wheelfit.server.generate.conversion import convert_project, names_in, publish_converted
+from wheelfit.sources.urls import redact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from contextlib import ExitStack
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.checking.findings import Report
     from wheelfit.operations.context import Context
     from wheelfit.server.generate.conversion import Converted
     from wheelfit.server.generate.request import Generated
@@ -65,14 +78,10 @@ class ConvertedIndex:
     @property
     def refused(self) -> Report:
         """Everything that could not be converted."""
-        from wheelfit.checking.findings import Count, Report
-
         return Report.of(self.generated.refused, (), Count())
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain data."""
-        from wheelfit.sources.urls import redact
-
         return {
             "version": 1,
             "source": redact(self.source),
@@ -92,14 +101,6 @@ def convert_index(request: ConvertIndexRequest, context: Context) -> ConvertedIn
 
     :raises UsageError: the index would be written over itself.
     """
-    from contextlib import ExitStack
-    from pathlib import Path
-    from tempfile import TemporaryDirectory
-
-    from wheelfit.errors import UsageError
-    from wheelfit.operations.whole_index import open_target
-    from wheelfit.server.generate.conversion import convert_project, publish_converted
-
     target, place = open_target(request.to)
     if place is not None and place.absolute() == Path(request.source).absolute():
         raise UsageError(
@@ -137,11 +138,6 @@ def _open(
     request: ConvertIndexRequest, context: Context, stack: ExitStack
 ) -> tuple[Repository, tuple[NormalizedName, ...]]:
     """Open the old index; return it and the names of its projects."""
-    from packaging.utils import canonicalize_name
-
-    from wheelfit.operations.whole_index import existing_folder, is_remote, open_whole_index
-    from wheelfit.server.generate.conversion import names_in
-
     source = request.source
     if is_remote(source):
         repository = stack.enter_context(open_whole_index(source, request, context))

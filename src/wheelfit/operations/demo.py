@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import tempfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from wheelfit.building.index_file import write_index_files
 from wheelfit.building.plain_wheel import write_plain_wheel
@@ -13,19 +17,26 @@ from wheelfit.core.host_file import HostFile, HostProvider
 from wheelfit.core.labels import parse_label
 from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.providers import PluginProvider
-from wheelfit.operations.requests import SourceOptions, frozen_request
+from wheelfit.errors import UnusableInterpreter
+from wheelfit.installation.environment import open_environment
+from wheelfit.operations.context import Context
+from wheelfit.operations.download import DownloadRequest, download
+from wheelfit.operations.explain import ExplainReport, ExplainRequest, explain
+from wheelfit.operations.hosts import host_text, hosts_folder
+from wheelfit.operations.install import InstallRequest, install
+from wheelfit.operations.plain_data import plain_report
+from wheelfit.operations.requests import SourceOptions, field_types, frozen_request
+from wheelfit.operations.user_folders import VARIABLE
+from wheelfit.operations.venv import VenvRequest, create_venv
+from wheelfit.server.loopback import LoopbackIndex
+from wheelfit_runtime.errors import NetworkError, NoFit, UserError
 from wheelfit_runtime.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from wheelfit.core.target import Target
-    from wheelfit.installation.plan import Plan
-    from wheelfit.operations.context import Context
-    from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.resolution.explain import Explanation
-    from wheelfit.sources.memoized import MemoizedRepository
+    from wheelfit.operations.change_reports import ChangeReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +49,7 @@ class ProcessorFamily:
     """Best first; each also runs what comes after it."""
     provider: PluginProvider
     machines: tuple[tuple[str, str], ...]
-    """Simulated machines: name of the host file, and the best value it supports."""
+    """Simulated machines: name of the machine, and the best value it supports."""
 
     def host_file(self, best: str) -> HostFile:
         """Describe a machine whose best value is ``best``."""
@@ -53,9 +64,9 @@ _X86_64 = ProcessorFamily(
     ("v4", "v3", "v2", "v1"),
     PluginProvider(requires=("x86-64-variant-provider>=0.2.1,<1",)),
     (
-        ("server-with-avx512.toml", "v4"),
-        ("laptop-of-2015.toml", "v3"),
-        ("desktop-of-2009.toml", "v2"),
+        ("server-with-avx512", "v4"),
+        ("laptop-of-2015", "v3"),
+        ("desktop-of-2009", "v2"),
     ),
 )
 _AARCH64 = ProcessorFamily(
@@ -64,9 +75,9 @@ _AARCH64 = ProcessorFamily(
     ("9.0a", "8.5a", "8.4a", "8.3a", "8.2a", "8.1a", "8a"),
     PluginProvider(requires=("aarch64-variant-provider>=0.2.0,<1",)),
     (
-        ("grace-server.toml", "9.0a"),
-        ("graviton3-server.toml", "8.4a"),
-        ("single-board-computer.toml", "8a"),
+        ("grace-server", "9.0a"),
+        ("graviton3-server", "8.4a"),
+        ("single-board-computer", "8a"),
     ),
 )
 
@@ -124,7 +135,7 @@ class DemoStep:
 
     title: str = ""
     line: str = ""
-    explained: tuple[ChosenMachine, Explanation] | None = None
+    explained: ExplainReport | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,69 +145,26 @@ class DemoReport:
     package: str
     from_registry: bool
     """Whether the wheel comes from the package registry; otherwise it was built on the spot."""
-    explanations: tuple[tuple[ChosenMachine, Explanation], ...]
-    installed: Mapping[str, object]
-    """The plan that was carried out, as plain data."""
+    explanations: tuple[ExplainReport, ...]
+    installed: ChangeReport
     imported: str
     """The version that an import found."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "package": self.package,
-            "from_registry": self.from_registry,
-            "explanations": [
-                {
-                    "version": 1,
-                    "target": machine.name,
-                    **machine.to_mapping(),
-                    "projects": [explanation.to_mapping()],
-                    "agreements": [],
-                    "accelerators": [],
-                }
-                for machine, explanation in self.explanations
-            ],
-            "installed": {
-                "version": 1,
-                "dry_run": False,
-                "seconds": {},
-                "host": None,
-                "overrides": [],
-                **self.installed,
-                "variant_changes": [],
-                "misfits": [],
-                "agreements": [],
-                "accelerators": [],
-                "breaks": [],
-                "plugins": [],
-                "degradations": [],
-                "held_back": [],
-            },
-            "imported": self.imported,
-        }
+        return plain_report(self, "package from_registry explanations installed imported")
 
 
 def demonstrate(request: DemoRequest, context: Context) -> Iterator[DemoStep | DemoReport]:
-    """Yield each step while it is done, and the report at the end; leave nothing behind.
-
-    :param request: where the wheel comes from.
-    :raises WheelfitError: a step failed.
-    """
-    import tempfile
-    from pathlib import Path
-
-    from wheelfit.installation.environment import open_environment
-    from wheelfit.server.loopback import LoopbackIndex
-
-    with tempfile.TemporaryDirectory(prefix="wheelfit-demo-") as name:
-        folder = Path(name)
+    """Yield each step while it is done, and the report at the end; leave nothing behind."""
+    with tempfile.TemporaryDirectory(prefix="wheelfit-demo-") as scratch:
+        folder = Path(scratch)
         for part in ("plain", "index"):
             (folder / part).mkdir()
         target = open_environment(None, environ=context.environ, may_be_own=True).target()
         family = choose_family(target)
         yield DemoStep(f"fetching {_PACKAGE} from the package registry")
-        plain = _fetch(request, target, folder / "plain", context)
+        plain = _fetch(request, folder / "plain", context)
         from_registry = plain is not None
         if plain is None:
             yield DemoStep(line="no network: going on with a wheel built on the spot")
@@ -208,166 +176,89 @@ def demonstrate(request: DemoRequest, context: Context) -> Iterator[DemoStep | D
         wheels = stock_index(plain, family, folder / "index")
         with LoopbackIndex(folder / "index") as index:
             yield DemoStep(f"serving {len(wheels)} wheels at {index.url}")
+            demo = Demo(folder, index.url, context)
+            for name, best in family.machines:
+                demo.add_machine(name, family.host_file(best))
             explanations = []
-            for machine in _machines(family, target, folder, context):
-                explanation = _explain(project, machine, index.url, context)
-                explanations.append((machine, explanation))
-                yield DemoStep(explained=(machine, explanation))
+            for machine in (None, *(name for name, _ in family.machines)):
+                explanations.append(demo.explain(project, machine))
+                yield DemoStep(explained=explanations[-1])
             yield DemoStep("installing into a throw-away environment")
-            planned = _install(project, index.url, folder / "environment", context)
-            for pin in planned.install:
+            installed, python = demo.install(project)
+            for pin in installed.decided.planned.install:
                 yield DemoStep(line=f"installed {pin}: {pin.reason}")
-        imported = _import(project, folder / "environment")
+        imported = _import(project, python)
         yield DemoStep(line=f"import {project.replace('-', '_')}: version {imported} works")
     yield DemoStep("done; everything the demo made is gone")
-    yield DemoReport(project, from_registry, tuple(explanations), planned.to_mapping(), imported)
+    yield DemoReport(project, from_registry, tuple(explanations), installed, imported)
 
 
-def _fetch(request: DemoRequest, target: Target, folder: Path, context: Context) -> Path | None:
+def _fetch(request: DemoRequest, folder: Path, context: Context) -> Path | None:
     """Return the wheel that would be installed today; None without a network."""
-    from wheelfit.core.ordering import Preferences
-    from wheelfit.core.requirements import parse_requirement
-    from wheelfit.operations.indexes import open_indexes, read_settings
-    from wheelfit.resolution.candidates import Candidates, ChoicePolicy
-    from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
-    from wheelfit.resolution.resolver import resolve
-    from wheelfit_runtime.errors import NetworkError, NoFit
-    from wheelfit_runtime.platforms.discovery import Machine
-    from wheelfit_runtime.platforms.system_view import SystemView
-
-    settings = read_settings(request, context.environ)
-    policy = ChoicePolicy(preferences=Preferences(variants=False))
-    requirement = parse_requirement(_PACKAGE, allow_variant_markers=False)
+    sources = {name: getattr(request, name) for name in field_types(SourceOptions)}
+    wanted = DownloadRequest(
+        requirements=(_PACKAGE,), no_deps=True, no_variants=True, dest=str(folder), **sources
+    )
     try:
-        with (
-            open_indexes(request, settings, context) as repository,
-            context.reporter.transfers(repository.cut) as transfers,
-        ):
-            candidates = Candidates(
-                repository, target, Machine(SystemView(environ=context.environ)), policy
-            )
-            resolution = resolve(
-                ResolutionRequest((RequestedRequirement(requirement),), dependencies=False),
-                candidates,
-            )
-            (pin,) = resolution.pins
-            path = repository.download(pin.file, folder, transfers.transfer(pin.file.filename))
-    except (NetworkError, NoFit) as error:
+        (file,) = download(wanted, context).files
+    except (NetworkError, NoFit, UserError) as error:
         context.reporter.warn(f"{_PACKAGE} cannot be had here ({error.message})")
         return None
-    return path
+    return folder / file.filename
 
 
-def _machines(
-    family: ProcessorFamily, target: Target, folder: Path, context: Context
-) -> list[ChosenMachine]:
-    """Return this machine and the simulated ones, each from a host file as ``--for`` takes it."""
-    import tomli_w
+class Demo:
+    """The index of a demonstration, and nothing else: no other source, no cache, no plugin.
 
-    from wheelfit.core.host_file import HostDetector
-    from wheelfit.core.host_file_mapping import to_mapping
-    from wheelfit.core.provider_lookup import ProviderPolicy
-    from wheelfit.operations.hosts import load_host_file
-    from wheelfit.operations.machine import ChosenMachine
-    from wheelfit_runtime.platforms.discovery import Machine
-    from wheelfit_runtime.platforms.system_view import SystemView
+    :param folder: for what is made on the way.
+    :param index: its URL, or a folder.
+    :param bridge: the family of distributions that it has, with the place of its indexes.
+    """
 
-    here = Machine(SystemView(environ=context.environ, architecture=target.architecture))
-    overrides = here.overrides_in_effect()
-    for override in overrides:
-        context.reporter.warn(f"the environment overrides detection: {override}")
-    policy = ProviderPolicy()
-    machines = [
-        ChosenMachine("this machine", target, here, None, policy, here.namespaces, overrides)
-    ]
-    for name, best in family.machines:
-        path = folder / name
-        path.write_text(tomli_w.dumps(to_mapping(family.host_file(best))))
-        described = HostDetector(load_host_file(str(path)), name)
-        machines.append(
-            ChosenMachine(name, target, None, described, policy, (family.namespace,), ())
-        )
-    return machines
-
-
-def _explain(
-    project: str,
-    machine: ChosenMachine,
-    url: str,
-    context: Context,
-) -> Explanation:
-    from wheelfit.core.requirements import parse_requirement
-    from wheelfit.resolution.candidates import Candidates
-    from wheelfit.resolution.explain import explain_project
-
-    with _demo_index(url, context) as repository:
-        candidates = Candidates(
-            repository, machine.target, machine.detector, user_lists=machine.user_lists
-        )
-        requirement = parse_requirement(project, allow_variant_markers=False)
-        return explain_project(candidates, requirement)
-
-
-def _demo_index(url: str, context: Context) -> MemoizedRepository:
-    """Open the demo's own index and nothing else, with no cache: nothing of it may stay."""
-    from wheelfit.sources.open import open_sources
-    from wheelfit.sources.settings import SourceSettings
-
-    return open_sources(SourceSettings(index_url=url), cache_folder=None, environ=context.environ)
-
-
-def _install(project: str, url: str, folder: Path, context: Context) -> Plan:
-    """Make an environment and install into it, as ``wheelfit install`` does."""
-    import tempfile
-    import venv
-    from pathlib import Path
-
-    from wheelfit.core.requirements import parse_requirement
-    from wheelfit.installation.apply import apply
-    from wheelfit.installation.environment import open_environment
-    from wheelfit.installation.plan import plan
-    from wheelfit.resolution.candidates import Candidates
-    from wheelfit.resolution.request import RequestedRequirement, ResolutionRequest
-    from wheelfit.resolution.resolver import resolve
-    from wheelfit_runtime.platforms.discovery import Machine
-    from wheelfit_runtime.platforms.system_view import SystemView
-
-    venv.create(folder, with_pip=False)
-    environment = open_environment(str(folder), environ=context.environ)
-    requirement = parse_requirement(project, allow_variant_markers=False)
-    with (
-        _demo_index(url, context) as repository,
-        tempfile.TemporaryDirectory(prefix="wheelfit-") as downloads,
-        context.reporter.transfers(repository.cut) as transfers,
-    ):
-        candidates = Candidates(
-            repository, environment.target(), Machine(SystemView(environ=context.environ))
-        )
-        resolution = resolve(ResolutionRequest((RequestedRequirement(requirement),)), candidates)
-        planned = plan(resolution, environment.installed())
-        wheels = {
-            pin.name: repository.unpacked(
-                pin.file, Path(downloads), transfers.transfer(pin.file.filename)
-            )
-            for pin in planned.install
+    def __init__(self, folder: Path, index: str, context: Context, bridge: str = "") -> None:
+        environ = {
+            name: value for name, value in context.environ.items() if not name.startswith("PIP_")
         }
-        apply(planned, environment, wheels, progress=transfers.transfer("1 wheel", "unpacked"))
-    return planned
+        environ |= {"PIP_CONFIG_FILE": os.devnull, VARIABLE: str(folder / "wheelfit.toml")}
+        self._folder = folder
+        self._context = Context(environ, context.reporter)
+        self._silent = Context(environ)
+        self._options: dict[str, Any] = {
+            "index_url": index,
+            "no_cache_dir": True,
+            "no_plugins": True,
+            "bridge": (bridge,) if bridge else (),
+            "no_bridges": not bridge,
+        }
+
+    def add_machine(self, name: str, file: HostFile) -> None:
+        """Describe a machine that is not there."""
+        folder = hosts_folder(self._context.environ)
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.toml").write_text(host_text(file), "utf-8")
+
+    def explain(self, project: str, machine: str | None) -> ExplainReport:
+        """Return what a machine gets; None: this one."""
+        # The steps say which machine it is.
+        context = self._context if machine is None else self._silent
+        return explain(
+            ExplainRequest(requirements=(project,), host=machine, **self._options), context
+        )
+
+    def install(self, project: str) -> tuple[ChangeReport, str]:
+        """Install into a new environment; return what was done, and its Python."""
+        path = str(self._folder / "environment")
+        python = create_venv(VenvRequest(path=path), self._silent).python
+        request = InstallRequest(requirements=(project,), python=python, **self._options)
+        return install(request, self._silent), python
 
 
-def _import(project: str, folder: Path) -> str:
+def _import(project: str, python: str) -> str:
     """Import the result, in the environment's own interpreter."""
-    import subprocess
-
-    from wheelfit.errors import UnusableInterpreter
-
     module = project.replace("-", "_")
-    python = next(
-        path for path in (folder / "bin/python", folder / "Scripts/python.exe") if path.exists()
-    )
     program = f"import {module}; print({module}.__version__)"
     done = subprocess.run(
-        [str(python), "-I", "-c", program], capture_output=True, text=True, check=False
+        [python, "-I", "-c", program], capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise UnusableInterpreter(

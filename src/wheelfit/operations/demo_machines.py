@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.building.plain_wheel import write_plain_wheel
-from wheelfit.operations.demo import DemoStep
+from wheelfit.operations.demo import Demo, DemoStep
+from wheelfit.operations.plain_data import plain_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wheelfit.operations.context import Context
     from wheelfit.resolution.explain import Explanation
-    from wheelfit.sources.open import OpenedSources
 
 _PROJECT = "torch"
 _FAMILY = "pytorch"
@@ -58,24 +59,14 @@ class MachinesReport:
             "version": 1,
             "project": _PROJECT,
             "machines": [
-                {
-                    "machine": one.machine,
-                    "description": one.description,
-                    "build": one.build or None,
-                    "explanation": one.explanation.to_mapping(),
-                }
+                plain_fields(one, "machine description explanation", build=one.build or None)
                 for one in self.builds
             ],
         }
 
 
 def demonstrate_machines(context: Context) -> Iterator[DemoStep | MachinesReport]:
-    """Yield what each machine gets, and the report at the end; leave nothing behind.
-
-    :raises WheelfitError: a step failed.
-    """
-    import tempfile
-
+    """Yield what each machine gets, and the report at the end; leave nothing behind."""
     with tempfile.TemporaryDirectory(prefix="wheelfit-demo-") as name:
         folder = Path(name)
         yield DemoStep(f"copying the layout of {_PROJECT}'s own index, with small wheels")
@@ -83,8 +74,11 @@ def demonstrate_machines(context: Context) -> Iterator[DemoStep | MachinesReport
         yield DemoStep(line=f"{count} wheels of {len(_BUILDS)} releases")
         yield DemoStep(f"choosing {_PROJECT} for {len(_MACHINES)} machines, without an option")
         builds = []
+        demo = Demo(folder, str(folder), context, bridge=f"{_FAMILY}@{folder}")
         for machine in _MACHINES:
-            builds.append(_build_for(machine, folder, context))
+            report = demo.explain(_PROJECT, machine)
+            words = "" if report.machine.host is None else report.machine.host.words
+            builds.append(MachineBuild(machine, words, report.explanations[0]))
             yield DemoStep(line=f"{machine}: {builds[-1].build or 'nothing'}")
             yield DemoStep(line=f"  {builds[-1].description}")
     yield DemoStep("done; everything the demo made is gone")
@@ -105,40 +99,3 @@ def _write_release(folder: Path, version: str) -> int:
             path.rename(place / path.name.replace("-any.whl", f"-{platform}.whl"))
         count += len(written)
     return count
-
-
-def _build_for(machine: str, folder: Path, context: Context) -> MachineBuild:
-    from wheelfit.core.requirements import parse_requirement
-    from wheelfit.installation.environment import open_environment
-    from wheelfit.operations.context import Reporter
-    from wheelfit.operations.machine import choose_machine
-    from wheelfit.operations.requests import MachineOptions
-    from wheelfit.resolution.candidates import Candidates
-    from wheelfit.resolution.explain import explain_project
-    from wheelfit.sources.bridges.catalogue import BridgeCatalogue
-    from wheelfit.sources.bridges.repository import BridgedRepository
-
-    def open_index(url: str, **_of_servers: object) -> OpenedSources:
-        return _opened(url, context)
-
-    target = open_environment(None, environ=context.environ, may_be_own=True).target()
-    # The steps say which machine it is.
-    quiet = replace(context, reporter=Reporter())
-    chosen = choose_machine(MachineOptions(host=machine, no_plugins=True), target, quiet)
-    words = "" if chosen.host is None else chosen.host.words
-    shelf = BridgeCatalogue([f"{_FAMILY}@{folder}"])
-    with _opened(str(folder), context) as empty:
-        repository = BridgedRepository(empty, shelf, open_index)
-        candidates = Candidates(
-            repository, chosen.target, chosen.detector, user_lists=chosen.user_lists
-        )
-        requirement = parse_requirement(_PROJECT, allow_variant_markers=False)
-        return MachineBuild(machine, words, explain_project(candidates, requirement))
-
-
-def _opened(url: str, context: Context) -> OpenedSources:
-    """Open a folder as an index and nothing else, with no cache: nothing of it may stay."""
-    from wheelfit.sources.open import open_sources
-    from wheelfit.sources.settings import SourceSettings
-
-    return open_sources(SourceSettings(index_url=url), cache_folder=None, environ=context.environ)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import InvalidRequirement, UsageError
+from wheelfit.errors import InvalidRequirement, UsageError, did_you_mean, reporting_os_errors
 from wheelfit.operations.changes import ChangeRequest
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.files import mode_of, write_atomically
@@ -195,7 +195,6 @@ class _Editing:
     ) -> DependencyReport:
         """Write the edited project, lock it and install from the lock, or leave all as it was.
 
-        :param changes: what is different, for the report.
         :param open_names: new requirements that get the locked version as their lower bound.
         """
         request, edit = self._request, _Edit(edited, tuple(changes))
@@ -360,14 +359,10 @@ def _beside(
 
 
 def _content(path: Path) -> bytes:
-    try:
+    with reporting_os_errors(
+        "the project's file cannot be read", where=str(path), hint="name the project with --project"
+    ):
         return path.read_bytes()
-    except OSError as error:
-        raise FileProblem(
-            f"the project's file cannot be read: {error.strerror}",
-            where=str(path),
-            hint="name the project with --project",
-        ) from None
 
 
 def _place(request: _ProjectChange, project: ProjectText) -> DependencyList:
@@ -494,8 +489,6 @@ def _difference(before: ProjectText, after: ProjectText) -> tuple[str, ...]:
 
 def _not_there(editing: _Editing, name: NormalizedName) -> UserError:
     """Return the error that a list lacks a requirement, with the list that has it."""
-    from difflib import get_close_matches
-
     places = editing.before.places_of(name)
     options = [
         f"--{one.kind} {one.name}" if one.name else "no --group or --extra" for one in places
@@ -504,10 +497,7 @@ def _not_there(editing: _Editing, name: NormalizedName) -> UserError:
         hint = f"it is in {' and in '.join(map(str, places))}: give {' or '.join(options)}"
     else:
         known = editing.before.names(editing.place)
-        close = get_close_matches(name, known, n=1)
-        hint = (
-            f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known) or 'none'}"
-        )
+        hint = did_you_mean(name, known, f"there are: {', '.join(known) or 'none'}")
     return UserError(
         f"{name} is not in {editing.place}",
         code="not-a-dependency",

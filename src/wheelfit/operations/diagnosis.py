@@ -10,6 +10,7 @@ from wheelfit.checking.findings import Finding, Severity
 from wheelfit.doctor.diagnoses import DIAGNOSES, Area
 from wheelfit.doctor.settings import variables_in
 from wheelfit.operations.environment_findings import faults_among, finding_json, summary_json
+from wheelfit.operations.plain_data import plain_fields
 from wheelfit_runtime import __version__
 
 if TYPE_CHECKING:
@@ -99,7 +100,6 @@ class Diagnosis:
         """Return the same with fewer findings, in order: area, severity, place.
 
         :param only: codes that stay; empty: all.
-        :param ignore: codes that go.
         """
         areas, severities = list(Area), list(Severity)
         kept = [
@@ -138,12 +138,7 @@ class Diagnosis:
             "interpreter": None if self.target is None else _interpreter(self.target, scrub),
             "namespaces": {one.namespace: _detection(one, scrub) for one in self.detections},
             "processes": [
-                {
-                    "name": one.name,
-                    "seconds": round(one.seconds, 6),
-                    "ending": str(one.ending),
-                    "code": one.code,
-                }
+                plain_fields(one, "name ending code", seconds=round(one.seconds, 6))
                 for one in self.asked
             ],
             "environment": _environment(self),
@@ -208,12 +203,12 @@ def _environment(found: Diagnosis) -> dict[str, object] | None:
         "virtual": found.environment.interpreter.virtual,
         "packages": len(packages),
         "variants": [
-            {
-                "name": one.name,
-                "version": str(one.installed.version),
-                "label": one.installed.label,
-                "properties": [str(item) for item in one.installed.properties],
-            }
+            plain_fields(
+                one.installed,
+                "version label",
+                name=one.name,
+                properties=[str(item) for item in one.installed.properties],
+            )
             for one in packages
             if one.installed.label is not None
         ],

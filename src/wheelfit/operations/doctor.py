@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from wheelfit.checking.findings import CheckedFile, Count, Report
 from wheelfit.doctor.diagnoses import DIAGNOSES, ENVIRONMENT_UNUSABLE, OWN_REQUIREMENT_UNMET
 from wheelfit.doctor.own_requirements import unmet_requirements
-from wheelfit.errors import UnusableInterpreter, UsageError
+from wheelfit.errors import UnusableInterpreter, UsageError, did_you_mean
 from wheelfit.operations.diagnosis import Diagnosis, SourcesReport
 from wheelfit.operations.environment_findings import ExaminationRequest, remedies_for
 from wheelfit.operations.requests import frozen_request
@@ -88,12 +88,9 @@ def diagnose(request: DoctorRequest, context: Context) -> Diagnosis:
 
 
 def _check_codes(codes: Iterable[str]) -> None:
-    from difflib import get_close_matches
-
     for code in codes:
         if code not in DIAGNOSES:
-            close = get_close_matches(code, DIAGNOSES, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else "docs/reference/doctor.md lists them"
+            hint = did_you_mean(code, DIAGNOSES, "docs/reference/doctor.md lists them")
             raise UsageError(f"there is no kind of finding {code!r}", hint=hint)
 
 

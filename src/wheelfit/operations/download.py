@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from wheelfit.errors import UsageError
+from wheelfit.errors import UsageError, reporting_os_errors
 from wheelfit.operations.indexes import telling_later
+from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.projects import check_folder_pins
 from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.result_limits import check_accelerators
@@ -87,30 +88,20 @@ class DownloadReport:
             "dry_run": self.dry_run,
             "folder": str(self.folder),
             "targets": [
-                {
-                    "name": one.name,
-                    "packages": [
-                        {
-                            "name": pin.name,
-                            "version": str(pin.version),
-                            "label": pin.label,
-                            "filename": pin.file.as_published.shown,
-                            "reason": pin.reason,
-                        }
+                plain_fields(
+                    one,
+                    "name accelerators",
+                    packages=[
+                        plain_fields(
+                            pin, "name version label reason", filename=pin.file.as_published.shown
+                        )
                         for pin in one.pins
                     ],
-                    "accelerators": [use.to_mapping() for use in one.accelerators],
-                }
+                )
                 for one in self.targets
             ],
             "files": [
-                {
-                    "filename": one.filename,
-                    "size": one.size,
-                    "sha256": one.sha256,
-                    "new": one.is_new,
-                }
-                for one in self.files
+                plain_fields(one, "filename size sha256", new=one.is_new) for one in self.files
             ],
         }
 
@@ -180,12 +171,8 @@ def _staging(folder: Path, *, is_needed: bool) -> Iterator[Path | None]:
     from wheelfit.operations.files import new_folder
 
     with new_folder(str(folder)):
-        try:
+        with reporting_os_errors("the folder cannot be written", where=str(folder)):
             staging = Path(mkdtemp(prefix=".wheelfit-", dir=folder))
-        except OSError as error:
-            raise FileProblem(
-                f"the folder cannot be written: {error.strerror}", where=str(folder)
-            ) from None
         try:
             yield staging
         finally:

@@ -59,7 +59,6 @@ def unpacked(
 ) -> tuple[dict[NormalizedName, UnpackedWheel], list[tuple[Pin, str]]]:
     """Fetch wheels and unpack them, unless a cache has them.
 
-    :param pins: what to fetch.
     :param candidates: where from, and what each must agree with.
     :param folder: where what no cache keeps may lie.
     :param transfers: shows how it gets on.
@@ -94,9 +93,7 @@ def several_at_once(
 ) -> list[_R]:
     """Fetch wheels, a few at the same time; the first failure ends it all.
 
-    :param things: what to fetch.
     :param fetch: fetches one; called from several threads.
-    :param transfers: ends what is under way.
     :returns: what ``fetch`` returned, in the order of the things.
     """
     return at_once(things, fetch, most=_AT_ONCE, cancel=transfers.cancel)
@@ -104,10 +101,7 @@ def several_at_once(
 
 @contextmanager
 def named_by_origin(pins: Sequence[Pin], paths: Mapping[NormalizedName, Path]) -> Iterator[None]:
-    """Let errors about a wheel name where it came from, not the copy that nobody will find.
-
-    :param paths: their copies, by name.
-    """
+    """Let errors about a wheel name where it came from, not the copy that nobody will find."""
     try:
         yield
     except WheelfitError as error:

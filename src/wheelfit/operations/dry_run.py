@@ -42,7 +42,6 @@ def carry_out_or_rehearse(
 ) -> tuple[ChangeDecision, Sizes | None]:
     """Do what was decided; of a dry run, refuse what the real one would refuse.
 
-    :param durations: the time that each step takes.
     :returns: what was or would be done in the end, and of a dry run the sizes of the wheels.
     """
     if not request.dry_run:
@@ -62,13 +61,7 @@ def _rehearse(
 
     A wheel at hand that is not what it was chosen for gives way to the next, as then.
 
-    :param decision: what to do.
-    :param decide: decides anew.
-    :param request: of the command.
-    :param context: the surroundings.
-    :param ground: where.
     :raises EnvironmentUnavailable: there is not enough space, or a folder cannot be written.
-    :raises WheelfitError: as `wheelfit.installation.apply.apply` says, of the wheels at hand.
     """
     while True:
         planned = decision.planned

@@ -30,7 +30,6 @@ class ExaminationRequest(EnvironmentOptions, MachineOptions):
 def faults_among(findings: Iterable[Finding], *, strict: bool) -> tuple[Finding, ...]:
     """Return the findings that are faults.
 
-    :param findings: what was found.
     :param strict: whether warnings are faults too.
     """
     counted = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
@@ -62,11 +61,7 @@ def finding_json(finding: Finding, scrub: Callable[[str], str] = str) -> dict[st
 
 
 def remedies_for(findings: Iterable[Finding], request: ExaminationRequest) -> Iterator[Finding]:
-    """Add the requested environment and machine to the commands in remedies.
-
-    :param findings: what was found.
-    :param request: the environment and the machine.
-    """
+    """Add the requested environment and machine to the commands in remedies."""
     given = {name: getattr(request, name) for name in ("python", "prefix", "target", "root")}
     place = "".join(f" --{name} {quote(value)}" for name, value in given.items() if value)
     host = f" --for {quote(request.host)}" if request.host else ""

@@ -30,10 +30,7 @@ def is_executor_named(request: WorkerOptions) -> bool:
 
 @contextmanager
 def open_workers_of(request: WorkerOptions) -> Iterator[Workers]:
-    """Open the workers of a request.
-
-    :raises WheelfitError: see `wheelfit.building.executors.open_workers`.
-    """
+    """Open the workers of a request."""
     from wheelfit.building.executors import open_workers
 
     with open_workers(request.executor, jobs=request.jobs) as workers:
@@ -112,7 +109,6 @@ def write_by_workers(
 ) -> None:
     """Write wheels by the workers of a request.
 
-    :param jobs: the wheels, and what is done to each.
     :param sizes: of the wheels, in bytes.
     :param progress: advances by the sizes of finished wheels.
     :param take: called in the order of the jobs with the number of a job and its result; an

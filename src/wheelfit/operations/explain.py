@@ -150,10 +150,7 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
 
 
 def overview(request: ExplainRequest, context: Context) -> OverviewReport:
-    """Return every label of each release, and the machines that take it.
-
-    :raises WheelfitError: there is no release, or something cannot be read.
-    """
+    """Return every label of each release, and the machines that take it."""
     from wheelfit.operations.overview_hosts import overview_hosts
     from wheelfit.resolution.overview import metadata_of
     from wheelfit.resolution.overview import overview as overview_of

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from wheelfit.core.core_metadata import without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import UsageError
+from wheelfit.errors import UsageError, reporting_os_errors
 from wheelfit.locking.export.contents import Contents, TargetWords, contents_of
 from wheelfit.locking.export.cyclonedx import cyclonedx_document
 from wheelfit.locking.export.requirements import requirements_text
@@ -22,12 +22,12 @@ from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.operations.downloads import download, named_by_origin
 from wheelfit.operations.files import new_folder, source_date_epoch, write_atomically
 from wheelfit.operations.lock_files import FromLock, naming, open_lock
+from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.text import columns, in_one_line
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite
 from wheelfit.wheels.rooted_folder import RootedFolder
-from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -97,12 +97,7 @@ class ExportReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "lock": self.lock,
-            "format": self.format,
-            "targets": [export.to_json() for export in self.exports],
-        }
+        return plain_report(self, "lock format", targets=self.exports)
 
 
 def export(request: ExportRequest, context: Context) -> ExportReport:
@@ -155,12 +150,8 @@ class _Exporting:
         If it fails, or the block does, no copy and no new folder is left.
         """
         opened = open_lock(self._request, self._context)
-        try:
+        with reporting_os_errors("the lock file cannot be read", where=str(opened.path)):
             digest = hashlib.sha256(opened.path.read_bytes()).hexdigest()
-        except OSError as error:
-            raise FileProblem(
-                f"the lock file cannot be read: {error.strerror}", where=str(opened.path)
-            ) from None
         found: dict[str, Export] = {}
         with ExitStack() as stack:
             stage = self._stage(stack)
@@ -253,12 +244,9 @@ class _Exporting:
         if self._request.wheels is None:
             return None
         folder = stack.enter_context(new_folder(self._request.wheels))
-        try:  # in there, so that putting them in place is no more than giving a name
+        # In there, so that putting them in place is no more than giving a name.
+        with reporting_os_errors("the folder takes no files", where=str(folder)):
             stage = TemporaryDirectory(dir=folder, prefix=".wheelfit-")
-        except OSError as error:
-            raise FileProblem(
-                f"the folder takes no files: {error.strerror}", where=str(folder)
-            ) from None
         return Path(stack.enter_context(stage))
 
     def _copied(
@@ -291,15 +279,11 @@ def _put_in_place(stage: Path, wheels: str) -> None:
     names = [path.relative_to(stage).as_posix() for path in sorted(stage.rglob("*.whl"))]
     with RootedFolder(wheels) as folder:
         for name in names:
-            try:
+            with reporting_os_errors("it cannot be written", where=folder.path_of(name)):
                 around = name.rpartition("/")[0]
                 if around:
                     folder.make_folders(around)  # a link is not followed
                 folder.replace(f"{stage.name}/{name}", name)
-            except OSError as error:
-                raise FileProblem(
-                    f"it cannot be written: {error.strerror}", where=folder.path_of(name)
-                ) from None
 
 
 def _copy(pin: Pin, source: Path, folder: Path) -> str:

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.errors import reporting_os_errors
 from wheelfit.wheels.atomic_write import write_file
 from wheelfit_runtime.errors import FileProblem, UserError
 
@@ -72,14 +73,10 @@ def new_folder(name: str) -> Iterator[Path]:
     folder = Path(name)
     new = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
-        try:
+        with reporting_os_errors(
+            "the folder cannot be made", where=name, hint="name a folder that exists or can be made"
+        ):
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileProblem(
-                f"the folder cannot be made: {error.strerror}",
-                where=name,
-                hint="name a folder that exists or can be made",
-            ) from None
         yield folder
     except BaseException:
         for one in new:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
 
+from wheelfit.installation.installed import by_name
 from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requests import EnvironmentOptions, frozen_request
 
 if TYPE_CHECKING:
@@ -40,13 +42,7 @@ class FrozenPackage:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of one package in ``--json``."""
-        return {
-            "name": self.package.name,
-            "version": str(self.package.version),
-            "label": self.package.label,
-            "editable": self.package.editable,
-            "requirement": self.line,
-        }
+        return plain_fields(self.package, "name version label editable", requirement=self.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +58,7 @@ class FreezeReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "environment": self.environment,
-            "packages": [one.to_json() for one in self.packages],
-        }
+        return plain_report(self, "environment packages")
 
 
 def freeze(request: FreezeRequest, context: Context) -> FreezeReport:
@@ -76,8 +68,6 @@ def freeze(request: FreezeRequest, context: Context) -> FreezeReport:
     :param context: the surroundings.
     :raises WheelfitError: there is no such environment.
     """
-    from wheelfit.installation.installed import by_name
-
     environment = open_environment_of(request, context.environ, tags=False)
     scan = environment.scan()
     is_old = environment.interpreter.version < (3, 12)

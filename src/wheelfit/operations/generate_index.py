@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.requests import ValidatedRequest, frozen_request
 
 if TYPE_CHECKING:
@@ -60,27 +61,19 @@ class GeneratedIndex:
     def to_json(self) -> dict[str, object]:
         """Return the report as plain data."""
         generated = self.generated
-        return {
-            "version": 1,
-            "folder": self.folder,
-            "target": self.target,
-            "published": generated.is_published,
-            "projects": generated.projects,
-            "releases": generated.releases,
-            "files": generated.files,
-            "looked_at": generated.looked_at,
-            "findings": [one.to_mapping() for one in generated.refused],
-            "left_out": list(generated.left_out),
-            "written": list(generated.written),
-            "removed": list(generated.removed),
-            "unnamed": generated.unnamed,
-        }
+        return plain_report(
+            generated,
+            "projects releases files looked_at left_out written removed unnamed",
+            folder=self.folder,
+            target=self.target,
+            published=generated.is_published,
+            findings=generated.refused,
+        )
 
 
 def generate_index(request: GenerateIndexRequest, context: Context) -> GeneratedIndex:
     """Generate an index and publish it.
 
-    :param request: the folder and the target.
     :raises FileProblem: there is no such folder.
     :raises UsageError: the target, a release or the public URL cannot be used.
     """

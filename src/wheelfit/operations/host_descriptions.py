@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.host_difference import host_differences
 from wheelfit.core.host_file import HostDetector, HostFile, HostInterpreter
 from wheelfit.core.versions import parse_version
-from wheelfit.errors import UsageError
+from wheelfit.errors import UsageError, reporting_os_errors
 from wheelfit.installation.environment import open_environment
 from wheelfit.operations.files import write_atomically
 from wheelfit.operations.hosts import (
@@ -21,10 +21,11 @@ from wheelfit.operations.hosts import (
     own_hosts,
     preset_host,
 )
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.probe import detection_json
 from wheelfit.operations.requests import ValidatedRequest, frozen_request
 from wheelfit.resolution.preset_hosts import platforms_of_preset
-from wheelfit_runtime.errors import FileProblem, UserError, WheelfitError
+from wheelfit_runtime.errors import UserError, WheelfitError
 from wheelfit_runtime.platforms.known_platforms import PLATFORMS
 from wheelfit_runtime.platforms.presets import MACHINES, compose, is_preset, preset_lines
 
@@ -122,11 +123,7 @@ class HostReport:
             "environment": dict(sorted(target.environment.items())),
             "namespaces": {one.namespace: detection_json(one) for one in self.detections},
             "filters": [
-                {
-                    "namespace": entry.namespace,
-                    "plugin_api": entry.plugin_api,
-                    "resolved": list(entry.resolved),
-                }
+                plain_fields(entry, "namespace plugin_api resolved")
                 for entry in file.providers
                 if entry.plugin_api or entry.resolved
             ],
@@ -144,13 +141,7 @@ class HostComparison:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "left": self.left.to_mapping(),
-            "right": self.right.to_mapping(),
-            "equal": not self.differences,
-            "differences": [one.to_mapping() for one in self.differences],
-        }
+        return plain_report(self, "left right differences", equal=not self.differences)
 
 
 def list_hosts(words: Sequence[str], context: Context) -> HostList:
@@ -187,7 +178,6 @@ def show_host(name: str, context: Context) -> HostReport:
 def format_host(report: HostReport, form: str, context: Context) -> str:
     """Return a machine as conda or pixi knows it, and report what they cannot be told.
 
-    :param report: what is known of the machine.
     :param form: ``conda`` or ``pixi``.
     :raises UserError: ``invalid-host-file``; conda has no such platform.
     """
@@ -320,7 +310,6 @@ def write_host(request: NewHostRequest, context: Context) -> NewHost:
 def describe_host(request: NewHostRequest, context: Context) -> Host:
     """Return the machine that names and options describe.
 
-    :param request: what the machine has.
     :raises UsageError: options contradict each other.
     :raises UnknownHost: there is no preset or file of a name.
     """
@@ -338,12 +327,8 @@ def _own_path(name: str, context: Context) -> str:
     if name == THIS:
         raise UsageError("`this` is this machine", hint="choose another name")
     folder = hosts_folder(context.environ)
-    try:
+    with reporting_os_errors("the folder of host files cannot be made", where=str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileProblem(
-            f"the folder of host files cannot be made: {error.strerror}", where=str(folder)
-        ) from None
     return str(folder / f"{name}.toml")
 
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Literal
 from wheelfit.core import strict_toml
 from wheelfit.core.host_file_mapping import parse_host_file, to_mapping
 from wheelfit.core.virtual_package_files import read_platforms
+from wheelfit.errors import reporting_os_errors
 from wheelfit.operations.context import Context
 from wheelfit.operations.user_folders import configuration_file, home
-from wheelfit_runtime.errors import FileProblem, UnknownHost, UserError
+from wheelfit_runtime.errors import UnknownHost, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -72,18 +73,12 @@ class Host:
 
 
 def hosts_folder(environ: Mapping[str, str]) -> Path:
-    """Return the folder of the user's own host files: ``hosts`` beside the configuration file.
-
-    :param environ: the environment of the process.
-    """
+    """Return the folder of the user's own host files: ``hosts`` beside the configuration file."""
     return configuration_file(environ, sys.platform, home()).parent / "hosts"
 
 
 def own_hosts(environ: Mapping[str, str]) -> dict[str, Path]:
-    """Return the user's own host files by their names, in order.
-
-    :param environ: the environment of the process.
-    """
+    """Return the user's own host files by their names, in order."""
     try:
         found = sorted(hosts_folder(environ).glob("*.toml"))
     except OSError:
@@ -99,8 +94,6 @@ def open_host(name: str, environ: Mapping[str, str], *, rocm_same_major: bool = 
     the user's own, or else of a preset, or else of a file in the current folder: whoever puts
     a file there must not decide what a preset means.
 
-    :param name: as typed.
-    :param environ: the environment of the process.
     :param rocm_same_major: of presets with ROCm, whether older minors of its major count (P-123).
     :raises UnknownHost: there is nothing of that name.
     :raises UserError: ``invalid-preset``; parts of a preset contradict each other.
@@ -137,7 +130,6 @@ def preset_host(
 ) -> Host:
     """Return the machine that a preset describes.
 
-    :param preset: the preset.
     :param interpreter: its Python; None: the one in use counts.
     :param version: of its glibc, musl or macOS, as ``2.28``; None: the usual one.
     :param rocm_same_major: whether older minors of its ROCm's major count (P-123).
@@ -151,10 +143,7 @@ def preset_host(
 
 
 def host_text(file: HostFile) -> str:
-    """Return a host file as people read it: TOML with lists on few lines.
-
-    :param file: what to write.
-    """
+    """Return a host file as people read it: TOML with lists on few lines."""
     import tomli_w
 
     text = tomli_w.dumps(to_mapping(file), multiline_strings=False)
@@ -219,15 +208,12 @@ def _platform_called(wanted: str, platforms: tuple[CondaPlatform, ...], path: st
 
 def _host_data(path: str, name: str) -> bytes:
     limit = strict_toml.DEFAULT_LIMITS.size
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(limit + 1)
-    except OSError as error:
-        raise FileProblem(
-            f"the host file cannot be read: {error.strerror}",
-            where=name,
-            hint="write one on the machine it describes: `wheelfit probe -o FILE`",
-        ) from None
+    hint = "write one on the machine it describes: `wheelfit probe -o FILE`"
+    with (
+        reporting_os_errors("the host file cannot be read", where=name, hint=hint),
+        Path(path).open("rb") as file,
+    ):
+        data = file.read(limit + 1)
     if len(data) > limit:
         raise UserError(
             f"the host file has more than {limit} bytes", code="invalid-host-file", where=name

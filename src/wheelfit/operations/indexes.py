@@ -97,7 +97,6 @@ def read_settings(
 def _cooldown(request: SourceOptions, by_pip: Cooldown | None) -> Cooldown | None:
     """Return from when on files are too new.
 
-    :param by_pip: what pip's configuration says.
     :raises UsageError: a time cannot be understood, or leaves nothing out.
     """
     text, pairs = request.uploaded_prior_to, request.uploaded_prior_to_package
@@ -195,7 +194,6 @@ def open_indexes(
 
     :param request: the options of `options.table.sources.SOURCES`.
     :param settings: what `read_settings` returned.
-    :param context: told what people should know about the sources.
     :param given_urls: URLs of wheels that the user named, with the logins in them.
     :param by_content: whether kept wheels are verified byte by byte before they are used.
     :param most: bytes that may be downloaded in all; None: any number.
@@ -233,7 +231,6 @@ def settings_of_place(
 ) -> SourceSettings:
     """Return settings that look in one place only.
 
-    :param settings: how it is reached.
     :param url: of an index, or of one page with links to all wheels.
     :param is_page: whether it is one page.
     :param hosts: the only ones that may be asked; empty: any.
@@ -258,7 +255,6 @@ def families_that_count(
     """Return the families of distributions that count under some settings.
 
     :param request: with what the user named; ``no_bridges`` is as if that were nothing.
-    :param settings: how indexes are reached, and which there are.
     :param environ: the environment of the process, in which a policy may forbid all of them.
     :raises PolicyRefusal: a policy forbids what the user named, or cannot be read.
     :raises UserError: there is no such family.
@@ -379,9 +375,6 @@ def tell_sources(pins: Iterable[Pin], sources: OpenedSources, reporter: Reporter
 
     That is local files that stand for those of indexes, indexes of a project's owner, and what
     later indexes have.
-
-    :param pins: what was chosen.
-    :param sources: what it was chosen from.
     """
     chosen = [pin for pin in pins if not pin.is_given]
     pool = sources.pool
@@ -416,7 +409,6 @@ def tell_later(
     """Warn of what later indexes have of the packages that were chosen, once for all of them.
 
     :param chosen: name and version of each package, and whether a variant of it was chosen.
-    :param pool: the sources.
     """
     if not pool.has_later:
         return
@@ -435,10 +427,7 @@ def tell_later(
 
 @contextmanager
 def telling_later(pool: Pool, reporter: Reporter) -> Iterator[None]:
-    """Warn of what later indexes have of the packages looked up, where nothing could be chosen.
-
-    :param pool: the sources.
-    """
+    """Warn of what later indexes have of the packages looked up, where nothing could be chosen."""
     try:
         yield
     except NoFit:

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wheelfit.building.legacy_project import build_system_of
+from wheelfit.building.provider_guide import KNOWN_NAMESPACES, guide_to
+from wheelfit.building.table_editing import TableEdits, edited, read_pyproject
+from wheelfit.core.labels import Label, parse_label
+from wheelfit.core.plugin_answer import vocabulary_faults
+from wheelfit.core.project_table import read_project_table
+from wheelfit.core.properties import PropertySet, parse_namespace, parse_property
+from wheelfit.core.providers import StaticProvider
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.errors import UsageError
+from wheelfit.operations.files import mode_of, write_atomically
 from wheelfit.operations.requests import ValidatedRequest, frozen_request
+from wheelfit_runtime.errors import FileProblem, InvalidDocument, UserError
+from wheelfit_runtime.platforms.features import FeatureConfig
+from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from wheelfit.building.provider_guide import Guide
-    from wheelfit.building.table_editing import TableEdits
     from wheelfit.core.project_table import ProjectTable
-    from wheelfit.errors import UsageError
     from wheelfit.operations.context import Context
     from wheelfit_runtime.errors import Fault
 
@@ -81,17 +94,10 @@ class InitReport:
 def init(request: InitRequest, context: Context) -> InitReport:
     """Edit the table of a project; comments, order and line endings stay.
 
-    :param request: the project and the edits.
     :raises FileProblem: the project cannot be read or written.
     :raises InvalidDocument: ``invalid-project``; the project has faults, or would have some.
     :raises UsageError: an edit is not valid.
     """
-    from difflib import unified_diff
-
-    from wheelfit.building.table_editing import edited, read_pyproject
-    from wheelfit.core.project_table import read_project_table
-    from wheelfit.operations.files import mode_of, write_atomically
-
     path, before = _read(request)
     where = str(path)
     given = before if before is not None else _build_system(path, context.reporter.note)
@@ -122,9 +128,6 @@ def read_table(request: InitRequest) -> ProjectTable | None:
     :raises FileProblem: the project cannot be read.
     :raises InvalidDocument: ``invalid-project``; the project has faults.
     """
-    from wheelfit.building.table_editing import read_pyproject
-    from wheelfit.core.project_table import read_project_table
-
     path, data = _read(request)
     return read_project_table(read_pyproject(data or b"", where=str(path))[1], where=str(path))
 
@@ -132,13 +135,9 @@ def read_table(request: InitRequest) -> ProjectTable | None:
 def check_providers(request: InitRequest, table: ProjectTable | None) -> None:
     """Check the providers to add.
 
-    :param request: has the providers.
     :param table: of the project; None if it has none.
     :raises UsageError: a provider is unknown or not valid.
     """
-    from wheelfit.errors import UsageError
-    from wheelfit_runtime.errors import UserError
-
     try:
         _entries(request, table)
     except UserError as error:
@@ -147,18 +146,11 @@ def check_providers(request: InitRequest, table: ProjectTable | None) -> None:
 
 def explain_namespaces() -> tuple[Guide, ...]:
     """Return what wheelfit knows of each namespace."""
-    from wheelfit.building.provider_guide import KNOWN_NAMESPACES, guide_to
-
     return tuple(guide for name in KNOWN_NAMESPACES if (guide := guide_to(name)) is not None)
 
 
 def _read(request: InitRequest) -> tuple[Path, bytes | None]:
     """Return the pyproject.toml of a project, and its content; None where it is to be written."""
-    from pathlib import Path
-
-    from wheelfit.building.legacy_project import build_system_of
-    from wheelfit_runtime.errors import FileProblem
-
     path = Path(request.folder)
     path = path / "pyproject.toml" if path.is_dir() else path
     try:
@@ -175,9 +167,6 @@ def _read(request: InitRequest) -> tuple[Path, bytes | None]:
 
 def _build_system(path: Path, tell: Callable[[str], None]) -> bytes:
     """Return the text with which a new pyproject.toml begins."""
-    from wheelfit.building.legacy_project import build_system_of
-    from wheelfit_runtime.wording import listed
-
     text, needed = build_system_of(path.parent) or ("", ())
     if needed:
         tell(
@@ -195,12 +184,6 @@ def _edits(request: InitRequest, table: ProjectTable | None) -> TableEdits:
 
     :raises UsageError: one of them is not valid.
     """
-    from wheelfit.building.provider_guide import guide_to
-    from wheelfit.building.table_editing import TableEdits
-    from wheelfit.core.labels import parse_label
-    from wheelfit.core.properties import parse_namespace
-    from wheelfit.errors import UsageError
-
     entries = _entries(request, table)
     known = {} if table is None else table.providers
     variants: dict[str, Spaces] = {}
@@ -242,9 +225,6 @@ def _remark(guide: Guide) -> str:
 
 def _entries(request: InitRequest, table: ProjectTable | None) -> Entries:
     """Return the entries of the providers to add."""
-    from wheelfit.building.provider_guide import guide_to
-    from wheelfit.errors import UsageError
-
     entries: Entries = {}
     for text in request.provider:
         namespace, requirement = _pair("--provider", text, needs_value=False)
@@ -281,9 +261,6 @@ def _entries(request: InitRequest, table: ProjectTable | None) -> Entries:
 
 
 def _unknown(namespace: str) -> UsageError:
-    from wheelfit.building.provider_guide import KNOWN_NAMESPACES
-    from wheelfit.errors import UsageError
-
     return UsageError(
         f"nothing is known of the namespace {namespace!r}",
         hint=f"name its plugin, as --provider {namespace}=PACKAGE, its values with --static, or "
@@ -292,8 +269,6 @@ def _unknown(namespace: str) -> UsageError:
 
 
 def _check_requirements(entries: Entries) -> None:
-    from wheelfit.core.requirements import parse_requirement
-
     for entry in entries.values():
         for key in ("requires", "build-requires"):
             for text in entry.get(key, ()):
@@ -304,8 +279,6 @@ def _pair(
     option: str, text: str, *, needs_value: bool = True, separator: str = ""
 ) -> tuple[str, str]:
     """Read ``NAME=VALUE``."""
-    from wheelfit.core.properties import parse_namespace
-
     name, equals, value = (part.strip() for part in text.partition("="))
     if (needs_value or equals) and not value:
         raise _unclear(option, text, "there is nothing behind the first =")
@@ -319,8 +292,6 @@ def _pair(
 
 
 def _properties(text: str, properties: str) -> Spaces:
-    from wheelfit.core.properties import parse_property
-
     found: dict[str, dict[str, list[str]]] = {}
     for word in _words(properties):
         one = parse_property(word)
@@ -337,8 +308,6 @@ def _words(text: str) -> list[str]:
 
 
 def _unclear(option: str, text: str, why: str) -> Exception:
-    from wheelfit.errors import UsageError
-
     return UsageError(f"{option} {text!r} cannot be read: {why}", hint="see `wheelfit init --help`")
 
 
@@ -347,14 +316,6 @@ def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> 
 
     :raises InvalidDocument: ``invalid-project``; values are not valid; names all of them.
     """
-    from wheelfit.building.provider_guide import guide_to
-    from wheelfit.core.labels import Label
-    from wheelfit.core.plugin_answer import vocabulary_faults
-    from wheelfit.core.properties import PropertySet
-    from wheelfit.core.providers import StaticProvider
-    from wheelfit_runtime.errors import InvalidDocument
-    from wheelfit_runtime.platforms.features import FeatureConfig
-
     vocabulary: dict[str, tuple[FeatureConfig, ...]] = {}
     for namespace in {space for spaces in edits.variants.values() for space in spaces}:
         entry = edits.providers.get(namespace)

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.core.filename import NEWER_FORMAT, is_newer_format
+from wheelfit.errors import reporting_os_errors
 from wheelfit.operations.requests import ValidatedRequest, frozen_request
+from wheelfit.operations.rewriting import find_wheels
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.binaries.facts import Binaries
+from wheelfit.wheels.binaries.instructions import with_instructions
+from wheelfit.wheels.binaries.properties import properties_of
+from wheelfit.wheels.binaries.reading import read_binary, unpacked_binaries
+from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.platforms.words import natural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
     from typing import BinaryIO
 
     from wheelfit.operations.context import Context
-    from wheelfit.wheels.binaries.facts import Binaries, Binary, SymbolVersion
+    from wheelfit.wheels.binaries.facts import Binary, SymbolVersion
     from wheelfit.wheels.binaries.properties import FoundProperties
 
 
@@ -57,13 +67,8 @@ class InspectReport:
 
 
 def inspect(request: InspectRequest, context: Context) -> Iterator[InspectedFile]:
-    """Yield each wheel or library when it has been inspected.
-
-    :raises WheelfitError: a file cannot be read, or is neither a wheel nor a binary.
-    """
+    """Yield each wheel or library when it has been inspected."""
     del context
-    from wheelfit.wheels.binaries.properties import properties_of
-
     for path in _paths(request.wheels):
         binaries = _read(path, instructions=request.instructions)
         yield InspectedFile(path, binaries, properties_of(binaries, ptx=not request.no_ptx))
@@ -71,10 +76,6 @@ def inspect(request: InspectRequest, context: Context) -> Iterator[InspectedFile
 
 def _paths(names: Sequence[str]) -> Iterator[Path]:
     """Yield wheels and libraries, and the wheels in folders."""
-    from pathlib import Path
-
-    from wheelfit.operations.rewriting import find_wheels
-
     for name in names:
         path = Path(name)
         if path.is_dir() or path.suffix == ".whl":
@@ -84,13 +85,6 @@ def _paths(names: Sequence[str]) -> Iterator[Path]:
 
 
 def _read(path: Path, *, instructions: bool) -> Binaries:
-    from wheelfit.core.filename import NEWER_FORMAT, is_newer_format
-    from wheelfit.wheels.archive import WheelArchive
-    from wheelfit.wheels.binaries.facts import Binaries
-    from wheelfit.wheels.binaries.instructions import with_instructions
-    from wheelfit.wheels.binaries.reading import read_binary, unpacked_binaries
-    from wheelfit_runtime.errors import FileProblem
-
     def look(file: BinaryIO, name: str) -> Binary | None:
         binary = read_binary(file, name)
         return with_instructions(binary, file) if binary is not None and instructions else binary
@@ -99,13 +93,8 @@ def _read(path: Path, *, instructions: bool) -> Binaries:
         with WheelArchive(path, lenient=True) as archive:
             found = [look(file, member.name) for member, file in unpacked_binaries(archive)]
         return Binaries(tuple(one for one in found if one is not None))
-    try:
-        with path.open("rb") as file:
-            binary = look(file, path.name)
-    except OSError as error:
-        raise FileProblem(
-            f"it cannot be read: {error.strerror or type(error).__name__}", where=str(path)
-        ) from error
+    with reporting_os_errors("it cannot be read", where=str(path)), path.open("rb") as file:
+        binary = look(file, path.name)
     if is_newer_format(path.name):
         raise FileProblem(NEWER_FORMAT, where=str(path))
     if binary is None:
@@ -117,8 +106,6 @@ def _read(path: Path, *, instructions: bool) -> Binaries:
 
 def newest_versions(versions: Iterable[SymbolVersion]) -> list[str]:
     """Return the newest symbol version of each family; it implies the older ones."""
-    from wheelfit_runtime.platforms.words import natural
-
     newest: dict[str, str] = {}
     for one in versions:
         family, underscore, _ = one.name.rpartition("_")

@@ -104,10 +104,7 @@ class Installers:
 
 
 def read_command(words: Sequence[str]) -> OfCommand:
-    """Read the command line of an installer; of any other program nothing is read.
-
-    :param words: the program and its arguments.
-    """
+    """Read the command line of an installer; of any other program nothing is read."""
     words = list(words)
     name = PurePath(words[0]).name if words else ""
     if _PYTHON.fullmatch(name) and len(words) > 2 and words[1] == "-m":
@@ -158,7 +155,6 @@ def installers_of(
 ) -> Installers:
     """Return the indexes that each tool asks.
 
-    :param folder: where the command runs.
     :param is_asked: whether an index was named to us, which then counts in place of every default.
     """
     indexes, extra = _of_requirements(command, folder, environ)

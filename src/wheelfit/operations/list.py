@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.requests import EnvironmentOptions, frozen_request
 
 if TYPE_CHECKING:
@@ -63,14 +64,10 @@ def project_folder(entry: Installed) -> str | None:
 
 
 def _mapping(entry: Installed) -> dict[str, object]:
-    return {
-        "name": entry.name,
-        "version": str(entry.version),
-        "label": entry.label,
-        "properties": [str(one) for one in entry.properties],
-        "requested": entry.requested,
-        "installer": entry.installer or None,
-        "editable": entry.editable,
-        "location": str(entry.location),
-        "project": project_folder(entry),
-    }
+    return plain_fields(
+        entry,
+        "name version label requested editable location",
+        properties=[str(one) for one in entry.properties],
+        installer=entry.installer or None,
+        project=project_folder(entry),
+    )

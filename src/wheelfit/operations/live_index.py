@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from wheelfit.errors import UsageError
 from wheelfit.operations.requests import ValidatedRequest, frozen_request
+from wheelfit.server.hosting.administration import StoreAdministration, seconds_of
+from wheelfit.server.hosting.client import ServerAdministration
+from wheelfit.server.store.opening import DATABASE, open_store
+from wheelfit_runtime.errors import FileProblem, PolicyRefusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelfit.operations.context import Context
-    from wheelfit.server.hosting.administration import StoreAdministration
-    from wheelfit.server.hosting.client import ServerAdministration
 
 
 TOKEN = "WHEELFIT_INDEX_TOKEN"  # noqa: S105 - the name of a variable
@@ -43,20 +47,10 @@ def open_administration(
     :raises FileProblem: there is no index in the folder.
     :raises UsageError: a server is named, and a store as well.
     """
-    from pathlib import Path
-
-    from wheelfit.errors import UsageError
-    from wheelfit_runtime.errors import FileProblem
-
     if request.is_server:
-        from wheelfit.server.hosting.client import ServerAdministration
-
         if request.database or request.storage:
             raise UsageError("a server has its own store: --database and --storage are not for it")
         return ServerAdministration(request.at, context.environ.get(TOKEN, ""))
-    from wheelfit.server.hosting.administration import StoreAdministration
-    from wheelfit.server.store.opening import DATABASE, open_store
-
     folder = Path(request.at)
     if not request.database and not (folder / DATABASE).is_file():
         raise FileProblem(
@@ -116,8 +110,6 @@ def delete(request: DeleteRequest, context: Context) -> FilesReport:
 
     :raises PolicyRefusal: ``no-consent``; the request has no consent.
     """
-    from wheelfit_runtime.errors import PolicyRefusal
-
     if not request.yes:
         raise PolicyRefusal(
             "what is deleted is gone, and its names never come back",
@@ -196,8 +188,6 @@ def open_stage(request: OpenStageRequest, context: Context) -> OpenedStage:
 
     :raises UserError: the time that it lasts cannot be understood.
     """
-    from wheelfit.server.hosting.administration import seconds_of
-
     with closing(open_administration(request, context)) as administration:
         stage = administration.open_stage(request.owner, seconds_of(request.lasts))
     return OpenedStage(stage, request.at.rstrip("/") if request.is_server else None)
@@ -278,8 +268,6 @@ def create_token(request: CreateTokenRequest, context: Context) -> CreatedToken:
 
     :raises UserError: the time until it expires cannot be understood.
     """
-    from wheelfit.server.hosting.administration import seconds_of
-
     with closing(open_administration(request, context)) as administration:
         token = administration.create_token(
             request.owner,
@@ -302,8 +290,6 @@ def revoke_token(request: TokenRequest, context: Context) -> RevokedToken:
 
     :raises FileProblem: there is none of that ID.
     """
-    from wheelfit_runtime.errors import FileProblem
-
     with closing(open_administration(request, context)) as administration:
         if not administration.revoke(request.token):
             raise FileProblem("there is no such token", where=request.token)

@@ -126,8 +126,6 @@ class ChosenMachine(Struct, frozen=True):
     ) -> OnDemandPlugins:
         """Return who asks plugins about the machine.
 
-        :param repository: where they come from.
-        :param settings: what it was opened with.
         :param request: the options of `MACHINE` and `SOURCES` in `options.table`.
         """
         return OnDemandPlugins(
@@ -151,7 +149,6 @@ def choose_machine(
     """Open the machine that the options name, and say which overrides are in effect.
 
     :param request: the options of `options.table.machine.MACHINE`.
-    :param current: the target of the interpreter in use.
     :param context: told of the host file and the overrides in use (P-44, P-73).
     :param recall: whether an answer of a driver may be one that it gave before (P-22).
     :raises PolicyRefusal: a policy forbids an option, or cannot be understood.

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.building.ci import github_matrix, gitlab_pipeline
+from wheelfit.building.front_end.source import open_source
+from wheelfit.building.matrix import read_matrix
+from wheelfit.errors import UsageError
+from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.requests import ValidatedRequest, frozen_request
+from wheelfit.operations.temporary_folders import scratch_folder
 
 if TYPE_CHECKING:
     from wheelfit.building.front_end.source import Source
@@ -40,8 +46,6 @@ class MatrixReport:
 
         :param by_target: whether all wheels of a Python and platform are one job.
         """
-        from wheelfit.building.ci import github_matrix
-
         return github_matrix(self.matrix, self.jobs, by_target=by_target, project=self.project)
 
     def for_gitlab(self, *, by_target: bool, template: str | None) -> str:
@@ -51,8 +55,6 @@ class MatrixReport:
         :param template: a file of the repository with a job ``.build-wheel``; None: a job is
             written too.
         """
-        from wheelfit.building.ci import gitlab_pipeline
-
         return gitlab_pipeline(
             self.matrix, self.jobs, by_target=by_target, project=self.project, template=template
         )
@@ -63,12 +65,7 @@ class MatrixReport:
             "version": 1,
             "project": self.name,
             "jobs": [
-                {
-                    "label": job.label,
-                    "python": job.python,
-                    "platform": job.platform,
-                    "identifier": job.identifier or None,
-                }
+                plain_fields(job, "label python platform", identifier=job.identifier or None)
                 for job in self.jobs
             ],
         }
@@ -77,15 +74,10 @@ class MatrixReport:
 def matrix(request: MatrixRequest, context: Context) -> MatrixReport:
     """Return the wheels of a project's matrix.
 
-    :param request: the project, and the Pythons and platforms.
     :raises UsageError: the project has no matrix, or no wheel is left.
     :raises InvalidDocument: ``invalid-project``; the matrix has faults.
     """
     del context
-    from wheelfit.building.front_end.source import open_source
-    from wheelfit.errors import UsageError
-    from wheelfit.operations.temporary_folders import scratch_folder
-
     with scratch_folder() as scratch:
         source = open_source(Path(request.project), scratch, {})
         found = matrix_of(source)
@@ -110,7 +102,5 @@ def matrix_of(source: Source) -> Matrix | None:
 
     :raises InvalidDocument: ``invalid-project``; its matrix has faults.
     """
-    from wheelfit.building.matrix import read_matrix
-
     variants = () if source.table is None else tuple(source.table.variants)
     return read_matrix(source.pyproject, variants, where=source.where)

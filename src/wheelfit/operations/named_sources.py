@@ -44,17 +44,14 @@ def open_named(
     Of a repository the commit stays that an older lock has for the same revision, as long as it
     can be had.
 
-    :param source: the project.
     :param given: opens it, and returns the wheel that stands for it here.
     :param old: the older lock; None: there is none.
-    :param folder: the folder of the lock.
     :param free: names of projects whose commit need not stay; None: none need.
-    :raises WheelfitError: it cannot be had, or its metadata not be found out.
     """
-    from wheelfit.projects.version_control import parse_repository_url
-
     if old is None or free is None or not is_repository_url(source.url):
         return _as_unbuilt(given(source))
+    from wheelfit.projects.version_control import parse_repository_url
+
     wanted = parse_repository_url(source.url, where=source.where)
     commit = _locked_commit(wanted, old, folder, free)
     if commit is None:
@@ -69,12 +66,7 @@ def open_named(
 
 
 def root_of(source: GivenSource, opened: Callable[[GivenSource], GivenWheel]) -> Root:
-    """Return what a lock is made for where a project is named.
-
-    :param source: the project.
-    :param opened: opens a project.
-    :raises WheelfitError: it cannot be had.
-    """
+    """Return what a lock is made for where a project is named."""
     wheel = opened(source)
     named = Requirement(wheel.requirement().name, source.extras, marker=source.marker)
     return Root(named, source.where, wheel=wheel)
@@ -85,13 +77,7 @@ def from_sources(
     sources: Mapping[NormalizedName, Sequence[ProjectSource]],
     opened: Callable[[GivenSource], GivenWheel],
 ) -> Iterator[Root]:
-    """Yield a requirement of a project as its tables have it: from a folder, archive or repository.
-
-    :param root: the requirement.
-    :param sources: the sources of dependencies, by name.
-    :param opened: opens a project.
-    :raises WheelfitError: it cannot be had.
-    """
+    """Yield a requirement as its project's tables have it: of a folder, archive or repository."""
     requirement = root.requirement
     bare = structs.replace(requirement, marker=None)
     named = source_of(RequestedRequirement(bare, root.where))

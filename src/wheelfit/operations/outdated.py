@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from wheelfit.core.requirements import Requirement
+from wheelfit.errors import NoSolution
+from wheelfit.installation.installed import by_name
 from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
+from wheelfit.resolution.explain import explain_project
+from wheelfit.sources.concurrency import at_once
+from wheelfit_runtime.errors import NetworkError
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
@@ -17,7 +24,6 @@ if TYPE_CHECKING:
     from wheelfit.installation.installed import Installed
     from wheelfit.operations.context import Context
     from wheelfit.operations.selection_session import SelectionSession
-    from wheelfit_runtime.errors import NetworkError
 
 
 @frozen_request
@@ -40,14 +46,13 @@ class OutdatedPackage:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of one package in ``--json``."""
-        return {
-            "name": self.installed.name,
-            "version": str(self.installed.version),
-            "label": self.installed.label,
-            "latest": str(self.latest),
-            "latest_label": self.label,
-            "kind": self.kind,
-        }
+        return plain_fields(
+            self.installed,
+            "name version label",
+            latest=str(self.latest),
+            latest_label=self.label,
+            kind=self.kind,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +69,11 @@ class OutdatedReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "environment": self.environment,
-            "packages": [one.to_json() for one in self.packages],
-            "unknown": list(self.unknown),
-            "unread": [{"name": name, "reason": reason} for name, reason in self.unread],
-        }
+        return plain_report(
+            self,
+            "environment packages unknown",
+            unread=[{"name": name, "reason": reason} for name, reason in self.unread],
+        )
 
 
 def list_outdated(request: OutdatedRequest, context: Context) -> OutdatedReport:
@@ -82,10 +85,6 @@ def list_outdated(request: OutdatedRequest, context: Context) -> OutdatedReport:
     :param context: the surroundings.
     :raises NetworkError: no page could be read.
     """
-    from wheelfit.installation.installed import by_name
-    from wheelfit.sources.concurrency import at_once
-    from wheelfit_runtime.errors import NetworkError
-
     environment = open_environment_of(request, context.environ)
     installed = [
         entry
@@ -120,10 +119,6 @@ def _newer(
     entry: Installed, opened: SelectionSession
 ) -> OutdatedPackage | Literal["unknown"] | None:
     """Return the newest release of a package if it is newer than what is installed."""
-    from wheelfit.core.requirements import Requirement
-    from wheelfit.errors import NoSolution
-    from wheelfit.resolution.explain import explain_project
-
     candidates, pre = opened.candidates, opened.prereleases
     listing = candidates.listing(entry.name)
     if listing is None:

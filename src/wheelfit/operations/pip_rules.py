@@ -22,7 +22,6 @@ def read_rules(environ: Mapping[str, str], prefix: Path, command: str = "install
     """Read what pip is told about installing or uninstalling.
 
     :param prefix: the environment in use; it may hold a pip configuration of its own.
-    :param command: the command of pip whose section counts.
     :raises InvalidConfiguration: something cannot be understood.
     """
     return read_pip_rules(pip_surroundings(environ, prefix), command)
@@ -32,7 +31,6 @@ def check_changes(rules: InstallRules, environment: Environment) -> None:
     """Refuse to change what pip, as it is configured, would not change.
 
     :param rules: what `read_rules` returned.
-    :param environment: what would be changed.
     :raises PolicyRefusal: it belongs to no virtual environment, and that is required.
     """
     if rules.require_virtualenv and not environment.interpreter.virtual:

@@ -41,7 +41,6 @@ def read_rules_about_plugins(
     """Return what decides whether a plugin may be asked.
 
     :param request: the options of `options.table.machine.MACHINE`.
-    :param site: what the site allows.
     :param context: told when everything is trusted, and when the user's file does not count.
     :param system: as ``os.name``.
     :raises PolicyRefusal: everything is to be trusted, and a policy forbids that.
@@ -132,10 +131,7 @@ class OnDemandPlugins:
 
 
 def plugin_folder(request: CacheOptions, environ: Mapping[str, str]) -> Path:
-    """Return where plugins are installed, whether it exists or not.
-
-    :param request: where things are kept.
-    """
+    """Return where plugins are installed, whether it exists or not."""
     from wheelfit.installation.plugins.environments import FOLDER
     from wheelfit.operations.cache_folder import cache_folder
 
@@ -151,10 +147,7 @@ def plugins_by_themselves(
 ) -> Iterator[OnDemandPlugins]:
     """Give who asks plugins for a command that has no sources; pip's configuration has them.
 
-    :param rules: what is trusted and allowed.
-    :param environment: whose interpreter runs the plugins.
     :param request: the options of `options.table.machine.MACHINE`.
-    :param context: told what people should know.
     """
     with ExitStack() as stack:
         options = SourceOptions(cache_dir=request.cache_dir, no_cache_dir=request.no_cache_dir)

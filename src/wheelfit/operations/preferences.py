@@ -81,9 +81,6 @@ def choice_policy(
     """Return the policy by which wheels are chosen.
 
     :param request: the options about variants.
-    :param providers: how providers are asked.
-    :param hashes: allowed digests by project.
-    :param labels: labels that requirements files name, by project.
     :raises UserError: ``invalid-property``; ``--allow-mixed`` names no feature on which builds must
         agree.
     """

@@ -14,6 +14,7 @@ from wheelfit.core.provider_lookup import ProviderPolicy
 from wheelfit.errors import UsageError
 from wheelfit.installation.environment import open_environment
 from wheelfit.operations.machine import choose_machine
+from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.plugins import plugins_by_themselves
 from wheelfit.operations.requests import MachineOptions, frozen_request
 from wheelfit_runtime.errors import FileProblem
@@ -31,21 +32,19 @@ if TYPE_CHECKING:
 
 def detection_json(detection: Detection) -> dict[str, object]:
     """Return what is supported of a namespace as plain data."""
-    return {
-        "features": [
+    return plain_fields(
+        detection,
+        "status source warnings plugin",
+        features=[
             {"name": feature.name, "values": list(feature.values)} for feature in detection.features
         ],
-        "status": str(detection.status),
-        "source": detection.source,
-        "provider_version": detection.version,
-        "evidence": [{"source": one.source, "value": one.value} for one in detection.evidence],
-        "warnings": list(detection.warnings),
-        "plugin": None if detection.plugin is None else detection.plugin.to_mapping(),
-        "devices": [
+        provider_version=detection.version,
+        evidence=[{"source": one.source, "value": one.value} for one in detection.evidence],
+        devices=[
             {"device": one.device, "feature": one.feature, "values": sorted(one.values)}
             for one in detection.devices
         ],
-    }
+    )
 
 
 @dataclass(frozen=True, slots=True)

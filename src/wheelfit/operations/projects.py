@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.errors import UsageError
+from wheelfit.errors import UsageError, did_you_mean, reporting_os_errors
 from wheelfit.operations.user_folders import refuse_pipe
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, UserError
 
@@ -42,16 +42,14 @@ def open_project(name: str) -> ProjectFile:
     path = Path(name)
     if path.is_dir():
         path /= _NAME
-    try:
+    with reporting_os_errors(
+        "the project's file cannot be read",
+        where=str(path),
+        hint="name what is wanted, or the project with --project",
+    ):
         refuse_pipe(path)
         with path.open("rb") as file:
             data = file.read(_LARGEST + 1)
-    except OSError as error:
-        raise FileProblem(
-            f"the project's file cannot be read: {error.strerror}",
-            where=str(path),
-            hint="name what is wanted, or the project with --project",
-        ) from None
     from wheelfit.resolution.project_file import read_project_file  # few commands read TOML
 
     return read_project_file(data, str(path))
@@ -241,15 +239,8 @@ def _narrowed(
 
 
 def _known(name: str, known: Collection[NormalizedName], what: str, where: str) -> NormalizedName:
-    from difflib import get_close_matches
-
     found = canonicalize_name(name)
     if found not in known:
-        close = get_close_matches(found, known, n=1)
-        there = ", ".join(known) or "none"
-        raise UsageError(
-            f"the project has no {what} {name}",
-            where=where,
-            hint=f"did you mean {close[0]!r}?" if close else f"there are: {there}",
-        )
+        hint = did_you_mean(found, known, f"there are: {', '.join(known) or 'none'}")
+        raise UsageError(f"the project has no {what} {name}", where=where, hint=hint)
     return found

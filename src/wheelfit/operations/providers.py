@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
+
+from packaging.utils import canonicalize_name
 
 from wheelfit.core.provider_table import EMULATED_PLUGINS
 from wheelfit.core.providers import ABI_DEPENDENCY
 from wheelfit.core.static_families import DATA_VERSION as FAMILIES_VERSION
 from wheelfit.core.static_families import STATIC_FAMILIES
 from wheelfit.core.trust import PluginRules
+from wheelfit.errors import did_you_mean
 from wheelfit.installation.environment import open_environment
 from wheelfit.installation.plugins.environments import environments_holding
 from wheelfit.installation.plugins.installed_plugins import listed_plugins
+from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.plugins import plugin_folder
 from wheelfit.operations.requests import CacheOptions, frozen_request
 from wheelfit.operations.trust_store import read_policies, read_trust_file, trust_file
@@ -154,11 +157,7 @@ class KnownProviders:
             "policies": self.policies(),
             "built_in": [self.built_in(family) for family in providers.every()],
             "static_families": [
-                {
-                    "namespace": one.namespace,
-                    "purpose": one.purpose,
-                    "data_version": FAMILIES_VERSION,
-                }
+                plain_fields(one, "namespace purpose", data_version=FAMILIES_VERSION)
                 for one in STATIC_FAMILIES.values()
             ],
             "trusted": self.trusted(),
@@ -177,12 +176,7 @@ class KnownProviders:
         }
 
     def about(self, name: str) -> dict[str, Any] | None:
-        """Return everything about a namespace or a package; None when nothing is known.
-
-        :param name: as the user wrote it.
-        """
-        from packaging.utils import canonicalize_name
-
+        """Return everything about a namespace or a package; None when nothing is known."""
         package = canonicalize_name(name)
         everything = self.to_json()
         found: dict[str, Any] = {
@@ -221,7 +215,6 @@ class KnownProviders:
 def list_providers(request: ProvidersRequest, context: Context) -> KnownProviders:
     """Return the providers and plugins that are known here.
 
-    :param request: the environment to look into.
     :param context: the surroundings; warned if the user's file of trust does not count.
     """
     file = trust_file(context.environ, sys.platform, home())
@@ -239,8 +232,6 @@ def list_providers(request: ProvidersRequest, context: Context) -> KnownProvider
 def show_provider(name: str, request: ProvidersRequest, context: Context) -> dict[str, Any]:
     """Return everything about a namespace or a package, as the object of ``--json``.
 
-    :param name: the namespace or the package.
-    :param request: the environment to look into.
     :raises UserError: nothing is known of it.
     """
     about = list_providers(request, context).about(name)
@@ -255,7 +246,6 @@ def show_provider(name: str, request: ProvidersRequest, context: Context) -> dic
 def check_namespaces(names: Iterable[str], request: ProvidersRequest, context: Context) -> None:
     """Refuse namespaces of which nothing is known, which are likely misspelt.
 
-    :param request: the environment to look into.
     :raises UserError: there is one.
     """
     known = list_providers(request, context)
@@ -264,11 +254,8 @@ def check_namespaces(names: Iterable[str], request: ProvidersRequest, context: C
     stood_in_for = {row.namespace for row in request.provider_table}
     for name in names:
         if name not in stood_in_for and known.about(name) is None:
-            close = get_close_matches(name, providers.namespaces(), n=1)
-            raise UserError(
-                f"nothing is known of {name!r}",
-                hint=f"did you mean {close[0]!r}?" if close else _LISTED,
-            )
+            hint = did_you_mean(name, providers.namespaces(), _LISTED)
+            raise UserError(f"nothing is known of {name!r}", hint=hint)
 
 
 def _vocabulary(family: HardwareFamily) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from contextlib import suppress
@@ -14,13 +15,14 @@ from typing import TYPE_CHECKING, Self
 from msgspec import structs
 
 from wheelfit.core.shorthands import combined, find_shorthand
-from wheelfit.errors import UnknownShorthand
+from wheelfit.errors import NeedsExtra, UnknownShorthand
 from wheelfit.operations.cache_folder import cache_folder_in_use
 from wheelfit.operations.context import Context, Reporter
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.hosts import own_hosts
-from wheelfit.operations.indexes import families_that_count, open_indexes
+from wheelfit.operations.indexes import families_that_count, open_indexes, read_settings
 from wheelfit.operations.machine import choose_machine
+from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.preferences import choice_policy
 from wheelfit.operations.requests import (
     EnvironmentOptions,
@@ -32,14 +34,17 @@ from wheelfit.operations.requests import (
 from wheelfit.operations.user_folders import home
 from wheelfit.server.allowed_addresses import AddressRules
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.proxy.application import Mounted, Proxy
+from wheelfit.server.proxy.application import Guarded, Mounted, Proxy
 from wheelfit.server.proxy.profiles import Profile
-from wheelfit.server.proxy.upstream import FolderUpstream, Upstream
+from wheelfit.server.proxy.serving import serve_to_others
+from wheelfit.server.proxy.upstream import BridgedUpstream, FolderUpstream, Upstream
 from wheelfit.server.rebinding_guard import RebindingGuard
+from wheelfit.sources.find_links import LinkPage
 from wheelfit.sources.open import is_protected, open_web
-from wheelfit.sources.urls import file_path, origin, redact
+from wheelfit.sources.urls import file_path, is_loopback, origin, redact
 from wheelfit_runtime.errors import InvalidConfiguration, UnknownHost
 from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
+from wheelfit_runtime.platforms.presets import compose, is_preset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -120,8 +125,6 @@ def open_proxy(
 ) -> OpenedProxy:
     """Open a proxy; no index is asked yet.
 
-    :param request: the machine, and how the proxy answers.
-    :param settings: the indexes behind it, and how they are asked.
     :param below: further proxies below paths, each with the settings of its own indexes.
     :raises InvalidConfiguration: no index is left that can be asked.
     """
@@ -232,8 +235,6 @@ class _Upstreams:
         shelf = families_that_count(self._request, settings, self._context.environ)
         if not shelf:
             return plain
-        from wheelfit.server.proxy.upstream import BridgedUpstream
-        from wheelfit.sources.find_links import LinkPage
 
         def open_index(url: str, *, is_page: bool, hosts: tuple[str, ...]) -> Repository:
             web = self._web(url, replace(settings, hosts=hosts))
@@ -321,8 +322,6 @@ class _Profiles:
             return found
 
     def _find(self, name: str) -> Profile:
-        from wheelfit_runtime.platforms.presets import compose, is_preset
-
         if not name:
             return self._of_machine(self._request)
         if len(name) > _LONGEST_NAME or "/" in name or os.sep in name or name.endswith(".toml"):
@@ -390,12 +389,7 @@ class ServedProxy:
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain data."""
-        return {
-            "version": 1,
-            "url": self.index_url,
-            "full": self.full,
-            "catalogue": self.catalogue,
-        }
+        return plain_report(self, "full catalogue", url=self.index_url)
 
 
 def proxy(
@@ -407,13 +401,6 @@ def proxy(
     :raises InvalidConfiguration: it cannot listen there, or has no index behind it.
     :raises NeedsExtra: it is to be reached by other machines, and the libraries are missing.
     """
-    import re
-
-    from wheelfit.operations.indexes import read_settings
-    from wheelfit.server.proxy.application import Guarded
-    from wheelfit.sources.urls import is_loopback
-    from wheelfit_runtime.errors import InvalidConfiguration
-
     secret = context.environ.get(SECRET, "")
     if secret and not re.fullmatch(r"[A-Za-z0-9_-]{16,200}", secret):
         raise InvalidConfiguration(
@@ -453,12 +440,6 @@ def _serve(
     opened: OpenedProxy, request: ProxyRequest, context: Context, ready: Callable[[str], None]
 ) -> None:
     """Serve until interrupted; without the extra, for this machine only, by a small server."""
-    import threading
-
-    from wheelfit.errors import NeedsExtra
-    from wheelfit.server.proxy.serving import serve_to_others
-    from wheelfit.sources.urls import is_loopback
-
     host, port = request.listen_at, request.port
     try:
         serve_to_others(

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.building.publishing.completeness import (
+    closed_findings,
+    compare,
+    completeness_findings,
+)
+from wheelfit.building.publishing.forecast import forecast
+from wheelfit.building.publishing.publication import (
+    PublishResult,
+    confirm,
+    publish_as_one,
+    publish_in_order,
+)
+from wheelfit.building.publishing.refusals import NOT_LISTED, REFUSALS, REFUSED
+from wheelfit.building.publishing.release_files import collect, new_index_files
+from wheelfit.building.publishing.sessions import SessionIndex, publish_in_sessions
+from wheelfit.building.publishing.signing import attest
+from wheelfit.building.publishing.tool_choices import tool_choices
+from wheelfit.building.publishing.trusted_publishing import trusted_login
+from wheelfit.building.publishing.twine_sender import TwineSender
+from wheelfit.building.wheel_results import untested_findings
+from wheelfit.checking.findings import CheckedFile, Count, Finding, Report, Severity, Unchecked
+from wheelfit.checking.tool_profiles import Profile
 from wheelfit.errors import UploadRefused
 from wheelfit.operations.check import check_ignored, named_profiles
+from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.publish_destinations import (
     DestinationRequest,
     StaticIndex,
@@ -15,7 +41,16 @@ from wheelfit.operations.publish_destinations import (
     open_destination,
     with_identity,
 )
+from wheelfit.operations.release_checks import (
+    documents_of,
+    judge,
+    leave_pages_as_they_are,
+    offers_of,
+    project_in,
+    publish_static,
+)
 from wheelfit.operations.requests import frozen_request
+from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit_runtime.errors import UserError, WheelfitError
 
 if TYPE_CHECKING:
@@ -25,10 +60,8 @@ if TYPE_CHECKING:
 
     from wheelfit.building.publishing.completeness import IndexComparison
     from wheelfit.building.publishing.forecast import Forecast
-    from wheelfit.building.publishing.publication import PublishResult
     from wheelfit.building.publishing.release_files import Release, ReleaseSet
     from wheelfit.building.publishing.tool_choices import ReleaseChoices
-    from wheelfit.checking.findings import Report
     from wheelfit.operations.context import Context
     from wheelfit.sources.page import File
 
@@ -94,16 +127,14 @@ class PublishReport:
             "published": act is not None and act.is_confirmed and not act.unlisted,
             "resumed": act is not None and act.is_resumed,
             "files": [
-                {
-                    "filename": one.filename,
-                    "project": one.release[0],
-                    "version": str(one.release[1]),
-                    "label": one.label,
-                    "size": one.size,
-                    "sha256": one.sha256,
-                    "attestations": len(one.attestations),
-                    "state": self.state(one.filename),
-                }
+                plain_fields(
+                    one,
+                    "filename label size sha256",
+                    project=one.release[0],
+                    version=str(one.release[1]),
+                    attestations=len(one.attestations),
+                    state=self.state(one.filename),
+                )
                 for one in self.outgoing.files
             ],
             "refused_index_files": list(act.refused_index_files) if act else [],
@@ -115,18 +146,7 @@ class PublishReport:
 
 
 def publish(request: PublishRequest, context: Context) -> PublishReport:
-    """Check a release and publish it.
-
-    :raises WheelfitError: the destination cannot be used, or refuses the files.
-    """
-    from dataclasses import replace
-    from pathlib import Path
-
-    from wheelfit.building.publishing.refusals import REFUSALS
-    from wheelfit.building.publishing.release_files import collect
-    from wheelfit.checking.findings import Count, Report
-    from wheelfit.operations.release_checks import documents_of
-
+    """Check a release and publish it."""
     check_ignored(request.ignore, REFUSALS)
     with context.reporter.work("reading") as progress:
         named = [Path(path) for path in request.paths] or [Path(request.project, "dist")]
@@ -191,9 +211,6 @@ def _choices(
     outgoing: ReleaseSet, there: Listed, index_files: Mapping[Release, bytes]
 ) -> tuple[ReleaseChoices, ...]:
     """Return the choices of installers, as far as the wheels can be read."""
-    from wheelfit.building.publishing.tool_choices import tool_choices
-    from wheelfit.operations.release_checks import offers_of
-
     try:
         return tuple(map(tool_choices, offers_of(outgoing, there, index_files)))
     except UserError:  # each of them is among the findings
@@ -216,20 +233,6 @@ def _judged(
     there: Listed,
 ) -> tuple[Report, IndexComparison, tuple[Forecast, ...]]:
     """Find everything that speaks against publishing, and the files that must be sent."""
-    from datetime import UTC, datetime
-    from pathlib import Path
-
-    from wheelfit.building.publishing.completeness import (
-        closed_findings,
-        compare,
-        completeness_findings,
-    )
-    from wheelfit.building.publishing.forecast import forecast
-    from wheelfit.building.wheel_results import untested_findings
-    from wheelfit.checking.findings import Count, Report
-    from wheelfit.checking.tool_profiles import Profile
-    from wheelfit.operations.release_checks import judge, project_in
-
     profiles = named_profiles(request.profile)
     if destination.is_public:
         profiles |= {Profile.PYPI}
@@ -250,11 +253,6 @@ def _attested(
     request: PublishRequest, context: Context, outgoing: ReleaseSet, compared: IndexComparison
 ) -> ReleaseSet:
     """Sign the new files that nothing is attested of yet."""
-    from dataclasses import replace
-    from pathlib import Path
-
-    from wheelfit.building.publishing.signing import attest
-
     missing = [one for one in compared.new if not one.attestations]
     if not missing:
         return outgoing
@@ -283,18 +281,6 @@ def _send(
     index_files: Mapping[Release, bytes],
 ) -> PublishResult:
     """Send the missing files to an index."""
-    from functools import partial
-
-    from wheelfit.building.publishing.completeness import compare
-    from wheelfit.building.publishing.publication import (
-        PublishResult,
-        publish_as_one,
-        publish_in_order,
-    )
-    from wheelfit.building.publishing.release_files import new_index_files
-    from wheelfit.building.publishing.sessions import SessionIndex, publish_in_sessions
-    from wheelfit.building.publishing.trusted_publishing import trusted_login
-    from wheelfit.building.publishing.twine_sender import TwineSender
 
     def sender(url: str) -> TwineSender:
         renew = partial(trusted_login, url, context.environ, index.tls)
@@ -302,8 +288,6 @@ def _send(
 
     way = _way_of(index, one_by_one=request.one_by_one)
     if index.base is not None and way == "stage":
-        from wheelfit.server.hosting.client import ServerAdministration
-
         base = index.base
         if not compare(outgoing.files, _by_name(there)).new:  # needs no login
             return PublishResult(there=tuple(one.filename for one in outgoing.files))
@@ -348,12 +332,6 @@ def _refused(
 
     A name that is taken is the same finding whether that was seen before or while sending.
     """
-    from dataclasses import replace
-
-    from wheelfit.building.publishing.completeness import compare
-    from wheelfit.building.publishing.refusals import REFUSALS, REFUSED
-    from wheelfit.checking.findings import Count, Finding, Report, Severity
-
     paths = {one.filename: str(one.path) for one in report.outgoing.files}
     findings = []
     for detail in error.details:
@@ -384,12 +362,6 @@ def _confirmed(
     act: PublishResult,
 ) -> tuple[PublishResult, Report]:
     """Look at the index again: a file is published when it is listed."""
-    from dataclasses import replace
-
-    from wheelfit.building.publishing.publication import confirm
-    from wheelfit.building.publishing.refusals import NOT_LISTED
-    from wheelfit.checking.findings import CheckedFile, Count, Report, Unchecked
-
     sent = [one for one in outgoing.files if one.filename in act.sent]
     if not sent:
         return act, Report.of((), (), Count())
@@ -420,10 +392,6 @@ def _write(
     context: Context, place: StaticIndex, outgoing: ReleaseSet, there: Listed
 ) -> tuple[PublishResult | None, Report]:
     """Write files and pages of a static index; nothing is written if a file is refused."""
-    from wheelfit.building.publishing.publication import PublishResult
-    from wheelfit.checking.findings import Count, Report
-    from wheelfit.operations.release_checks import leave_pages_as_they_are, publish_static
-
     if place.is_checkout and place.folder is not None:
         leave_pages_as_they_are(place.folder)
     with context.reporter.work("writing") as progress:

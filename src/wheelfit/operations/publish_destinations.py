@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -18,11 +19,19 @@ from wheelfit.operations.check import FindingOptions
 from wheelfit.operations.live_index import TOKEN
 from wheelfit.operations.pip_rules import pip_surroundings
 from wheelfit.operations.user_folders import home
+from wheelfit.operations.whole_index import open_target
+from wheelfit.server.generate.manifest import MANIFEST, read_manifest
+from wheelfit.server.generate.publishing import path_of_entry
+from wheelfit.server.generate.targets import SIMPLE
+from wheelfit.server.hosting.client import is_index_server
+from wheelfit.server.store.opening import DATABASE
+from wheelfit.sources.certificates import checking_context
 from wheelfit.sources.credentials import Credentials, Login, read_netrc
 from wheelfit.sources.keyring_access import open_keyring
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.pip_configuration import read_pip_configuration
 from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo
+from wheelfit.wheels.archive import WheelArchive
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 if TYPE_CHECKING:
@@ -235,8 +244,6 @@ class StaticIndex:
     ) -> dict[NormalizedName, tuple[File, ...]]:
         """Return the files of projects on its pages."""
         del context
-        from wheelfit.server.generate.manifest import MANIFEST, read_manifest
-
         files = read_manifest(self.target.read(MANIFEST), where=self.target.name).files
         return {name: files.get(name, ()) for name in projects}
 
@@ -247,11 +254,6 @@ class StaticIndex:
         yield self._document
 
     def _document(self, file: File) -> bytes | None:
-        from tempfile import TemporaryDirectory
-
-        from wheelfit.server.generate.publishing import path_of_entry
-        from wheelfit.wheels.archive import WheelArchive
-
         path = path_of_entry(parse_wheel_filename(file.filename).name, file.url)
         with TemporaryDirectory(prefix="wheelfit-publish-") as folder:
             here = Path(folder, file.filename)
@@ -340,12 +342,8 @@ def _index(
     )
     base = tls = None
     if clean.startswith("https:"):
-        from wheelfit.sources.certificates import checking_context
-
         tls = checking_context(settings.cert, settings.client_cert, environ=environ)
     if host not in _PUBLIC:
-        from wheelfit.server.hosting.client import is_index_server
-
         base = _without_ending(clean)
         base = base if is_index_server(base, context=tls) else None
     login, place = find_login(
@@ -402,10 +400,6 @@ def _without_ending(url: str) -> str:
 
 
 def _static(text: str) -> StaticIndex:
-    from wheelfit.operations.whole_index import open_target
-    from wheelfit.server.generate.targets import SIMPLE
-    from wheelfit.server.store.opening import DATABASE
-
     target, folder = open_target(text)
     if folder is not None and folder.name == SIMPLE:
         raise UsageError(

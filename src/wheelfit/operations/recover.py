@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.environments import open_environment_of, tell_unnamed_environment
+from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.requests import EnvironmentOptions, frozen_request
 
 if TYPE_CHECKING:
@@ -36,21 +37,16 @@ class RecoverReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "dry_run": self.dry_run,
-            "environment": self.environment,
-            "outcome": None if self.found is None else self.found.outcome.value,
-            "changes": [] if self.found is None else list(self.found.changes),
-            "notes": list(self.notes),
-        }
+        return plain_report(
+            self,
+            "dry_run environment notes",
+            outcome=None if self.found is None else self.found.outcome.value,
+            changes=[] if self.found is None else list(self.found.changes),
+        )
 
 
 def recover(request: RecoverRequest, context: Context) -> RecoverReport:
-    """Undo or finish the change of an environment that was interrupted.
-
-    :raises WheelfitError: the change cannot be undone or finished.
-    """
+    """Undo or finish the change of an environment that was interrupted."""
     from wheelfit.installation.interruption import find_interruption, mend
     from wheelfit.operations.temporary_folders import clear_abandoned
 

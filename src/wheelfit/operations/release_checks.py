@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
+from wheelfit.building.matrix import read_matrix
 from wheelfit.building.publishing.completeness import ReleaseStatements
 from wheelfit.building.publishing.refusals import BAD_ATTESTATION
-from wheelfit.building.publishing.release_files import FileKind
+from wheelfit.building.publishing.release_files import FileKind, index_files_of
+from wheelfit.building.publishing.tool_choices import Offer, listed_wheel, outgoing_wheel
 from wheelfit.building.publishing.twine_sender import read_attestations
 from wheelfit.checking.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE, PYPI_PROJECT_SIZE
 from wheelfit.checking.findings import CheckedFile, Count, Finding, Report, Severity
+from wheelfit.checking.pages import ListedRelease, sort_files
 from wheelfit.checking.targets.paths import check_paths
 from wheelfit.checking.tool_profiles import graded
-from wheelfit.errors import AttestationProblem, InconsistentDocuments
-from wheelfit.server.uploads.rules import check_file
-from wheelfit_runtime.errors import FileProblem, InvalidWheel, NetworkError
+from wheelfit.core.filename import release_of
+from wheelfit.core.metadata import read_document
+from wheelfit.core.project_table import read_project_table
+from wheelfit.errors import AttestationProblem, InconsistentDocuments, reporting_os_errors
+from wheelfit.server.generate.file_facts import Memory
+from wheelfit.server.generate.generation import generate
+from wheelfit.server.generate.publishing import path_of_entry
+from wheelfit.server.generate.request import GenerateOptions
+from wheelfit.server.uploads.rules import check_file, provenance_of
+from wheelfit_runtime.errors import InvalidWheel, NetworkError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +43,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.building.publishing.release_files import OutgoingFile, Release, ReleaseSet
-    from wheelfit.building.publishing.tool_choices import Offer
     from wheelfit.checking.tool_profiles import Profile
     from wheelfit.operations.context import Context
     from wheelfit.operations.publish_destinations import StaticIndex, UploadIndex
@@ -50,10 +63,6 @@ def publish_static(
     :return: the paths that were written, and why files were refused instead.
     :raises EnvironmentBusy: another process publishes there.
     """
-    from wheelfit.server.generate.file_facts import Memory
-    from wheelfit.server.generate.generation import generate
-    from wheelfit.server.generate.request import GenerateOptions
-
     with tempfile.TemporaryDirectory(prefix="wheelfit-publish-") as name:
         folder = Path(name)
         for one in outgoing.files:
@@ -71,13 +80,9 @@ def leave_pages_as_they_are(folder: Path) -> None:
 
     :raises FileProblem: it cannot be written to.
     """
-    try:
+    with reporting_os_errors("it cannot be written to", where=str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".nojekyll").touch()
-    except OSError as error:
-        raise FileProblem(
-            f"it cannot be written to: {error.strerror}", where=str(folder)
-        ) from error
 
 
 def _lay_provenance(one: OutgoingFile, folder: Path) -> None:
@@ -87,10 +92,6 @@ def _lay_provenance(one: OutgoingFile, folder: Path) -> None:
     if beside.is_file():
         data = beside.read_bytes()
     elif one.attestations and find_spec("pypi_attestations") is not None:
-        import json
-
-        from wheelfit.server.uploads.rules import provenance_of
-
         data, _ = provenance_of(json.dumps(read_attestations(one)), one.filename, one.sha256)
     if data is not None:
         (folder / beside.name).write_bytes(data)
@@ -103,9 +104,6 @@ def _lay_published(
     folder: Path,
 ) -> None:
     """Put the other files of the same releases beside them, which are published as a whole."""
-    from wheelfit.core.filename import release_of
-    from wheelfit.server.generate.publishing import path_of_entry
-
     for project, files in there.items():
         for file in files:
             if release_of(file.filename) not in outgoing.releases:
@@ -210,10 +208,6 @@ def _attested(one: OutgoingFile) -> list[Finding]:
         return [CheckedFile(str(error.where)).found(BAD_ATTESTATION, error.message)]
     if find_spec("pypi_attestations") is None:
         return []  # the index verifies them all the same
-    import json
-
-    from wheelfit.server.uploads.rules import provenance_of
-
     _, violations = provenance_of(json.dumps(attestations), one.filename, one.sha256)
     return [place.found(BAD_ATTESTATION, violation.message) for violation in violations]
 
@@ -223,13 +217,6 @@ def project_in(folder: Path) -> ReleaseStatements | None:
 
     :raises InvalidDocument: its table has faults, or its matrix.
     """
-    import tomllib
-
-    from packaging.utils import canonicalize_name
-
-    from wheelfit.building.matrix import read_matrix
-    from wheelfit.core.project_table import read_project_table
-
     path = folder / "pyproject.toml"
     try:
         pyproject = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
@@ -256,8 +243,6 @@ def documents_of(
     :param there: the files that the index has, by project.
     :param context: warned if wheels on the index cannot be read.
     """
-    from wheelfit.building.publishing.release_files import index_files_of
-
     with destination.documents(context) as read:
         try:
             return index_files_of(outgoing, there, read), ()
@@ -283,10 +268,6 @@ def offers_of(
     :param there: the files that the index has, by project.
     :param index_files: what their ``-variants.json`` will say.
     """
-    from wheelfit.building.publishing.tool_choices import Offer, listed_wheel, outgoing_wheel
-    from wheelfit.checking.pages import ListedRelease, sort_files
-    from wheelfit.core.metadata import read_document
-
     offers = []
     for release in outgoing.releases:
         files = outgoing.of(release)

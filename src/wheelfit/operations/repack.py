@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.requested_variants import VariantRequestOptions
+from packaging.utils import InvalidName, canonicalize_name
+from packaging.version import InvalidVersion
+
+from wheelfit.building.index_file import write_index_files
+from wheelfit.building.repack.configs import WheelRule, read_config
+from wheelfit.building.repack.edits import NOTHING, Edits
+from wheelfit.building.wheel_jobs import Repack
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.labels import NULL, OLD_NULL
+from wheelfit.core.properties import EMPTY
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.variant_request import VariantRequest, choose_variant
+from wheelfit.core.versions import parse_version
+from wheelfit.errors import InvalidFilename, UsageError
+from wheelfit.operations.abi_exports import read_exports_file
+from wheelfit.operations.downloads import several_at_once
+from wheelfit.operations.indexes import open_indexes, read_settings
+from wheelfit.operations.requested_variants import (
+    VariantRequestOptions,
+    document_of,
+    open_table,
+    read_named_file,
+    requested_variant,
+)
 from wheelfit.operations.requests import SourceOptions, frozen_request
-from wheelfit.operations.rewriting import RewriteRequest, rewrite
+from wheelfit.operations.rewriting import RewriteRequest, find_wheels, rewrite
+from wheelfit.operations.targets import named_project
+from wheelfit.sources.urls import redact
+from wheelfit_runtime.errors import ProjectNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from contextlib import ExitStack
-    from pathlib import Path
 
-    from wheelfit.building.repack.configs import RepackConfig, WheelRule
-    from wheelfit.building.repack.edits import Edits
-    from wheelfit.building.wheel_jobs import Repack
+    from wheelfit.building.repack.configs import RepackConfig
     from wheelfit.core.labels import Label
     from wheelfit.core.requirements import Requirement
     from wheelfit.operations.context import Context
@@ -46,14 +71,8 @@ class RepackRequest(RewriteRequest, VariantRequestOptions, SourceOptions):
 def repack(request: RepackRequest, context: Context) -> RewriteReport:
     """Write wheels with other names, versions, dependencies or variants.
 
-    :param request: the wheels and their edits.
     :raises UsageError: the request contradicts itself, or leaves nothing to be done.
-    :raises WheelfitError: a wheel cannot be had or written.
     """
-    from contextlib import ExitStack
-
-    from wheelfit.building.index_file import write_index_files
-
     _check(request)
     plan = _Plan(request, context)
     with ExitStack() as stack:
@@ -69,8 +88,6 @@ def repack(request: RepackRequest, context: Context) -> RewriteReport:
 
 
 def _check(request: RepackRequest) -> None:
-    from wheelfit.errors import UsageError
-
     if request.config is None and (request.edits or request.variant):
         raise UsageError("--edits and --variant name parts of a file", hint="name it by --config")
     if request.variant and (request.property or request.label or request.null):
@@ -81,8 +98,6 @@ class _Plan:
     """The changes to each wheel, by options and by a file."""
 
     def __init__(self, request: RepackRequest, context: Context) -> None:
-        from wheelfit.operations.requested_variants import open_table, requested_variant
-
         self._request = request
         self._reporter = context.reporter
         self._table = open_table(request)
@@ -97,10 +112,6 @@ class _Plan:
         :raises UsageError: there are none.
         :raises InvalidDocument: the document of its variant breaks rules.
         """
-        from wheelfit.building.repack.edits import NOTHING
-        from wheelfit.building.wheel_jobs import Repack
-        from wheelfit.errors import UsageError
-
         rule = self._rule(wheel)
         if rule is None:
             return None
@@ -118,9 +129,6 @@ class _Plan:
         return Repack(edits, label, document, self._request.layout, self._request.resolve_markers)
 
     def _rule(self, wheel: Path) -> WheelRule | None:
-        from wheelfit.building.repack.configs import WheelRule
-        from wheelfit.errors import UsageError
-
         request = self._request
         if self._config is None or request.edits or request.variant or not self._config.rules:
             return WheelRule("*", request.variant, request.edits)
@@ -136,11 +144,6 @@ class _Plan:
 
     def _variant(self, name: str) -> tuple[Label, bytes, str | None]:
         """Return label and document of a variant of the file, and the name of its edits."""
-        from wheelfit.core.labels import NULL, OLD_NULL
-        from wheelfit.core.properties import EMPTY
-        from wheelfit.core.variant_request import VariantRequest, choose_variant
-        from wheelfit.operations.requested_variants import document_of
-
         if name not in self._known:
             assert self._config is not None  # noqa: S101 - `_check` has refused names without a file
             found = self._config.variant(name)
@@ -171,15 +174,6 @@ class _Plan:
 
 def _edits(request: RepackRequest) -> Edits:
     """Return the edits of options."""
-    from packaging.utils import InvalidName, canonicalize_name
-    from packaging.version import InvalidVersion
-
-    from wheelfit.building.repack.edits import Edits
-    from wheelfit.core.requirements import parse_requirement
-    from wheelfit.core.versions import parse_version
-    from wheelfit.errors import UsageError
-    from wheelfit.operations.abi_exports import read_exports_file
-
     renames = [text.partition("=") for text in request.rename]
     names = [*request.remove_dependency, *([request.name] if request.name else [])]
     for old, equals, new in renames:
@@ -213,11 +207,6 @@ def _edits(request: RepackRequest) -> Edits:
 
 
 def _read_config(request: RepackRequest) -> RepackConfig | None:
-    from pathlib import Path
-
-    from wheelfit.building.repack.configs import read_config
-    from wheelfit.operations.requested_variants import read_named_file
-
     if request.config is None:
         return None
     return read_config(read_named_file(Path(request.config)), where=request.config)
@@ -233,10 +222,6 @@ def _wheels(
 
     :param urls: gets the URLs of fetched wheels.
     """
-    from wheelfit.errors import UsageError
-    from wheelfit.operations.rewriting import find_wheels
-    from wheelfit.operations.targets import named_project
-
     releases = []
     for text in request.wheels:
         found = named_project(text, request, versions_suffice=True)
@@ -258,16 +243,6 @@ def _fetched(
     release: Requirement, request: RepackRequest, context: Context, stack: ExitStack
 ) -> Mapping[Path, str]:
     """Fetch all wheels of a release, and return their URLs by path."""
-    from pathlib import Path
-    from tempfile import TemporaryDirectory
-
-    from wheelfit.core.filename import parse_wheel_filename
-    from wheelfit.errors import InvalidFilename
-    from wheelfit.operations.downloads import several_at_once
-    from wheelfit.operations.indexes import open_indexes, read_settings
-    from wheelfit.sources.urls import redact
-    from wheelfit_runtime.errors import ProjectNotFound
-
     request = replace(request, no_bridges=True)  # wheels as they are published
     settings = read_settings(request, context.environ)
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="wheelfit-")))

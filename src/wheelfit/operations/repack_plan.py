@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
+from configparser import ConfigParser, Error
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.building.abi.release_comparison import Libraries
+from wheelfit.building.repack.joining import (
+    FamilyProject,
+    ListedWheel,
+    WheelSummary,
+    differences,
+    join_releases,
+    joined_name,
+    label_of,
+    repack_file,
+)
+from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.labels import NULL
+from wheelfit.errors import InvalidFilename, UsageError
+from wheelfit.operations.indexes import open_indexes, read_settings
+from wheelfit.operations.plain_data import plain_fields
+from wheelfit.operations.rewriting import find_wheels
+from wheelfit.operations.targets import named_project
+from wheelfit.sources.bridges.catalogue import shipped
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.bytes_source import open_local
+from wheelfit_runtime.errors import ProjectNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import ExitStack
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from wheelfit.building.repack.joining import (
-        FamilyProject,
-        JoinedRelease,
-        ListedWheel,
-        WheelSummary,
-    )
+    from wheelfit.building.repack.joining import JoinedRelease
     from wheelfit.core.bridges import BridgeFamily
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import PropertySet
     from wheelfit.operations.context import Context
     from wheelfit.operations.repack import RepackRequest
-    from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.bytes_source import ByteSource
 
 SHOWN = 10
@@ -71,8 +93,6 @@ class RepackPlan:
     @property
     def config(self) -> str:
         """The file that joins that release; empty if there is none."""
-        from wheelfit.building.repack.joining import repack_file
-
         return "" if self.newest is None else repack_file(self.name, self.newest)
 
     @property
@@ -99,13 +119,11 @@ class RepackPlan:
             "version": 1,
             "name": self.name,
             "projects": [
-                {
-                    "name": one.name,
-                    "label": one.label,
-                    "properties": None
-                    if one.properties is None
-                    else list(map(str, one.properties)),
-                }
+                plain_fields(
+                    one,
+                    "name label",
+                    properties=None if one.properties is None else list(map(str, one.properties)),
+                )
                 for one in self.projects
             ],
             "releases": [_release(one) for one in self.releases],
@@ -116,20 +134,19 @@ class RepackPlan:
 
 
 def _release(one: JoinedRelease) -> dict[str, object]:
-    return {
-        "version": str(one.version),
-        "parts": {project.name: str(version) for project, version in one.parts},
-        "absent": list(one.absent),
-        "obstacles": list(one.obstacles),
-        "targets": [
+    return plain_fields(
+        one,
+        "version absent obstacles",
+        parts={project.name: str(version) for project, version in one.parts},
+        targets=[
             {"python": python, "platform": platform, "projects": list(names)}
             for (python, platform), names in one.targets().items()
         ],
-        "differences": [
+        differences=[
             {"what": d.what, "message": d.message, "rule": d.rule or None} for d in one.differences
         ],
-        "notes": list(one.notes()),
-    }
+        notes=list(one.notes()),
+    )
 
 
 def plan_repack(request: RepackRequest, context: Context) -> RepackPlan:
@@ -137,13 +154,7 @@ def plan_repack(request: RepackRequest, context: Context) -> RepackPlan:
 
     :param request: its wheels name projects of an index, or files; its name that of the result.
     :raises UsageError: fewer than two projects, or names that have nothing in common.
-    :raises WheelfitError: a listing or a wheel cannot be had.
     """
-    from contextlib import ExitStack
-
-    from wheelfit.building.repack.joining import differences, join_releases
-    from wheelfit.operations.targets import named_project
-
     with ExitStack() as stack:
         requirements = [
             named_project(one, request, versions_suffice=True) for one in request.wheels
@@ -175,12 +186,6 @@ def _projects(
     found: Mapping[NormalizedName, Mapping[Version, Sequence[ListedWheel]]], wanted: str | None
 ) -> tuple[str, tuple[FamilyProject, ...]]:
     """Return the name of the joined project, and the projects with their labels."""
-    from packaging.utils import canonicalize_name
-
-    from wheelfit.building.repack.joining import FamilyProject, joined_name, label_of
-    from wheelfit.errors import UsageError
-    from wheelfit.sources.bridges.catalogue import shipped
-
     if len(found) < 2:
         raise UsageError("there is one project only", hint="name the projects to join")
     name = canonicalize_name(wanted) if wanted else joined_name(list(found))
@@ -205,8 +210,6 @@ def _known(
 
     What a bridge lists as null is a plain wheel where wheels are made.
     """
-    from wheelfit.core.labels import NULL
-
     for member in () if family is None else family.members_of(version):
         if member.distribution == project:
             return (None if member.label == NULL else member.label), member.when
@@ -225,11 +228,6 @@ class _Wheels:
 
     def find_published(self, name: NormalizedName, is_asked: Callable[[Version], bool]) -> None:
         """Add the wheels of a project of an index."""
-        from functools import partial
-
-        from wheelfit.operations.indexes import open_indexes, read_settings
-        from wheelfit_runtime.errors import ProjectNotFound
-
         settings = read_settings(self._request, self._context.environ)
         repository = self._stack.enter_context(open_indexes(self._request, settings, self._context))
         page = repository.project(name)
@@ -241,11 +239,6 @@ class _Wheels:
 
     def find_files(self, names: Sequence[str]) -> None:
         """Add wheels, and those of folders."""
-        from functools import partial
-
-        from wheelfit.operations.rewriting import find_wheels
-        from wheelfit.wheels.bytes_source import open_local
-
         for path in find_wheels(names) if names else ():
             self._add(path.name, path.stat().st_size, partial(open_local, path), lambda _: True)
 
@@ -256,10 +249,6 @@ class _Wheels:
         opened: Callable[[], ByteSource],
         is_asked: Callable[[Version], bool],
     ) -> None:
-        from wheelfit.building.repack.joining import ListedWheel
-        from wheelfit.core.filename import parse_wheel_filename
-        from wheelfit.errors import InvalidFilename
-
         try:
             name = parse_wheel_filename(filename)
         except InvalidFilename:
@@ -271,10 +260,6 @@ class _Wheels:
 
     def summary(self, wheels: Sequence[ListedWheel]) -> WheelSummary:
         """Return the summary of one of some wheels, preferably one for Linux."""
-        from contextlib import closing
-
-        from wheelfit.wheels.archive import WheelArchive
-
         ranked = sorted(
             wheels, key=lambda one: ("linux" not in one.filename.text, one.filename.text)
         )
@@ -285,10 +270,6 @@ class _Wheels:
 
 
 def _summary(archive: WheelArchive) -> WheelSummary:
-    from wheelfit.building.abi.release_comparison import Libraries
-    from wheelfit.building.repack.joining import WheelSummary
-    from wheelfit.core.core_metadata import read_metadata
-
     core: CoreMetadata = read_metadata(archive.metadata(), archive.where)
     libraries = Libraries()
     libraries.add_promises_of(archive)
@@ -303,8 +284,6 @@ def _summary(archive: WheelArchive) -> WheelSummary:
 
 
 def _commands(archive: WheelArchive) -> Iterator[str]:
-    from configparser import ConfigParser, Error
-
     name = f"{archive.dist_info}/entry_points.txt"
     if name not in archive:
         return

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.building.provider_answers import ProviderAnswers
+from wheelfit.building.provider_guide import plugin_entry
+from wheelfit.core import strict_toml
+from wheelfit.core.labels import parse_label
+from wheelfit.core.metadata import read_document, write_document
+from wheelfit.core.project_table import ProjectTable, read_project_table, wheel_document
+from wheelfit.core.properties import Property, PropertySet, parse_namespace, parse_property
+from wheelfit.core.provider_table import EMULATED_PLUGINS
+from wheelfit.core.providers import (
+    ABI_DEPENDENCY,
+    BrokenProvider,
+    BuiltinProvider,
+    PluginProvider,
+    StaticProvider,
+)
+from wheelfit.core.requirements import parse_requirement
+from wheelfit.core.variant_request import VariantRequest, choose_variant
+from wheelfit.errors import UsageError, reporting_os_errors
 from wheelfit.operations.requests import ValidatedRequest
+from wheelfit.operations.user_folders import refuse_pipe
+from wheelfit_runtime.errors import Fault, InvalidDocument
+from wheelfit_runtime.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from wheelfit.core.labels import Label
     from wheelfit.core.metadata import WrittenLayout
-    from wheelfit.core.project_table import ProjectTable, TableProvider
-    from wheelfit.core.properties import PropertySet
-    from wheelfit.core.providers import PluginProvider
+    from wheelfit.core.project_table import TableProvider
     from wheelfit.operations.context import Reporter
 
 
@@ -39,18 +59,12 @@ def requested_variant(
     """Return the requested variant and its document; None if no variant is requested.
 
     :param table: the result of `open_table`.
-    :param reporter: takes warnings about the document.
     :raises InvalidDocument: the document breaks rules; names all of them.
     :raises UserError: ``invalid-label``; the label is not valid, does not exist, or has other
         properties.
     :raises UserError: ``invalid-property``; a property is not valid.
     :raises UsageError: options exclude each other.
     """
-    from wheelfit.core.labels import parse_label
-    from wheelfit.core.properties import PropertySet, parse_property
-    from wheelfit.core.variant_request import VariantRequest, choose_variant
-    from wheelfit.errors import UsageError
-
     properties = PropertySet(map(parse_property, request.property))
     label = None if request.label is None else parse_label(request.label)
     if request.null:
@@ -74,14 +88,8 @@ def document_of(
 
     :param request: whether the document is validated.
     :param table: the result of `open_table`.
-    :param reporter: takes warnings about the document.
     :raises InvalidDocument: the document breaks rules; names all of them.
     """
-    from wheelfit.building.provider_answers import ProviderAnswers
-    from wheelfit.core.metadata import write_document
-    from wheelfit.core.project_table import wheel_document
-    from wheelfit_runtime.errors import InvalidDocument
-
     try:
         if request.no_validate:
             return write_document(wheel_document(table, label, properties))
@@ -111,10 +119,6 @@ def open_table(request: VariantRequestOptions) -> ProjectTable:
     :raises FileProblem: the file cannot be read.
     :raises UsageError: a provider is unknown.
     """
-    from pathlib import Path
-
-    from wheelfit.core.project_table import ProjectTable
-
     table = ProjectTable((), {})
     if request.table is not None:
         table = _of_project(Path(request.table))
@@ -124,10 +128,6 @@ def open_table(request: VariantRequestOptions) -> ProjectTable:
 
 
 def _of_project(path: Path) -> ProjectTable:
-    from wheelfit.core import strict_toml
-    from wheelfit.core.project_table import read_project_table
-    from wheelfit_runtime.errors import Fault, InvalidDocument
-
     if path.is_dir():
         path /= "pyproject.toml"
     data = read_named_file(path)
@@ -151,10 +151,6 @@ def _of_project(path: Path) -> ProjectTable:
 
 
 def _of_document(path: Path) -> ProjectTable:
-    from wheelfit.core.metadata import read_document
-    from wheelfit.core.project_table import ProjectTable
-    from wheelfit.core.providers import BrokenProvider
-
     document = read_document(read_named_file(path), where=str(path), strict=True)
     providers: dict[str, TableProvider] = {
         namespace: provider
@@ -175,17 +171,10 @@ def read_named_file(path: Path) -> bytes:
 
     :raises FileProblem: it cannot be read.
     """
-    from wheelfit.operations.user_folders import refuse_pipe
-    from wheelfit_runtime.errors import FileProblem
-
-    try:
+    with reporting_os_errors("the file cannot be read", where=str(path)):
         refuse_pipe(path)
         with path.open("rb") as file:
             return file.read(_LARGEST + 1)  # its parser refuses more
-    except OSError as error:
-        raise FileProblem(
-            f"the file cannot be read: {error.strerror or error}", where=str(path)
-        ) from None
 
 
 _LARGEST = 64 << 20
@@ -193,11 +182,6 @@ _LARGEST = 64 << 20
 
 def _with_options(table: ProjectTable, request: VariantRequestOptions) -> ProjectTable:
     """Add the providers of options; their namespaces follow those of the file."""
-    from dataclasses import replace
-
-    from wheelfit.core.properties import parse_namespace
-    from wheelfit.errors import UsageError
-
     providers: dict[str, TableProvider] = {}
     for text in request.provider:
         name, equals, requirement = text.partition("=")
@@ -222,9 +206,6 @@ def _with_options(table: ProjectTable, request: VariantRequestOptions) -> Projec
 
 
 def _plugin(requirement: str) -> PluginProvider:
-    from wheelfit.core.providers import PluginProvider
-    from wheelfit.core.requirements import parse_requirement
-
     # ``::`` cannot stand in a requirement, ``@`` may: what follows it is a URL.
     requirement, _, plugin_api = requirement.partition("::")
     parse_requirement(requirement.strip(), allow_variant_markers=False, where="--provider")
@@ -233,8 +214,6 @@ def _plugin(requirement: str) -> PluginProvider:
 
 def _naming(namespace: str) -> str:
     """Return the option that names the provider of a namespace."""
-    from wheelfit.errors import UsageError
-
     try:
         _known(namespace)
     except UsageError:
@@ -244,11 +223,6 @@ def _naming(namespace: str) -> str:
 
 def _known(namespace: str) -> TableProvider:
     """Return the provider of a namespace from wheelfit's own table, as uv wants it (F-153)."""
-    from wheelfit.building.provider_guide import plugin_entry
-    from wheelfit.core.provider_table import EMULATED_PLUGINS
-    from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider, PluginProvider
-    from wheelfit.errors import UsageError
-
     if namespace == ABI_DEPENDENCY:
         return BuiltinProvider(ABI_DEPENDENCY)
     if not any(one.namespace == namespace for one in EMULATED_PLUGINS):
@@ -262,19 +236,12 @@ def _known(namespace: str) -> TableProvider:
 
 def _joined(old: TableProvider | None, new: TableProvider) -> TableProvider:
     """Return a plugin with the requirements of two options."""
-    from wheelfit.core.providers import PluginProvider
-
     if isinstance(old, PluginProvider) and isinstance(new, PluginProvider):
         return PluginProvider((*old.requires, *new.requires), new.plugin_api or old.plugin_api)
     return new
 
 
 def _static(texts: Sequence[str]) -> dict[str, TableProvider]:
-    from wheelfit.core.properties import Property
-    from wheelfit.core.providers import StaticProvider
-    from wheelfit.errors import UsageError
-    from wheelfit_runtime.platforms.features import FeatureConfig
-
     features: dict[str, list[FeatureConfig]] = {}
     for text in texts:
         parts = [part.strip() for part in text.split("::")]

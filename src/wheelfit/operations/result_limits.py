@@ -27,8 +27,6 @@ def check_bounds(
     """Refuse a result that goes beyond what the user allows; nothing was downloaded yet.
 
     :param request: the options of `options.table.environment.BOUNDS`.
-    :param decision: what would be done.
-    :param candidates: what there is, and who reads it.
     :param reporter: told what cannot be judged.
     :raises NoFit: ``no-accelerator``; a build would use no accelerator, though others do.
     :raises TooLarge: more would be downloaded than is allowed.
@@ -44,9 +42,6 @@ def check_substitutes(
 ) -> None:
     """Refuse a result that leaves an accelerator idle because an index cannot be reached.
 
-    :param resolution: the result.
-    :param candidates: the wheels that there are.
-    :param sources: what it was chosen from.
     :raises NoFit: ``no-accelerator``; the registry has only builds that use none.
     """
     if sources.bridged is None or not sources.bridged.missed:
@@ -61,8 +56,6 @@ def check_substitutes(
 def check_accelerators(resolution: Resolution, candidates: Candidates, reporter: Reporter) -> None:
     """Refuse a result that uses no accelerator though other builds do.
 
-    :param resolution: the result.
-    :param candidates: the wheels that there are.
     :param reporter: told what cannot be judged.
     :raises NoFit: ``no-accelerator``; a build would use none.
     """
@@ -104,7 +97,6 @@ def check_download(most: int, sizes: Mapping[str, FileSize], *, hint: str) -> No
 
     :param most: bytes.
     :param sizes: of what would be fetched, by what it is called.
-    :param hint: what would help.
     :raises TooLarge: it would be more; what nobody knows does not count here.
     """
     from wheelfit.core.sizes import size_in_words

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from wheelfit.building.index_file import check_consistency
+from wheelfit.building.staging import Staging
+from wheelfit.building.wheel_jobs import WheelJob, do_job
+from wheelfit.core.filename import NEWER_FORMAT, is_newer_format, parse_wheel_filename
+from wheelfit.errors import UsageError
+from wheelfit.operations.executors import is_executor_named, write_by_workers
+from wheelfit.operations.files import new_folder, source_date_epoch
+from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.requests import WorkerOptions
+from wheelfit.wheels.rewrite import Writing
+from wheelfit_runtime.errors import FileProblem, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from contextlib import ExitStack
-    from pathlib import Path
 
-    from wheelfit.building.staging import Staging
-    from wheelfit.building.wheel_jobs import Act, WheelJob, WheelJobResult
+    from wheelfit.building.wheel_jobs import Act, WheelJobResult
     from wheelfit.operations.context import Context
-    from wheelfit_runtime.errors import WheelfitError
 
 
 class RewriteRequest(WorkerOptions):
@@ -76,13 +86,6 @@ def find_wheels(names: Sequence[str]) -> list[Path]:
     :raises FileProblem: something does not exist, or a folder has no wheels.
     :raises UsageError: something is not a wheel.
     """
-    import os
-    from pathlib import Path
-
-    from wheelfit.core.filename import NEWER_FORMAT, is_newer_format
-    from wheelfit.errors import UsageError
-    from wheelfit_runtime.errors import FileProblem
-
     found: dict[Path, None] = {}
     for name in names:
         path = Path(name)
@@ -129,15 +132,7 @@ def rewrite(
     :param context: the surroundings; ``SOURCE_DATE_EPOCH`` counts.
     :param copy_unchanged: whether wheels that need no change are copied to an output folder.
     :param urls: URLs of the wheels that were fetched.
-    :raises WheelfitError: a wheel cannot be written, and not ``keep_going``.
     """
-    from contextlib import ExitStack
-
-    from wheelfit.building.staging import Staging
-    from wheelfit.building.wheel_jobs import WheelJob
-    from wheelfit.operations.files import source_date_epoch
-    from wheelfit.wheels.rewrite import Writing
-
     urls = urls or {}
     writing = Writing(
         epoch=source_date_epoch(context.environ),
@@ -171,10 +166,6 @@ def _do(
     take: Callable[[int, WheelJobResult | WheelfitError], None],
 ) -> None:
     """Do each job, and pass on its result or error, in their order."""
-    from wheelfit.building.wheel_jobs import do_job
-    from wheelfit.operations.executors import is_executor_named, write_by_workers
-    from wheelfit_runtime.errors import WheelfitError
-
     with context.reporter.work("writing") as progress:
         sizes = [job.source.stat().st_size for job in jobs]
         if is_executor_named(request):
@@ -219,10 +210,7 @@ class _Results:
 
         :param index: the number of the job.
         :param one: its result or error.
-        :raises WheelfitError: the error, unless the others are written all the same.
         """
-        from wheelfit_runtime.errors import WheelfitError
-
         if isinstance(one, WheelfitError):
             # The folder in which a result waits for its name means nothing to people.
             room = str(self._rooms[index])
@@ -244,15 +232,7 @@ class _Results:
                 self._waiting.clear()
 
     def publish_rest(self) -> None:
-        """Give their names to results that have none yet.
-
-        :raises WheelfitError: something is in the way, or contradicts what is there.
-        """
-        from dataclasses import replace
-
-        from wheelfit.building.index_file import check_consistency
-        from wheelfit_runtime.errors import FileProblem
-
+        """Give their names to results that have none yet."""
         published, pairs, own = [], [], set()
         for one, folder in self._waiting:
             if not one.is_new:
@@ -277,33 +257,23 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _mapping(one: WheelJobResult, source: str) -> dict[str, object]:
-    from wheelfit.core.filename import parse_wheel_filename
-
-    return {
-        "source": source,
-        "path": str(one.path),
-        "label": parse_wheel_filename(one.path.name).label,
-        "changed": one.is_new,
-        "content_verified": one.content_verified,
-        "layout": one.layout,
-        "notes": list(one.notes),
-    }
+    return plain_fields(
+        one,
+        "path content_verified layout notes",
+        source=source,
+        label=parse_wheel_filename(one.path.name).label,
+        changed=one.is_new,
+    )
 
 
 def _places(
     work: Sequence[tuple[Path, Act]], request: RewriteRequest, stack: ExitStack
 ) -> list[Path]:
     """Return the folder for the result of each wheel."""
-    from pathlib import Path
-
-    from wheelfit.operations.files import new_folder
-
     if request.output is None:
         return [source.parent for source, _ in work]
     folder = Path(request.output)
     if request.dry_run and not folder.exists():
-        from tempfile import TemporaryDirectory
-
         scratch = stack.enter_context(TemporaryDirectory(prefix="wheelfit-"))
         return [Path(scratch)] * len(work)
     return [stack.enter_context(new_folder(str(folder)))] * len(work)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 import signal
 import subprocess
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.proxy import ProxiedRequest
+from wheelfit.errors import UsageError, reporting_os_errors
+from wheelfit.operations.indexes import read_settings
+from wheelfit.operations.installers import installers_of, read_command
+from wheelfit.operations.proxy import ProxiedRequest, open_proxy, serving
 from wheelfit.operations.requests import frozen_request
-from wheelfit_runtime.errors import FileProblem
+from wheelfit.operations.user_folders import home
+from wheelfit.server.proxy.application import Guarded
+from wheelfit.server.proxy.environment import environment_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
     from types import FrameType
 
     from wheelfit.operations.context import Context
@@ -28,25 +35,20 @@ _PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "S
 def run_in_place(command: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run a program and return its exit code; of one that a signal ended, 128 and its number.
 
-    :param command: the program with its arguments.
     :raises FileProblem: it cannot be started.
     """
-    import shutil
-
     # As a shell: the program is looked for where the environment of the command says.
     program = shutil.which(command[0], path=environ.get("PATH"))
-    try:
+    with reporting_os_errors(
+        "the command cannot be started",
+        where=command[0],
+        hint="name a program on PATH, or by its path",
+    ):
         if program is None:
             is_there = os.sep in command[0] and Path(command[0]).exists()
             why = "it is not a program that may be run" if is_there else "there is no such program"
             raise FileNotFoundError(None, why)
         process = subprocess.Popen([program, *command[1:]], env=dict(environ))
-    except OSError as error:
-        raise FileProblem(
-            f"the command cannot be started: {error.strerror or type(error).__name__}",
-            where=command[0],
-            hint="name a program on PATH, or by its path",
-        ) from None
     try:
         with _passing_on(process):
             code = process.wait()
@@ -98,8 +100,6 @@ def _has_terminal() -> bool:
 
 def _cutoff(settings: SourceSettings) -> datetime | None:
     """Return from when on files are too new for every package that has no time of its own."""
-    from datetime import UTC, datetime
-
     usual = settings.cooldown and settings.cooldown.usual
     return usual.at(datetime.now(UTC)) if usual else None
 
@@ -119,17 +119,6 @@ def run(request: RunRequest, context: Context) -> int:
     :raises UsageError: there is no command.
     :raises FileProblem: the command cannot be started.
     """
-    import secrets
-    from pathlib import Path
-
-    from wheelfit.errors import UsageError
-    from wheelfit.operations.indexes import read_settings
-    from wheelfit.operations.installers import installers_of, read_command
-    from wheelfit.operations.proxy import open_proxy, serving
-    from wheelfit.operations.user_folders import home
-    from wheelfit.server.proxy.application import Guarded
-    from wheelfit.server.proxy.environment import environment_for
-
     if not request.command:
         raise UsageError("there is no command to run", hint="`wheelfit run -- uv pip install NAME`")
     settings = read_settings(request, context.environ)

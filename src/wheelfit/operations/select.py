@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.metadata import read_document
 from wheelfit.core.strict_json import DEFAULT_LIMITS
+from wheelfit.errors import reporting_os_errors
 from wheelfit.operations.requests import (
     EnvironmentOptions,
     MachineOptions,
     VariantOptions,
     frozen_request,
 )
-from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
     import os
@@ -34,13 +34,11 @@ def read_variants_json(source: str | os.PathLike[str] | bytes) -> VariantDocumen
     """
     if isinstance(source, bytes):
         return read_document(source, where="variants.json")
-    try:
-        with Path(source).open("rb") as file:
-            data = file.read(DEFAULT_LIMITS.size + 1)
-    except OSError as error:
-        raise FileProblem(
-            f"the variant metadata cannot be read: {error.strerror}", where=str(source)
-        ) from None
+    with (
+        reporting_os_errors("the variant metadata cannot be read", where=str(source)),
+        Path(source).open("rb") as file,
+    ):
+        data = file.read(DEFAULT_LIMITS.size + 1)
     return read_document(data, where=str(source))
 
 

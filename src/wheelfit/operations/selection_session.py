@@ -105,10 +105,7 @@ class SelectionSession(Struct, frozen=True):
             self.repository.bridged.narrow(is_obtainable)
 
     def wheels(self) -> tuple[GivenWheel, ...]:
-        """Return what the user named by path or URL; projects as the wheels they stand for.
-
-        :raises WheelfitError: a project cannot be had, or its metadata not be found out.
-        """
+        """Return what the user named by path or URL; projects as the wheels they stand for."""
         environment = self.candidates.target.environment
         return self.wanted.wheels + tuple(
             self.building.given(source)
@@ -120,7 +117,6 @@ class SelectionSession(Struct, frozen=True):
         """Return the resolution request for what is asked, with nothing installed.
 
         :param dependencies: whether what it needs is chosen, too.
-        :raises WheelfitError: a project cannot be had, or its metadata not be found out.
         """
         return ResolutionRequest(
             requirements=self.wanted.requirements,
@@ -136,9 +132,6 @@ class SelectionSession(Struct, frozen=True):
     def resolve(self, asked: ResolutionRequest, reporter: Reporter) -> Resolution:
         """Return wheels that meet a request; what must be built is, if the options say so.
 
-        :param asked: the request.
-        :param reporter: told of builds.
-        :raises WheelfitError: as of `wheelfit.resolution.resolver.resolve`.
         :raises SourceOff: something must be built, and may not be.
         """
         from wheelfit.resolution.resolver import resolve
@@ -162,8 +155,6 @@ def open_for_choice(
 ) -> SelectionSession:
     """Open what the options name; no source is asked and nothing is detected yet.
 
-    :param request: what to choose, and for which machine.
-    :param context: told of everything that deserves notice.
     :param changes: whether something will be installed. Otherwise code of a project is run only
         with ``--allow-source`` for its name.
     :param may_be_own: whether the environment that runs this process does where there is no other.

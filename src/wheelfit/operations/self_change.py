@@ -94,12 +94,7 @@ def check_own_requirements(plan: Plan, environment: Environment) -> None:
 def touches_us(
     environment: Environment, coming: Iterable[UnpackedWheel], going: Iterable[Installed]
 ) -> bool:
-    """Tell whether a change concerns modules that run now, or that may be imported by them.
-
-    :param environment: what is changed.
-    :param coming: the wheels that are installed.
-    :param going: what is removed.
-    """
+    """Tell whether a change concerns modules that run now, or that may be imported by them."""
     if not _is_ours(environment):
         return False
     return any(entry.name in _NAMES for entry in going) or any(
@@ -127,8 +122,6 @@ def settle_modules(environment: Environment) -> Callable[[], None]:
     """Import everything that may be needed, and nothing of an environment from now on.
 
     Returns what takes that back, for where nothing was changed after all.
-
-    :param environment: what will be changed.
     """
     for name in _modules():
         with suppress(ImportError):

@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
+from wheelfit.server.hosting.serving import run_server
+from wheelfit.server.hosting.sessions import ROOT
+from wheelfit.server.hosting.settings import read_settings, unknown_variables
+from wheelfit.sources.urls import is_loopback
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
@@ -61,11 +66,6 @@ def serve(
     :param log_to: the stream for the log.
     :raises InvalidConfiguration: a setting cannot be used.
     """
-    from wheelfit.server.hosting.serving import run_server
-    from wheelfit.server.hosting.sessions import ROOT
-    from wheelfit.server.hosting.settings import read_settings, unknown_variables
-    from wheelfit.sources.urls import is_loopback
-
     warn = context.reporter.warn
     for name in unknown_variables(context.environ):
         warn(f"{name} sets nothing: there is no such setting")

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from packaging.metadata import parse_email
 from packaging.utils import canonicalize_name
 
+from wheelfit.core.phrases import needs_in_words
+from wheelfit.installation.choice_record import CHOICE_FILE, parse_choice
 from wheelfit.installation.dependencies import InstalledNeeds
+from wheelfit.installation.variant_fit import judge
+from wheelfit.locking.export.license import license_of
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.list import project_folder
+from wheelfit.operations.machine import choose_machine
+from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.requests import EnvironmentOptions, MachineOptions, frozen_request
-from wheelfit_runtime.errors import UserError
+from wheelfit.wheels.record import parse_record
+from wheelfit_runtime.errors import UserError, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -121,12 +130,7 @@ class ShowReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "environment": self.environment,
-            "packages": [one.to_json() for one in self.packages],
-            "missing": list(self.missing),
-        }
+        return plain_report(self, "environment packages missing")
 
 
 def show(request: ShowRequest, context: Context) -> ShowReport:
@@ -156,8 +160,6 @@ def not_installed(
     names: Iterable[str], known: Iterable[str], environment: Environment
 ) -> UserError:
     """Return the error that nothing of some names is installed."""
-    from difflib import get_close_matches
-
     wanted = list(names)
     close = [one for name in wanted for one in get_close_matches(name, list(known), n=1)]
     return UserError(
@@ -181,9 +183,6 @@ def _judged(
     names = {entry.name for entry in found if entry.label is not None}
     if not names:
         return {}
-    from wheelfit.installation.variant_fit import judge
-    from wheelfit.operations.machine import choose_machine
-
     machine = choose_machine(request, environment.target(), context)
     judged = judge(needs.packages.values(), machine.support)
     return {one.variant.name: one for one in judged if one.variant.name in names}
@@ -192,8 +191,6 @@ def _judged(
 def _details(
     entry: Installed, needs: InstalledNeeds, judged: FitVerdict | None, *, files: bool
 ) -> PackageDetails:
-    from wheelfit.locking.export.license import license_of
-
     metadata = entry.metadata()
     summary, home_page = _about(entry)
     needing = {one.needing.name: one.needing for one in needs.needing(entry.name) if one.is_asked}
@@ -210,9 +207,6 @@ def _details(
 
 
 def _variant(entry: Installed, judged: FitVerdict) -> PackageVariant:
-    from wheelfit.core.phrases import needs_in_words
-    from wheelfit.installation.choice_record import CHOICE_FILE, parse_choice
-
     record = entry.record(CHOICE_FILE)
     providers = {} if entry.document is None else entry.document.providers
     return PackageVariant(
@@ -227,8 +221,6 @@ def _variant(entry: Installed, judged: FitVerdict) -> PackageVariant:
 
 def _about(entry: Installed) -> tuple[str, str]:
     """Return the summary and the home page that the metadata names."""
-    from packaging.metadata import parse_email
-
     data = entry.record("METADATA") or entry.record("PKG-INFO") or b""
     fields, _ = parse_email(data)
     pages = {
@@ -239,9 +231,6 @@ def _about(entry: Installed) -> tuple[str, str]:
 
 
 def _files(entry: Installed) -> tuple[str, ...] | None:
-    from wheelfit.wheels.record import parse_record
-    from wheelfit_runtime.errors import WheelfitError
-
     record = entry.record("RECORD")
     if record is None:
         return None

@@ -48,9 +48,6 @@ def open_building(
     """Return the sources, with the wheels that may be built of what they have.
 
     :param request: the projects that may be built, and the settings of their backends.
-    :param settings: the settings of the sources.
-    :param machine: the machine for which wheels are chosen.
-    :param policy: the rules by which they are chosen.
     :param requires_hashes: whether every file must have a promised hash.
     :param hashes_required_by: the configuration that requires hashes, for errors; empty: none.
     :param builds_named: whether naming a project is consent to build it.
@@ -124,9 +121,6 @@ def open_places(
 
     :param request: whether builds are isolated.
     :param repository: returns the sources of build requirements.
-    :param machine: the machine for which wheels are chosen.
-    :param policy: the rules by which they are chosen.
-    :param wanted: the requirements, for their constraints.
     :param requires_hashes: whether every file must have a promised hash.
     :param hashes_required_by: the configuration that requires hashes, for errors; empty: none.
     :param given: returns the wheel of a build requirement with a URL, as
@@ -184,7 +178,6 @@ def source_policy(
 
     :param request: the projects of which only wheels count.
     :param wanted: the requirements, whose files may say so too.
-    :param rules: what pip's configuration says of it, which counts least.
     :raises UsageError: a name is no name of a project.
     """
     from wheelfit.resolution.listing import ALL, SourcePolicy
@@ -279,7 +272,6 @@ def build_planned(planned: Plan, builds: Builds | None, candidates: Candidates) 
 
     Afterwards the choice must be made anew, for a wheel is judged by its own metadata.
 
-    :param planned: the plan.
     :param builds: builds wheels; None where none can be built.
     :param candidates: forget what was assumed about those wheels.
     :raises BuildFailed: a backend failed.
@@ -310,10 +302,8 @@ def with_consent(
 
     What the user agrees to is chosen anew, for only then its backend may be asked what it needs.
 
-    :param choose: resolves.
     :param builds: what may be built.
     :param candidates: forget what was assumed about what may be built now.
-    :param reporter: asks the user, where there is a terminal.
     :param may_ask: whether the user may be asked.
     :param lacking: returns the pins that take a build which is not allowed; default: of everything
         that is not built yet.

@@ -38,7 +38,6 @@ class StepDurations(Struct):
         """Report what a step came to, with its duration.
 
         :param words: as ``Resolved 3 packages``.
-        :param step: a step that was measured.
         """
         reporter.summary(f"{words} in {duration_in_words(self.seconds[step])}")
 

@@ -165,7 +165,6 @@ def _sync(
 def _check_uploads(pins: Iterable[Pin], cooldown: Cooldown | None) -> None:
     """Refuse to fetch what an index got too lately.
 
-    :param pins: what would be installed.
     :raises PolicyRefusal: ``too-new``; there is such a file, or one of which that is not known.
     """
     if cooldown is None:
@@ -303,7 +302,6 @@ def spared(
 
     With wheelfit goes what it needs, or it would cut off the branch it sits on.
 
-    :param installed: what is there.
     :param environment: values of the marker variables.
     """
     there = by_name(installed)

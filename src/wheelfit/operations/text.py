@@ -22,7 +22,6 @@ def columns(
 ) -> list[str]:
     """Return the lines of a table; none when there are no rows.
 
-    :param head: one title for each column.
     :param rows: cells without line breaks; a column without any text is left out.
     :param width: columns of the terminal; a wider table has its last column broken into several
         lines, or where too little room is left, what does not fit below each row. None breaks
@@ -145,7 +144,6 @@ def sizes_of(
 ) -> Mapping[NormalizedName, FileSize]:
     """Return how large the wheels of a plan are; nothing is fetched as a whole for it.
 
-    :param pins: what would be installed.
     :param unpacked: whether what they take on disk is asked for too.
     """
     if not pins:
@@ -162,7 +160,6 @@ def sized(
     """Return a plan as plain data with the sizes of what would be installed, and their sums.
 
     :param plan: as `wheelfit.installation.plan.Plan.to_mapping` returns it.
-    :param sizes: of each.
     :param dry_run: nothing is added to what was really done.
     """
     if not dry_run:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.utils import canonicalize_name
+
 from wheelfit.errors import UsageError
+from wheelfit.locking.stand_ins import stand_in_of
+from wheelfit.locking.tree import tree_of_all, tree_of_one
 from wheelfit.operations.lock_files import FromLock, load_lock, open_lock
 from wheelfit.operations.requests import frozen_request
+from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
@@ -61,13 +67,10 @@ class TreeReport:
 def tree(request: TreeRequest, context: Context) -> TreeReport:
     """Return what needs what in a lock.
 
-    :param request: the lock, and the machine.
     :raises UsageError: options contradict each other.
     :raises UserError: the package of ``--invert`` is not in the tree.
     :raises NoFit: the machine gets nothing that works.
     """
-    from packaging.utils import canonicalize_name
-
     if request.here and request.host is not None:
         raise UsageError("--here and --for name two machines", hint="give one of them")
     machine: ChosenMachine | None = None
@@ -82,8 +85,6 @@ def tree(request: TreeRequest, context: Context) -> TreeReport:
 
 
 def _of_all(request: TreeRequest, context: Context) -> Tree:
-    from wheelfit.locking.tree import tree_of_all
-
     if request.extra or request.group is not None:
         raise UsageError(
             "--extra and --group belong to one machine",
@@ -96,9 +97,6 @@ def _of_all(request: TreeRequest, context: Context) -> Tree:
 
 
 def _of_one(request: TreeRequest, context: Context) -> tuple[Tree, ChosenMachine]:
-    from wheelfit.locking.stand_ins import stand_in_of
-    from wheelfit.locking.tree import tree_of_one
-
     opened = open_lock(request, context)
     with opened.repository:
         machine = opened.machine(request.host)
@@ -108,10 +106,6 @@ def _of_one(request: TreeRequest, context: Context) -> tuple[Tree, ChosenMachine
 
 
 def _check_known(tree: Tree, name: NormalizedName, lock: str) -> None:
-    from difflib import get_close_matches
-
-    from wheelfit_runtime.errors import UserError
-
     names = {str(package.name) for package in tree.packages}
     if name in names:
         return

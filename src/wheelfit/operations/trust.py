@@ -26,6 +26,7 @@ from wheelfit.installation.plugins.environments import digest_of, environments_h
 from wheelfit.installation.plugins.installed_plugins import plugin_entry_points
 from wheelfit.installation.plugins.plugin_wheels import resolve_plugin
 from wheelfit.operations.indexes import open_indexes, read_settings
+from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.plugins import OnDemandPlugins, plugin_folder
 from wheelfit.operations.probe import detection_json
 from wheelfit.operations.providers import ProvidersRequest, check_namespaces
@@ -163,13 +164,7 @@ class UntrustReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "action": "untrust",
-            "file": str(self.file),
-            "packages": list(self.packages),
-            "removed": list(self.removed),
-        }
+        return plain_report(self, "file packages removed", action="untrust")
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,6 @@ def _program_data() -> str:
 def refuse_pipe(path: Path) -> None:
     """Refuse to wait for a pipe, which an archive can bring along.
 
-    :param path: of a file that nobody named.
     :raises OSError: it is one, or cannot be looked at.
     """
     if path.is_fifo():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.requests import ValidatedRequest, frozen_request
 
 if TYPE_CHECKING:
@@ -35,19 +36,12 @@ class VenvReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {
-            "version": 1,
-            "path": self.path,
-            "python": self.python,
-            "python_version": self.python_version,
-        }
+        return plain_report(self, "path python python_version")
 
 
 def create_venv(request: VenvRequest, context: Context) -> VenvReport:
     """Create an empty virtual environment; if that fails, what was there is as it was.
 
-    :param request: the place, and the Python.
-    :param context: the surroundings.
     :raises FileProblem: something is at the place already.
     :raises UnusableInterpreter: the Python does not exist, or is too old.
     :raises EnvironmentUnavailable: the Python cannot create one.

@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wheelfit.core.core_metadata import read_metadata
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.index_metadata import read_wheel_document
+from wheelfit.core.labels import derive_label
+from wheelfit.core.properties import EMPTY
+from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
+from wheelfit.core.strict_json import load
+from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.requests import SourceOptions, frozen_request
+from wheelfit.operations.rewriting import find_wheels
+from wheelfit.sources.page import File
+from wheelfit.sources.urls import last_segment, redact, split_userinfo, without_fragment
+from wheelfit.wheels.archive import WheelArchive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -61,8 +73,6 @@ class ShownWheel:
         return {name: _provider(one) for name, one in self.document.providers.items()}
 
     def _properties(self, document: VariantDocument) -> PropertySet:
-        from wheelfit.core.properties import EMPTY
-
         label = self.filename.label
         return (None if label is None else document.properties(label)) or EMPTY
 
@@ -86,9 +96,6 @@ class ShownWheel:
         }
 
     def _variant(self) -> dict[str, object]:
-        from wheelfit.core.labels import derive_label
-        from wheelfit.core.strict_json import load
-
         document = self.document
         if document is None:
             return dict.fromkeys(
@@ -116,17 +123,11 @@ class WheelContentsReport:
 
 
 def read_contents(request: WheelContentsRequest, context: Context) -> WheelContentsReport:
-    """Read wheels; of those at URLs only a few ranges of bytes are fetched.
-
-    :raises WheelfitError: a wheel does not exist, or is not valid.
-    """
+    """Read wheels; of those at URLs only a few ranges of bytes are fetched."""
     return WheelContentsReport(tuple(_shown(request, context)))
 
 
 def _shown(request: WheelContentsRequest, context: Context) -> Iterator[ShownWheel]:
-    from wheelfit.operations.rewriting import find_wheels
-    from wheelfit.wheels.archive import WheelArchive
-
     urls = [text for text in request.wheels if text.startswith(("https://", "http://"))]
     for path in find_wheels([text for text in request.wheels if text not in urls]):
         with WheelArchive(path) as wheel:
@@ -146,11 +147,6 @@ def _shown(request: WheelContentsRequest, context: Context) -> Iterator[ShownWhe
 def _remote(
     request: WheelContentsRequest, urls: list[str], context: Context
 ) -> Iterator[ShownWheel]:
-    from wheelfit.core.filename import parse_wheel_filename
-    from wheelfit.operations.indexes import open_indexes, read_settings
-    from wheelfit.sources.page import File
-    from wheelfit.sources.urls import last_segment, redact, split_userinfo, without_fragment
-
     settings = read_settings(request, context.environ)
     with open_indexes(request, settings, context, urls) as repository:
         for url in urls:
@@ -178,9 +174,6 @@ def _read(
     unpacked_size: int | None,
     files: int | None = None,
 ) -> ShownWheel:
-    from wheelfit.core.core_metadata import read_metadata
-    from wheelfit.core.index_metadata import read_wheel_document
-
     core = read_metadata(metadata, where)
     document = None
     if filename.label is not None:
@@ -192,8 +185,6 @@ def _read(
 
 def _provider(provider: object) -> str:
     """Return a provider in words."""
-    from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
-
     match provider:
         case StaticProvider(features):
             lists = "; ".join(f"{one.name}: {', '.join(one.values)}" for one in features)

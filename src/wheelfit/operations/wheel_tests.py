@@ -14,13 +14,21 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from wheelfit.building.index_file import read_wheel_document
+from wheelfit.building.publishing.release_files import FileKind, collect
+from wheelfit.building.table_editing import read_pyproject
 from wheelfit.building.wheel_results import FOLDER, WheelResult, write_results
 from wheelfit.core.durations import duration_in_words, parse_duration
 from wheelfit.core.filename import parse_wheel_filename
-from wheelfit.errors import UsageError
+from wheelfit.errors import UsageError, reporting_os_errors
 from wheelfit.operations.context import Context
 from wheelfit.operations.emulation import emulate, emulated_python, native_emulator
+from wheelfit.operations.install import InstallRequest, install
 from wheelfit.operations.requests import SourceOptions, field_types, frozen_request
+from wheelfit.operations.select import SelectRequest, select
+from wheelfit.operations.temporary_folders import scratch_folder
+from wheelfit.operations.venv import VenvRequest, create_venv
+from wheelfit.testing.drivers import fake_machine
 from wheelfit_runtime.errors import FileProblem, WheelfitError
 from wheelfit_runtime.platforms.override_names import names_in
 
@@ -127,9 +135,6 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
     :raises InvalidDocument: the project's ``pyproject.toml`` is not TOML.
     :raises UsageError: the command is empty, nothing names the tests, or an option cannot be read.
     """
-    from wheelfit.building.publishing.release_files import FileKind, collect
-    from wheelfit.operations.temporary_folders import scratch_folder
-
     if not shlex.split(request.command):
         raise UsageError("the command of the tests is empty", where="--command")
     _time_limits(request.time_limit)  # before anything runs
@@ -155,10 +160,7 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
 
 
 def _open_host(request: WheelTestsRequest, scratch: Path, context: Context) -> _Host:
-    """Return the Python of the tests, in an environment if its architecture is another one.
-
-    :param scratch: a folder for it.
-    """
+    """Return the Python of the tests, in an environment if its architecture is another one."""
     foreign = emulated_python(request.python)
     if foreign is None:
         return _Host(request.python, native_emulator())
@@ -197,8 +199,6 @@ def _tested(
     context: Context,
 ) -> WheelResult:
     """Return the result of one wheel."""
-    from wheelfit.operations.temporary_folders import scratch_folder
-
     with scratch_folder() as folder:
         place = _place_of(wheel, host, folder, request, context)
         result = WheelResult(
@@ -255,8 +255,6 @@ def _place_of(
 
     :param folder: for fake drivers.
     """
-    from wheelfit.building.index_file import read_wheel_document
-
     document = None if wheel.label is None else read_wheel_document(wheel.path)
     must_emulate = host.foreign is not None or request.emulate == "always"
     why_not = "" if must_emulate else _objection(wheel, document, host, context)
@@ -289,8 +287,6 @@ def _objection(
 
     :param described: variables that describe it, if it is not this one.
     """
-    from wheelfit.operations.select import SelectRequest, select
-
     asked = SelectRequest(filenames=(wheel.filename,), document=document, python=host.python)
     (verdict,) = select(asked, Context({**context.environ, **described})).verdicts
     return verdict.reason if verdict.verdict == "rejected" else ""
@@ -329,8 +325,6 @@ def _faked(
     wheel: OutgoingFile, document: VariantDocument | None, folder: Path, context: Context
 ) -> Mapping[str, str] | None:
     """Return the variables with which fake drivers show the machine that a wheel asks for."""
-    from wheelfit.testing.drivers import fake_machine
-
     if document is None or wheel.label is None:
         return None
     needed = document.variants.get(wheel.label, ())
@@ -349,9 +343,6 @@ def _environment_with(
     context: Context,
 ) -> Path:
     """Create an environment with exactly one wheel and what its tests need; return its Python."""
-    from wheelfit.operations.install import InstallRequest, install
-    from wheelfit.operations.venv import VenvRequest, create_venv
-
     silent = Context(context.environ)
     if host.foreign is not None:
         python = host.foreign.create_environment(folder, context.environ, place.cpu)
@@ -381,8 +372,6 @@ def _test_requirements(request: WheelTestsRequest) -> tuple[tuple[str, ...], tup
 
     The group ``test``, or else ``tests``, counts if none is named.
     """
-    from wheelfit.building.table_editing import read_pyproject
-
     path = Path(request.project) / "pyproject.toml"
     names = request.group
     if not names and path.is_file():
@@ -428,7 +417,11 @@ def _run(
     :return: None if it was killed.
     """
     with log.open("wb") as output:
-        try:
+        with reporting_os_errors(
+            "the command cannot be started",
+            where=command[0],
+            hint="name a program on PATH, or one that the tests' requirements bring",
+        ):
             process = subprocess.Popen(
                 command,
                 cwd=folder,
@@ -438,12 +431,6 @@ def _run(
                 stderr=subprocess.STDOUT,
                 start_new_session=limit is not None,
             )
-        except OSError as error:
-            raise FileProblem(
-                f"the command cannot be started: {error.strerror}",
-                where=command[0],
-                hint="name a program on PATH, or one that the tests' requirements bring",
-            ) from None
         with process:
             try:
                 return process.wait(limit)

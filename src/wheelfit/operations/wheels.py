@@ -6,21 +6,33 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from wheelfit.operations.requested_variants import VariantRequestOptions
+from wheelfit.building.repack.edits import NOTHING
+from wheelfit.building.wheel_jobs import Convert, Relabel, Repack, Repair, Unmake
+from wheelfit.core.labels import parse_label
+from wheelfit.core.properties import parse_property
+from wheelfit.errors import UsageError
+from wheelfit.operations.requested_variants import (
+    VariantRequestOptions,
+    open_table,
+    requested_variant,
+)
 from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.rewriting import RewriteRequest, find_wheels, rewrite
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.binaries.properties import properties_of
+from wheelfit.wheels.binaries.reading import binaries_of
+from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from wheelfit.building.wheel_jobs import Repack
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import Property
     from wheelfit.operations.context import Context, Reporter
     from wheelfit.operations.rewriting import RewriteReport
     from wheelfit.wheels.binaries.properties import FoundProperties
-    from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 
 
 _MOST_NOTES = 10
@@ -41,11 +53,6 @@ def variants_of_binaries(
     :raises NeedsExtra: the packages that read binaries are not installed.
     :raises UsageError: ``null`` is requested.
     """
-    from wheelfit.core.properties import parse_property
-    from wheelfit.errors import UsageError
-    from wheelfit.operations.requested_variants import open_table, requested_variant
-    from wheelfit_runtime.errors import FileProblem
-
     if request.null:
         raise UsageError("--null has no properties, --from-binary finds some")
     given = [parse_property(text) for text in request.property]
@@ -84,8 +91,6 @@ _VERSION = re.compile(r"(\d{1,4})(?:\.(\d{1,4}))?")
 
 def _lower_bound(given: Sequence[Property]) -> Capability | None:
     """Return the lower bound of the driver in properties; None: they have none."""
-    from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
-
     bounds = []
     for one in given:
         match = _VERSION.fullmatch(one.value)
@@ -95,10 +100,6 @@ def _lower_bound(given: Sequence[Property]) -> Capability | None:
 
 
 def _properties_of(wheel: Path, *, ptx: bool, bound: Capability | None) -> FoundProperties:
-    from wheelfit.wheels.archive import WheelArchive
-    from wheelfit.wheels.binaries.properties import properties_of
-    from wheelfit.wheels.binaries.reading import binaries_of
-
     with WheelArchive(wheel) as archive:
         return properties_of(binaries_of(archive), ptx=ptx, bound=bound)
 
@@ -153,11 +154,6 @@ def make_variant(request: MakeVariantRequest, context: Context) -> RewriteReport
 
 def _variants(request: MakeVariantRequest, context: Context) -> list[tuple[Path, Repack]]:
     """Return each wheel, and the variant to make of it."""
-    from wheelfit.building.repack.edits import NOTHING
-    from wheelfit.building.wheel_jobs import Repack
-    from wheelfit.errors import UsageError
-    from wheelfit.operations.requested_variants import open_table, requested_variant
-
     wheels = find_wheels(request.wheels)
     if request.from_binary:
         ptx = not request.no_ptx
@@ -180,22 +176,13 @@ def relabel(request: RelabelRequest, context: Context) -> RewriteReport:
     """Give variant wheels another label; their properties stay.
 
     :param request: the wheels and the label.
-    :raises WheelfitError: a wheel cannot be written.
     """
-    from wheelfit.building.wheel_jobs import Relabel
-    from wheelfit.core.labels import parse_label
-
     act = Relabel(None if request.label is None else parse_label(request.label))
     return rewrite([(wheel, act) for wheel in find_wheels(request.wheels)], request, context)
 
 
 def unmake(request: UnmakeRequest, context: Context) -> RewriteReport:
-    """Make plain wheels of variant wheels.
-
-    :raises WheelfitError: a wheel cannot be written.
-    """
-    from wheelfit.building.wheel_jobs import Unmake
-
+    """Make plain wheels of variant wheels."""
     act = Unmake(if_any=request.if_any)
     work = [(wheel, act) for wheel in find_wheels(request.wheels)]
     return rewrite(work, request, context, copy_unchanged=True)
@@ -205,11 +192,7 @@ def repair(request: RepairRequest, context: Context) -> RewriteReport:
     """Repair wheels with a tool such as auditwheel; variant wheels keep label and document.
 
     :raises UsageError: no command is given.
-    :raises WheelfitError: the command fails, or a wheel cannot be written.
     """
-    from wheelfit.building.wheel_jobs import Repair
-    from wheelfit.errors import UsageError
-
     if request.command is None:
         raise UsageError(
             "no command is given",
@@ -221,12 +204,7 @@ def repair(request: RepairRequest, context: Context) -> RewriteReport:
 
 
 def convert(request: ConvertRequest, context: Context) -> RewriteReport:
-    """Write the current layout into variant wheels of old ones.
-
-    :raises WheelfitError: a wheel cannot be written.
-    """
-    from wheelfit.building.wheel_jobs import Convert
-
+    """Write the current layout into variant wheels of old ones."""
     act = Convert(accept_losses=request.accept_losses)
     work = [(wheel, act) for wheel in find_wheels(request.wheels)]
     report = rewrite(work, request, context, copy_unchanged=True)

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.operations.cache_folder import cache_folder
+from wheelfit.operations.indexes import read_settings
+from wheelfit.operations.user_folders import home
+from wheelfit.server.generate.object_store import open_store
 from wheelfit.server.generate.targets import FolderTarget
+from wheelfit.sources.open import open_sources
 from wheelfit.sources.urls import file_path
+from wheelfit_runtime.errors import FileProblem
+from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,8 +36,6 @@ def open_target(text: str) -> tuple[Target, Path | None]:
     if text.startswith("file:"):
         text = file_path(text)
     if "://" in text:
-        from wheelfit.server.generate.object_store import open_store
-
         return open_store(text), None
     return FolderTarget(Path(text)), Path(text)
 
@@ -45,9 +51,6 @@ def existing_folder(index: str) -> Path:
     :param index: a path, or a URL of a folder.
     :raises FileProblem: there is none.
     """
-    from wheelfit.sources.urls import file_path
-    from wheelfit_runtime.errors import FileProblem
-
     folder = Path(file_path(index) if index.startswith("file:") else index)
     if not folder.is_dir():
         raise FileProblem(
@@ -68,18 +71,9 @@ def open_whole_index(
     """Open one index and nothing beside it.
 
     :param index: its URL or folder.
-    :param request: how sources are read.
     :param note: takes remarks about the index; None: they are warnings of the reporter.
     :param refresh: whether pages in the cache are ignored.
     """
-    from dataclasses import replace
-
-    from wheelfit.operations.cache_folder import cache_folder
-    from wheelfit.operations.indexes import read_settings
-    from wheelfit.operations.user_folders import home
-    from wheelfit.sources.open import open_sources
-    from wheelfit_runtime.platforms.cache_folder import usable_cache_folder
-
     settings = replace(
         read_settings(request, context.environ),
         index_url=index,

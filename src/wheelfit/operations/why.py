@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from packaging.utils import canonicalize_name
 
+from wheelfit.installation.dependencies import InstalledNeeds
+from wheelfit.locking.tree import tree_of_all
 from wheelfit.operations.environments import open_environment_of
+from wheelfit.operations.lock_files import load_lock
+from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.requests import EnvironmentOptions, frozen_request
+from wheelfit.operations.show import not_installed
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import UserError
 
@@ -20,7 +25,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.requirements import Requirement
-    from wheelfit.installation.dependencies import InstalledNeeds, Need
+    from wheelfit.installation.dependencies import Need
     from wheelfit.locking.document import Lock, LockedPackage
     from wheelfit.locking.tree import Branch, TreePackage
     from wheelfit.operations.context import Context
@@ -60,14 +65,7 @@ class RequirementLink:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of one link in ``--json``."""
-        return {
-            "name": self.name,
-            "version": self.version,
-            "requirement": self.requirement,
-            "extra": self.extra,
-            "labels": list(self.labels),
-            "marker": self.marker,
-        }
+        return plain_fields(self, "name version requirement extra labels marker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +105,7 @@ def why(request: WhyRequest, context: Context) -> WhyReport:
     """
     name = canonicalize_name(request.name)
     if request.lock is not None:
-        from wheelfit.operations.lock_files import load_lock
-
         return _in_lock(load_lock(Path(request.lock)), request.lock, name)
-    from wheelfit.installation.dependencies import InstalledNeeds
-    from wheelfit.operations.show import not_installed
-
     environment = open_environment_of(request, context.environ)
     needs = InstalledNeeds.of(environment.installed(), environment.interpreter.environment)
     if name not in needs.packages:
@@ -188,8 +181,6 @@ def _installed_chains(
 
 def _in_lock(lock: Lock, where: str, name: NormalizedName) -> WhyReport:
     """Return why a package is in a lock, for any of the machines that it is for."""
-    from wheelfit.locking.tree import tree_of_all
-
     tree = tree_of_all(lock)
     targets = [place for place, one in enumerate(tree.packages) if one.name == name]
     if not targets:

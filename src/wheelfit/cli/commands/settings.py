@@ -114,19 +114,14 @@ def _defaults(name: str | None) -> tuple[Mapping[str, Any], bool]:
 
     :param name: the command that is asked about, or the first words of several; None: all.
     """
-    from difflib import get_close_matches
-
     from wheelfit.cli.commands import working_commands
-    from wheelfit.errors import UsageError
+    from wheelfit.errors import UsageError, did_you_mean
 
     commands = working_commands()
     asked = [one for one in commands if name is None or f"{one} ".startswith(f"{name} ")]
     if not asked:
-        close = get_close_matches(str(name), commands, n=1)
-        raise UsageError(
-            f"there is no command {name!r}",
-            hint=f"did you mean {close[0]!r}?" if close else "`wheelfit --help` lists the commands",
-        )
+        hint = did_you_mean(str(name), commands, "`wheelfit --help` lists the commands")
+        raise UsageError(f"there is no command {name!r}", hint=hint)
     defaults: dict[str, Any] = {}
     works_on_project = False
     for one in asked:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from wheelfit.errors import did_you_mean
 from wheelfit.operations.number_ranges import LIMIT_RANGES, RANGES
 from wheelfit_runtime.errors import InvalidConfiguration, UserError
 
@@ -404,10 +405,7 @@ class _Limits(ValueType):
 
 def unknown_setting(key: str, known: Iterable[str], place: ValuePlace) -> InvalidConfiguration:
     """Return the error that a key cannot be set, with the key that was likely meant."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(key, list(known), n=1)
-    hint = f"did you mean {close[0]!r}?" if close else "`wheelfit config show` lists what there is"
+    hint = did_you_mean(key, known, "`wheelfit config show` lists what there is")
     return InvalidConfiguration(f"{key[:80]} is not a setting", where=place.where, hint=hint)
 
 

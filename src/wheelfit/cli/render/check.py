@@ -84,10 +84,7 @@ def show_findings(found: Report, output: Output) -> None:
 
 
 def report_lines(report: Report, *, verbose: bool, quiet: bool = False) -> list[tuple[str, Style]]:
-    """Return a report for people, grouped by file.
-
-    :param verbose: repeat the remedy of a check for every finding.
-    """
+    """Return a report for people, grouped by file."""
     from itertools import groupby
 
     lines: list[tuple[str, Style]] = []

@@ -57,7 +57,6 @@ def _print(line: str, style: Style, output: Output) -> None:
 def _lines(found: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
     """Return the report for people.
 
-    :param verbose: with all evidence, and with notes.
     :param quiet: findings and summary only.
     """
     lines: list[Line] = []

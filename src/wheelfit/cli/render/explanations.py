@@ -40,10 +40,7 @@ def show_explanations(report: ExplainReport, output: Output) -> None:
 
 
 def print_explanation(explanation: Explanation, machine: ChosenMachine, output: Output) -> None:
-    """Print the wheel that is chosen, its properties, and why each other wheel is not.
-
-    :param machine: the machine that the wheel is chosen for.
-    """
+    """Print the wheel that is chosen, its properties, and why each other wheel is not."""
     title = f"{explanation.name} {explanation.version or ''}".rstrip()
     if explanation.chosen is None:
         output.result(f"{title}: nothing fits {machine.name}", "bad")
@@ -129,7 +126,6 @@ def show_step(step: DemoStep, output: Output) -> None:
         return
     output.result()
     if step.explained is not None:
-        machine, explanation = step.explained
-        print_explanation(explanation, machine, output)
+        print_explanation(step.explained.explanations[0], step.explained.machine, output)
     else:
         output.result(step.title, "strong")

@@ -119,19 +119,13 @@ def _observations(detection: Detection, output: Output) -> Iterator[tuple[str, s
 
 
 def warn_of_detection(detection: Detection, output: Output) -> None:
-    """Print the warnings of a provider.
-
-    :param output: where to.
-    """
+    """Print the warnings of a provider."""
     for warning in detection.warnings:
         output.warn(f"{detection.namespace}: {warning}")
 
 
 def shortened(values: Sequence[str], output: Output) -> str:
-    """Return a list on one line; a long one with its beginning, end and length.
-
-    :param output: all of it is returned when that is verbose.
-    """
+    """Return a list on one line; a long one with its beginning, end and length."""
     if len(values) <= _SHOWN + 2 or output.verbosity > 0:
         return ", ".join(values)
     return f"{', '.join(values[:_SHOWN])}, … {values[-1]} ({len(values)} in all)"
@@ -188,10 +182,7 @@ _BEGINNING = re.compile(r"[a-z]+-(?:M\.m-)?")
 
 
 def show_host_list(report: HostList, output: Output, words: Sequence[str]) -> None:
-    """Print the host files of the user and the parts of presets.
-
-    :param words: what was looked for.
-    """
+    """Print the host files of the user and the parts of presets."""
     output.result_json(report.to_json())
     if report.own:
         output.result(f"your own, in {report.folder}", "strong")
@@ -255,10 +246,7 @@ def show_new_host(report: NewHost, output: Output) -> None:
 
 
 def _preset_table(report: HostList, columns: int | None) -> Iterator[str]:
-    """Yield the parts of presets by kind, those with the same meaning in one row.
-
-    :param columns: of the terminal.
-    """
+    """Yield the parts of presets by kind, those with the same meaning in one row."""
     width = max(len(one.pattern) for one in report.presets)
     for kind, lines in report.presets_by_kind().items():
         rows: dict[str, list[str]] = {}

@@ -135,91 +135,37 @@ SERVE = OptionGroup(
 SERVER = OptionGroup(
     "server",
     Option(
-        "--host ADDRESS",
-        TEXT,
-        "listen at this address (default: 127.0.0.1: this machine only)",
-        stored_as="serve_host",
+        "--host ADDRESS", TEXT, "listen at this address (default: 127.0.0.1: this machine only)"
     ),
+    Option("--port N", TEXT, "listen at this port (default: 8942; 0: any that is free)"),
+    Option("--fd N", TEXT, "take connections from this open socket, which outlives the server"),
     Option(
-        "--port N",
-        TEXT,
-        "listen at this port (default: 8942; 0: any that is free)",
-        stored_as="serve_port",
+        "--public-url URL", TEXT, "where clients find the server, if another one stands in front"
     ),
-    Option(
-        "--fd N",
-        TEXT,
-        "take connections from this open socket, which outlives the server",
-        stored_as="serve_fd",
-    ),
-    Option(
-        "--public-url URL",
-        TEXT,
-        "where clients find the server, if another one stands in front",
-        stored_as="serve_public_url",
-    ),
-    Option(
-        "--max-file SIZE", TEXT, "take no larger files (default: 10GiB)", stored_as="serve_max_file"
-    ),
-    Option(
-        "--max-connections N",
-        TEXT,
-        "hold at most so many connections (default: 2000)",
-        stored_as="serve_max_connections",
-    ),
+    Option("--max-file SIZE", TEXT, "take no larger files (default: 10GiB)"),
+    Option("--max-connections N", TEXT, "hold at most so many connections (default: 2000)"),
     Option(
         "--read WHO",
         TEXT,
         "who sees pages and files: everybody (default), or tokens: who shows one",
-        stored_as="serve_read",
     ),
     Option(
         "--delete WHO",
         TEXT,
         "never, admin (tokens of that scope; default), or for how long whoever uploaded may too",
-        stored_as="serve_delete",
     ),
+    Option("--stage-lasts TIME", TEXT, "how long a stage waits to be published (default: 7d)"),
+    Option("--metrics WHO", TEXT, "who sees the metrics: operator (default) or everybody"),
+    Option("--log FORM", TEXT, "json, plain, or auto (default): words on a terminal, else JSON"),
+    Option("--log-requests yes/no", TEXT, "write down every request (default: yes)"),
+    Option("--stop-within SECONDS", TEXT, "time for what is under way when it ends (default: 60)"),
     Option(
-        "--stage-lasts TIME",
-        TEXT,
-        "how long a stage waits to be published (default: 7d)",
-        stored_as="serve_stage_lasts",
-    ),
-    Option(
-        "--metrics WHO",
-        TEXT,
-        "who sees the metrics: operator (default) or everybody",
-        stored_as="serve_metrics",
-    ),
-    Option(
-        "--log FORM",
-        TEXT,
-        "json, plain, or auto (default): words on a terminal, else JSON",
-        stored_as="serve_log",
-    ),
-    Option(
-        "--log-requests yes/no",
-        TEXT,
-        "write down every request (default: yes)",
-        stored_as="serve_log_requests",
-    ),
-    Option(
-        "--stop-within SECONDS",
-        TEXT,
-        "time for what is under way when it ends (default: 60)",
-        stored_as="serve_stop_within",
-    ),
-    Option(
-        "--mirror-most SIZE",
-        TEXT,
-        "keep so much of mirrored files (default: as much as there is)",
-        stored_as="serve_mirror_most",
+        "--mirror-most SIZE", TEXT, "keep so much of mirrored files (default: as much as there is)"
     ),
     Option(
         "--mirror-storage URL",
         TEXT,
         "where mirrored files are kept, as --storage (default: in DIR)",
-        stored_as="serve_mirror_storage",
     ),
     Option(
         "--answer-to HOST",
