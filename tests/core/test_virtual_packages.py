@@ -283,6 +283,51 @@ class TestManifests:
         )
         assert self.found(text)["linux-64"][1] == "__cuda=12=0"
 
+    def test_environments(self) -> None:
+        """An environment with requirements of its own is a machine more, others are none."""
+        text = """
+[workspace]
+platforms = ["linux-64", "osx-arm64"]
+[system-requirements]
+libc = "2.31"
+[feature.old.system-requirements]
+cuda = "11.8"
+[feature.new.system-requirements]
+cuda = "12.10"
+libc = "2.17"
+[feature.new]
+platforms = ["linux-64"]
+[feature.test.dependencies]
+pytest = "*"
+[environments]
+gpu = ["old", "new"]
+bare = { features = ["old"], no-default-feature = true }
+test = ["test"]
+again = { features = ["new", "old"], solve-group = "gpu" }
+"""
+        glibc, linux = "__glibc=2.31=0", "__linux=4.18=0"
+        assert self.found(text) == {
+            "linux-64": ["linux-64", glibc, linux],
+            "osx-arm64": ["osx-arm64", "__osx=13.0=0"],
+            "gpu:linux-64": ["linux-64", "__cuda=12.10=0", glibc, linux],
+            "bare:linux-64": ["linux-64", "__cuda=11.8=0", "__glibc=2.28=0", linux],
+            "bare:osx-arm64": ["osx-arm64", "__cuda=11.8=0", "__osx=13.0=0"],
+        }
+
+    @pytest.mark.parametrize(
+        ("environment", "problem"),
+        [
+            ('["cuda"]', "the environment gpu has the feature 'cuda', which is not there"),
+            ('"cuda"', "the features of the environment gpu are not a list of names"),
+            ("{ features = [5] }", "are not a list of names"),
+        ],
+    )
+    def test_environments_without_features(self, environment: str, problem: str) -> None:
+        """A feature that is not there is a slip, not a machine without it."""
+        text = f'[workspace]\nplatforms = ["linux-64"]\n[environments]\ngpu = {environment}\n'
+        with raises_code("invalid-host-file", match=problem):
+            read_platforms(text.encode(), "pixi.toml")
+
     @pytest.mark.parametrize(
         ("entries", "problem"),
         [

@@ -140,15 +140,52 @@ def _of_manifest(document: Mapping[str, Any], where: str) -> tuple[CondaPlatform
             where,
             'write [workspace] platforms = ["linux-64"], or name a host file',
         )
-    requirements = _table(root.get("system-requirements"))
-    return tuple(_of_entry(entry, requirements, where) for entry in listed)
+    found: list[CondaPlatform] = []
+    for environment, features in _environments(root, where):
+        places = [_table(one.get("system-requirements")) for one in features]
+        limits = [one["platforms"] for one in features if isinstance(one.get("platforms"), list)]
+        for entry in listed:
+            one = _of_entry(entry, places, where)
+            is_of_environment = all({one.subdir, one.name} & set(map(str, each)) for each in limits)
+            known = {(each.subdir, each.packages) for each in found}
+            if is_of_environment and (one.subdir, one.packages) not in known:
+                name = f"{environment}:{one.name}" if environment else one.name
+                found.append(CondaPlatform(one.subdir, one.packages, name))
+    return tuple(found)
+
+
+def _environments(
+    root: Mapping[str, Any], where: str
+) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    """Yield the environments of a manifest with the tables of their features, the default first.
+
+    What the manifest itself says is a feature of every environment that does not leave it out; its
+    platforms are those of the workspace.
+    """
+    known = _table(root.get("feature"))
+    own: Mapping[str, Any] = {"system-requirements": root.get("system-requirements")}
+    said = _table(root.get("environments"))
+    for environment, value in {"default": [], **said}.items():
+        table = value if isinstance(value, Mapping) else {"features": value}
+        names = table.get("features", [])
+        if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+            _fail(f"the features of the environment {environment} are not a list of names", where)
+        for name in names:
+            if not isinstance(known.get(name), Mapping):
+                _fail(
+                    f"the environment {environment} has the feature {name!r}, which is not there",
+                    where,
+                )
+        features = [] if table.get("no-default-feature") is True else [own]
+        features += (known[name] for name in names)
+        yield "" if environment == "default" else environment, features
 
 
 def _table(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _of_entry(entry: object, requirements: Mapping[str, Any], where: str) -> CondaPlatform:
+def _of_entry(entry: object, requirements: list[Mapping[str, Any]], where: str) -> CondaPlatform:
     if isinstance(entry, str):
         entry = {"platform": entry}
     if not isinstance(entry, Mapping):
@@ -161,12 +198,22 @@ def _of_entry(entry: object, requirements: Mapping[str, Any], where: str) -> Con
         name: VirtualPackage(name, version)
         for name, version in _DEFAULTS.get(subdir.partition("-")[0], ())
     }
-    packages |= {one.name: one for one in _required(requirements, subdir, where)}
+    required: dict[str, VirtualPackage] = {}
+    for table in requirements:  # of several features the highest version counts, as in pixi
+        for package in _required(table, subdir, where):
+            other = required.get(package.name)
+            if other is None or _release(other.version) < _release(package.version):
+                required[package.name] = package
+    packages |= required
     packages |= stated
     if virtual_packages.MUSL in stated:
         packages.pop(virtual_packages.GLIBC, None)
     name = entry.get("name") or _derived_name(subdir, stated, packages)
     return _platform(subdir, list(packages.values()), str(name))
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall("[0-9]+", version)))
 
 
 def _entries(entry: Mapping[str, Any], where: str) -> Iterator[tuple[str, VirtualPackage]]:

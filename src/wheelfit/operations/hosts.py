@@ -171,7 +171,8 @@ def _filled(match: re.Match[str]) -> str:
 def load_host_file(name: str) -> HostFile:
     """Read a host file, or what conda or pixi say of a machine.
 
-    :param name: its path, with ``#NAME`` where a manifest of pixi has several platforms.
+    :param name: its path, with ``#NAME`` where a manifest of pixi has several platforms, or
+        ``#ENVIRONMENT:NAME`` where its environments differ in what they require of one.
     :raises FileProblem: it cannot be read.
     :raises UserError: ``invalid-host-file``; it is too large, is not TOML, or says something a host
         file cannot say.
@@ -180,6 +181,14 @@ def load_host_file(name: str) -> HostFile:
     if not mark or os.path.lexists(name):
         path, wanted = name, ""
     data = _host_data(path, name)
+    if not data.strip():
+        raise UserError(
+            "the host file is empty",
+            code="invalid-host-file",
+            where=path,
+            hint="`wheelfit probe -o FILE` writes one; what `conda info --json` or `pixi info "
+            "--json` prints will do, and a manifest of pixi",
+        )
     platforms = read_platforms(data, path)
     if platforms is None and not wanted:
         return parse_host_file(data, path)
@@ -194,6 +203,8 @@ def _platform_called(wanted: str, platforms: tuple[CondaPlatform, ...], path: st
     :raises UserError: ``invalid-host-file``; there is none, or there are several.
     """
     found = [one for one in platforms if not wanted or wanted == one.name]
+    if not found:  # an environment of pixi with one platform need not name it
+        found = [one for one in platforms if one.name.startswith(f"{wanted}:")]
     if len(found) == 1:
         return found[0]
     names = ", ".join(f"{path}#{one.name}" for one in platforms if one.name)

@@ -212,6 +212,27 @@ class TestConda:
             "only manifests of pixi name platforms"
         )
 
+    def test_environments_of_pixi(self, run: Runner, tmp_path: Path) -> None:
+        """An environment that requires something else is named, with its platform if needed."""
+        path = tmp_path / "pixi.toml"
+        path.write_text(
+            '[workspace]\nplatforms = ["linux-64"]\n[feature.cuda.system-requirements]\n'
+            'cuda = "12.4"\n[environments]\ngpu = ["cuda"]\n'
+        )
+        several = run("host", "show", path, "--json", code=1).error
+        assert several["hint"] == f"name one of {path}#linux-64, {path}#gpu:linux-64"
+        for name in ("gpu", "gpu:linux-64"):
+            assert "12.4" in run("host", "show", f"{path}#{name}").out
+        assert "12.4" not in run("host", "show", f"{path}#linux-64").out
+
+    @pytest.mark.parametrize("name", ["pixi.toml", "info.json", "node.toml"])
+    def test_an_empty_file(self, run: Runner, tmp_path: Path, name: str) -> None:
+        """A file with nothing in it is called empty, whatever it should have been."""
+        path = tmp_path / name
+        path.write_text("\n")
+        error = run("host", "show", path, "--json", code=1).error
+        assert (error["code"], error["message"]) == ("invalid-host-file", "the host file is empty")
+
     def test_a_file_with_a_number_sign(self, run: Runner, tmp_path: Path) -> None:
         """A file of that very name comes first."""
         path = tmp_path / "node#7.toml"
