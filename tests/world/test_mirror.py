@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from server.running import RunningIndex
 from world.internet import World
-from world.registries import LINUX, StaticIndex, Wheel, wheels
+from world.registries import ARM, HERE, LINUX, StaticIndex, Wheel, wheels
 
 pytestmark = pytest.mark.integration
 
@@ -168,3 +168,99 @@ def test_hosts_of_strangers(world: World, serve: Callable[..., RunningIndex]) ->
     assert files(server, "/bridges/pytorch/cpu/torch/") == []
     assert not any("stranger" in url for url in world.net.asked)
     assert "may not send anybody" in server.log
+
+
+FLASH = "2.8.3.post2"
+FLASH_LOCAL = "cu12torch2.10cxx11abiTRUE"
+FLASH_FILE = f"v{FLASH}/flash_attn-{FLASH}%2B{FLASH_LOCAL}-{HERE}-{HERE}-linux_x86_64.whl"
+RELEASES = f"Dao-AILab/flash-attention/releases/download/v{FLASH}"
+SCATTER = "torch-2.11.0+cu126.html"
+FAMILIES = ("pytorch", "pyg", "flash-attn")
+
+
+@pytest.fixture
+def extensions(world: World) -> World:
+    """Return the world with extensions of torch, on flat pages and among files of releases."""
+    vendor = world.index(HOSTS[0])
+    for build in ("cpu", "cu126"):
+        for version in ("2.10.0", "2.11.0"):
+            vendor.add(f"whl/{build}", wheels("torch", f"{version}+{build}", LINUX, ARM))
+    pages = StaticIndex("data.pyg.org", has_hashes=False, has_metadata=False)
+    world.net.hosts["data.pyg.org"] = pages
+    for build in ("cpu", "cu126"):
+        page = f"whl/torch-2.11.0+{build}.html"
+        pages.add(page, wheels("torch-scatter", f"2.1.2+pt211{build}", LINUX, "win_amd64"))
+        pages.add(page, wheels("pyg-lib", f"0.6.0+pt211{build}", LINUX))
+        pages.add(page, [Wheel("numpy", "99.0")])
+    released = wheels(
+        "flash-attn", FLASH, "linux_x86_64", file_local=FLASH_LOCAL, requires=("torch",)
+    )
+    world.index("github.com").add(RELEASES, released)
+    return world
+
+
+def bridges_of(server: RunningIndex) -> list[str]:
+    """Return the options by which clients take families from a server, and all else, too."""
+    options = [word for one in server.said["bridges"] for word in ("--bridge", str(one))]
+    return [*options, "--index-url", server.url, "--no-cache-dir"]
+
+
+def test_filled_for_two_machines(extensions: World, serve: Callable[..., RunningIndex]) -> None:
+    """What is downloaded for machines through a mirror, they can install without the internet."""
+    world, mirrored = extensions, [word for one in FAMILIES for word in ("--mirror", one)]
+    server = serve(*mirrored, "--mirror", "https://pypi.org/simple/")
+    options = bridges_of(server)
+    fill = ["download", "-d", str(world.folder / "filled"), *options]
+    world.run(*fill, "torch-scatter", "--for", CPU, "--for", CUDA_12)
+    world.run(*fill, "flash-attn", "--for", CUDA_12)
+    world.net.hosts.clear()
+    for machine, wanted, module, version in (
+        (CPU, "torch-scatter", "torch_scatter", "2.1.2+pt211cpu"),
+        (CUDA_12, "torch-scatter", "torch_scatter", "2.1.2+pt211cu126"),
+        (CUDA_12, "flash-attn", "flash_attn", FLASH),
+    ):
+        target = world.folder / f"target-{machine}-{module}"
+        world.run("install", wanted, "--for", machine, *options, "--target", str(target))
+        text = (target / module / "__init__.py").read_text("utf-8")
+        assert text == f"__version__ = {version!r}\n"
+        assert (target / "torch").is_dir()
+
+
+def test_pages_and_files(extensions: World, serve: Callable[..., RunningIndex]) -> None:
+    """A flat page is a page, files of releases are where they are, and nothing else is served."""
+    server = serve("--mirror", "pyg", "--mirror", "flash-attn")
+    listed = files(server, f"/bridges/pyg/{SCATTER}")
+    names = {str(file["filename"]).partition("-")[0] for file in listed}
+    assert names == {"torch_scatter", "pyg_lib"}
+    for file in listed:
+        assert server.get(f"/bridges/pyg/{file['url']}")[0] == 200
+        assert server.get(f"/bridges/pyg/{file['url']}.metadata")[0] == 200
+    assert {str(file["hashes"]) for file in files(server, f"/bridges/pyg/{SCATTER}")} != {"{}"}
+    page = f"/bridges/pyg/{SCATTER.replace('+', '%2B')}"
+    status, _, html = server.get(page, accept="text/html")
+    assert status == 200
+    assert b"numpy" not in html
+    assert server.get(f"{page}.files/numpy-99.0-py3-none-any.whl")[0] == 404
+    assert server.get(f"/bridges/flash-attn/{FLASH_FILE}.metadata")[0] == 200
+    assert server.get(f"/bridges/flash-attn/{FLASH_FILE}")[0] == 200
+    others = ("", f"v{FLASH}", f"v{FLASH}/", FLASH_FILE.replace("torch2.10", "torch1.0"))
+    assert {server.get(f"/bridges/flash-attn/{path}")[0] for path in others} == {404}
+    assert server.get("/bridges/pyg/torch-1.0.0+cpu.html")[0] == 404
+    assert not any("torch1.0" in url for url in extensions.net.asked)
+
+
+@pytest.mark.usefixtures("extensions")
+def test_only_some_wheels(serve: Callable[..., RunningIndex]) -> None:
+    """An operator says for which Pythons and platforms wheels are mirrored."""
+    server = serve(
+        "--mirror", "pyg", "--mirror", "pytorch", "--mirror-platform", "linux_x86_64",
+        "--mirror-python", "3.9", "--mirror-python", f"{HERE[2]}.{HERE[3:]}",
+    )  # fmt: skip
+    (torch,) = {str(one["filename"]) for one in files(server, "/bridges/pytorch/cpu/torch/")
+                if "2.11.0" in str(one["filename"])}  # fmt: skip
+    assert LINUX in torch
+    found = [str(file["filename"]) for file in files(server, f"/bridges/pyg/{SCATTER}")]
+    assert len(found) == 2
+    assert not any("win_amd64" in name for name in found)
+    other = serve("--mirror", "pyg", "--mirror-python", "3.9")
+    assert files(other, f"/bridges/pyg/{SCATTER}") == []

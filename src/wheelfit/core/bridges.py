@@ -92,8 +92,7 @@ class FamilyMember:
     @property
     def folder(self) -> str:
         """Where its wheels are in a mirror of the family, below its base."""
-        scheme, mark, rest = self.place.partition("://")
-        return rest if mark else scheme
+        return path_in_mirror(self.place)
 
     @property
     def is_elsewhere(self) -> bool:
@@ -128,7 +127,7 @@ class FamilyMember:
             if not here:
                 return True
             platforms = here
-        return any(_is_of(tag, one) for tag in platforms for one in self.platforms)
+        return any(is_of(tag, one) for tag in platforms for one in self.platforms)
 
     @property
     def marker(self) -> str:
@@ -324,6 +323,14 @@ class BridgeFamily:
         return self.name.replace("-", "_")
 
 
+def path_in_mirror(location: str) -> str:
+    """Return where something is in a mirror of a family, below its base.
+
+    :param location: below the base of the family, or a URL.
+    """
+    return location.partition("://")[2] or location
+
+
 def document_of(namespaces: Iterable[str]) -> dict[str, Any]:
     """Return variant metadata without variants, by which a machine is asked.
 
@@ -358,8 +365,8 @@ def _marker(platform: str) -> str:
     return f"sys_platform == '{name}' and platform_machine == '{machine}'"
 
 
-def _is_of(tag: str, platform: str) -> bool:
-    """Return whether a tag belongs to a platform without version, as ``linux_x86_64``."""
+def is_of(tag: str, platform: str) -> bool:
+    """Return whether a platform tag belongs to a platform without version, as ``linux_x86_64``."""
     system, _, machine = platform.partition("_")
     if system == "linux":
         return tag.endswith(f"_{machine}") and tag.startswith(("linux", "manylinux", "musllinux"))

@@ -9,11 +9,10 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.table_reader import FirstFault, Table
-from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.upstream.merged import Owners
-from wheelfit.server.upstream.opening import open_mirrors
 from wheelfit.server.upstream.settings import (
     MirrorSettings,
+    check_names,
     check_patterns,
     mirror_of_table,
     mirror_of_text,
@@ -58,7 +57,7 @@ def test_a_family(text: str, url: str) -> None:
     [
         ({"bridge": "pytroch"}, "or a bridge with indexes"),
         ({"bridge": "cupy"}, "has no indexes that could be mirrored"),
-        ({"bridge": "pytorch", "url": "ftp://index.example/"}, "is an http or https URL"),
+        ({"bridge": "pytorch", "url": "ftp://index.example/"}, "is not an http or https URL"),
         ({"url": URL, "folders": ["cpu"]}, "only the indexes of a bridge"),
         ({"bridge": ["pytorch"]}, "string"),
     ],
@@ -69,11 +68,78 @@ def test_what_is_no_family(content: dict[str, Any], message: str) -> None:
         mirror_of_table(mirror_table(content))
 
 
-def test_folders_that_are_not_there(tmp_path: Path) -> None:
+def test_folders_that_are_not_there() -> None:
     """A slip in a pattern must not leave a mirror of nothing."""
-    settings = mirror_of_table(mirror_table({"bridge": "pytorch", "folders": ["cuda*"]}))
     with pytest.raises(InvalidConfiguration, match=r"has no folder cuda\*"):
-        open_mirrors([settings], FolderBlobs(tmp_path), None, environ={})
+        mirror_of_table(mirror_table({"bridge": "pytorch", "folders": ["cuda*"]}))
+
+
+@pytest.mark.parametrize(
+    ("python", "platforms", "wanted"),
+    [
+        ((), (), "abcdef"),
+        (("3.12",), (), "bcdf"),
+        (("3.13t",), (), "cdef"),
+        ((), ("linux_x86_64",), "acdf"),
+        (("3.12",), ("linux_x86_64", "macosx_arm64"), "bcdf"),
+        (("3.11",), ("win_amd64",), "df"),
+    ],
+)
+def test_which_wheels(python: tuple[str, ...], platforms: tuple[str, ...], wanted: str) -> None:
+    """Wheels are for Pythons and platforms by their tags; an archive of sources is for all."""
+    files = {
+        "a": "own-1-cp311-cp311-manylinux_2_28_x86_64.manylinux2014_x86_64.whl",
+        "b": "own-1-cp312-cp312-macosx_14_0_universal2.whl",
+        "c": "own-1-py3-none-musllinux_1_2_x86_64.whl",
+        "d": "own-1-py3-none-any.whl",
+        "e": "own-1-cp313-cp313t-win_amd64.whl",
+        "f": "own-1.tar.gz",
+    }
+    settings = MirrorSettings(URL, python=python, platforms=platforms)
+    found = "".join(key for key, name in files.items() if settings.wants(name))
+    assert found == (wanted if python != ("3.11",) else "df")
+    abi3 = "own-1-cp39-abi3-manylinux_2_17_x86_64.whl"
+    is_of_python = not python or not python[0].endswith("t")
+    assert settings.wants(abi3) == (is_of_python and platforms != ("win_amd64",))
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ({"python": ["three"]}, "no wheel is for 'three'"),
+        ({"python": ["2.7"]}, "no wheel is for '2.7'"),
+        ({"platforms": ["linux"]}, "no wheel is for 'linux'"),
+        ({"platforms": ["freebsd_x86_64"]}, "no wheel is for 'freebsd_x86_64'"),
+    ],
+)
+def test_what_no_wheel_is_for(table: dict[str, Any], problem: str) -> None:
+    """A slip must not leave a mirror of nothing."""
+    with pytest.raises(InvalidConfiguration, match=problem):
+        mirror_of_table(mirror_table({"url": URL, **table}))
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("pytroch", "there is no bridge 'pytroch'", "did you mean pytorch"),
+        ("pytorch@ftp://x", "'ftp://x' is not an http or https URL", "as https://"),
+        ("pytorch@", "does not say where the indexes are", "pytorch alone"),
+        ("xgboost", "xgboost has no indexes", "--mirror with the URL"),
+    ],
+)
+def test_slips_in_an_option(text: str, message: str, hint: str) -> None:
+    """Each is told with what was meant."""
+    with pytest.raises(InvalidConfiguration, match=message) as caught:
+        mirror_of_text(text)
+    assert hint in str(caught.value.hint)
+
+
+def test_names() -> None:
+    """Two mirrors of one name, and one called as the uploads are, are refused."""
+    for texts in (["pytorch", "pytorch"], [URL, URL], [f"own={URL}"]):
+        with pytest.raises(InvalidConfiguration, match="two sources are called"):
+            check_names(map(mirror_of_text, texts))
+    check_names([mirror_of_text("pytorch"), mirror_of_text(URL)])
 
 
 @pytest.mark.parametrize(

@@ -97,9 +97,7 @@ def run_server(
 
             index = mirrors.with_own(index, owners=settings.owners, claims=store.records.claims)
             bridges = {
-                name: FamilyIndexes(
-                    one.family, one.folders, around=lambda index: DiscreetIndex(index, log)
-                )
+                name: FamilyIndexes(one, around=lambda index: DiscreetIndex(index, log))
                 for name, one in mirrors.families.items()
             }
         if settings.elsewhere:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -20,15 +21,19 @@ from wheelfit.server.rebinding_guard import host_name
 from wheelfit.server.upstream.merged import Owners
 from wheelfit.server.upstream.settings import (
     MirrorSettings,
+    check_names,
     check_patterns,
     mirror_of_table,
     mirror_of_text,
+    platforms_of,
+    pythons_of,
 )
+from wheelfit.sources.bridges.catalogue import known_families
 from wheelfit.sources.page import OtherPages, check_page_url
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from packaging.utils import NormalizedName
 
@@ -94,11 +99,8 @@ def read_settings(
     values: dict[str, Any] = {}
     for key, (parse, default) in _KEYS.items():
         text, origin = said.get(key, (default, key))
-        try:
+        with _said_by(origin):
             values[key] = None if text is None else parse(text)
-        except (ValueError, InvalidConfiguration) as error:
-            reason = error.message if isinstance(error, InvalidConfiguration) else str(error)
-            raise InvalidConfiguration(reason, where=origin) from None
     return ServerSettings(
         folder=values["folder"],
         database=values["database"],
@@ -121,7 +123,7 @@ def read_settings(
             metrics=values["metrics"],
             reads=values["read"],
         ),
-        mirrors=_mirrors(values["mirror"], tables, values["mirror-most"]),
+        mirrors=_mirrors(values, said, tables, environ),
         owners=_owners(values["reserved"], tables),
         elsewhere=_elsewhere(tables, str(file)),
         mirror_storage=values["mirror-storage"],
@@ -139,13 +141,52 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _mirrors(
-    given: tuple[MirrorSettings, ...] | None, file: Table, most: int | None
+    values: Mapping[str, Any],
+    said: Mapping[str, tuple[str, str]],
+    file: Table,
+    environ: Mapping[str, str],
 ) -> tuple[MirrorSettings, ...]:
-    """Return the mirrors that flags name, or the tables of a file."""
-    mirrors = given
-    if mirrors is None:
-        mirrors = tuple(map(mirror_of_table, file.tables("mirror")))
-    return tuple(replace(one, most=one.most if most is None else most) for one in mirrors)
+    """Return the mirrors that flags name, or the tables of a file.
+
+    :param values: the settings by their keys.
+    :param said: where each was said.
+    :param file: the tables of the file.
+    """
+    given = values["mirror"]
+    if given is None and not file.tables("mirror"):
+        return ()
+    families = known_families(environ, shipped_bridges=False)
+    if given is None:
+        mirrors = [mirror_of_table(one, families) for one in file.tables("mirror")]
+    else:
+        with _said_by(said["mirror"][1]):
+            mirrors = [mirror_of_text(text, families) for text in given]
+    check_names(mirrors)
+    most = values["mirror-most"]
+    return tuple(
+        replace(
+            one,
+            most=one.most if most is None else most,
+            python=one.python or values["mirror-python"],
+            platforms=one.platforms or values["mirror-platform"],
+        )
+        for one in mirrors
+    )
+
+
+@contextmanager
+def _said_by(origin: str) -> Iterator[None]:
+    """Add to errors who said what is wrong.
+
+    :param origin: a flag, a variable or a file.
+    """
+    try:
+        yield
+    except InvalidConfiguration as error:
+        error.where = f"{origin}: {error.where}" if error.where else origin
+        raise
+    except ValueError as error:
+        raise InvalidConfiguration(str(error), where=origin) from None
 
 
 def _owners(reserved: tuple[str, ...] | None, file: Table) -> Owners:
@@ -262,8 +303,10 @@ _KEYS = cast(
         "max-connections": (_number(1, 1 << 20), "2000"),
         "stop-within": (_number(0, 86400), "60"),
         "stage-lasts": (seconds_of, "7d"),
-        "mirror": (lambda text: tuple(map(mirror_of_text, text.split())), None),
+        "mirror": (lambda text: tuple(text.split()), None),
         "mirror-most": (parse_size, None),
+        "mirror-python": (lambda text: pythons_of(text.split()), ""),
+        "mirror-platform": (lambda text: platforms_of(text.split()), ""),
         "mirror-storage": (str, None),
         "reserved": (lambda text: tuple(text.split()), None),
     },

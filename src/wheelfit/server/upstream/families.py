@@ -4,54 +4,70 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
 
 from msgspec.structs import replace as replace_file
+from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import project_of
-from wheelfit.server.messages import missing, moved
+from wheelfit.server.messages import missing, moved, page_answer, unacceptable
+from wheelfit.server.pages import choose_type, write_project
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.sources.file_readers import ReadsContent
+from wheelfit.sources.page import ProjectPage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable
 
     from packaging.utils import NormalizedName
 
     from wheelfit.core.bridges import BridgeFamily
     from wheelfit.server.messages import Answer, Request
-    from wheelfit.sources.page import File, ProjectPage
+    from wheelfit.server.upstream.opening import MirroredFamily
+    from wheelfit.sources.page import File
     from wheelfit.sources.repository import Content, Elsewhere, Index
 
 _FILES = "files"
 """The folder of files in each index; no project of a family is called so."""
+_BESIDE = ".files/"
+"""Follows on the path of a page in those of its files."""
 
 
 class FamilyIndexes:
     """The indexes of a family of distributions, each in its folder: an `Application`.
 
-    Pages are at ``/{folder}/{project}/`` and files at ``/{folder}/files/{file}``, so that files
-    of one name in two of them stay two.
+    Pages of a project are at ``/{folder}/{project}/`` and files at ``/{folder}/files/{file}``, so
+    that files of one name in two of them stay two. A page with links to all wheels is where the
+    vendor has it, with its files at ``/{page}.files/{file}``, and so are files that no page lists.
 
-    :param family: whose projects are served, and no other ones.
-    :param indexes: what there is in each folder.
+    :param mirrored: the family, and what is mirrored of it; none of its other projects is served.
     :param around: makes of an index what clients see of it.
     """
 
     def __init__(
-        self,
-        family: BridgeFamily,
-        indexes: Mapping[str, Index],
-        *,
-        around: Callable[[Index], Index] = lambda index: index,
+        self, mirrored: MirroredFamily, *, around: Callable[[Index], Index] = lambda index: index
     ) -> None:
+        def shown(index: Index) -> Index:
+            return around(_OfFamily(index, mirrored.family))
+
         self._folders = {
-            folder: SimpleIndex(around(_OfFamily(index, family)))
-            for folder, index in indexes.items()
+            folder: SimpleIndex(shown(index)) for folder, index in mirrored.folders.items()
         }
+        self._pages = {page: _OnePage(shown(index), page) for page, index in mirrored.pages.items()}
+        self._files = dict.fromkeys(mirrored.files)
+        of_files = next(iter(mirrored.files.values()), None)
+        self._by_rule = None if of_files is None else SimpleIndex(shown(of_files))
 
     def __call__(self, request: Request) -> Answer:
         """Answer a request."""
         path = request.path.removeprefix("/")
+        plain = unquote(path)
+        for page, answer in self._pages.items():
+            if plain == page or plain.startswith(f"{page}{_BESIDE}"):
+                return answer(request, plain.removeprefix(page))
+        if self._by_rule is not None and plain.removesuffix(".metadata") in self._files:
+            name = path.rpartition("/")[2]
+            return self._by_rule(replace(request, path=f"/{_FILES}/{name}"))
         for folder, answers in self._folders.items():
             if path == folder:
                 return moved(f"{folder.rpartition('/')[2]}/")
@@ -61,6 +77,45 @@ class FamilyIndexes:
                 below = f"/{rest}" if is_file else f"/simple/{rest}"
                 return answers(replace(request, path=below))
         return missing()
+
+
+class _OnePage:
+    """A page with links to the files of all projects.
+
+    :param index: what has them.
+    :param path: of the page below the base.
+    """
+
+    def __init__(self, index: Index, path: str) -> None:
+        self._index = index
+        self._answers = SimpleIndex(index)
+        self._files = f"{quote(path.rpartition('/')[2])}{_BESIDE}"
+
+    def __call__(self, request: Request, rest: str) -> Answer:
+        """Answer a request for the page, or for a file beside it.
+
+        :param rest: what follows on the path of the page.
+        """
+        if rest:
+            name = quote(rest.removeprefix(_BESIDE), safe="")
+            return self._answers(replace(request, path=f"/{_FILES}/{name}"))
+        media_type = choose_type(request.headers.get("accept"))
+        if media_type is None:
+            return unacceptable()
+        pages = [self._index.project(name) for name in self._index.projects()]
+        files = tuple(
+            replace_file(
+                file,
+                url=f"{self._files}{file.url.removeprefix(f'../{_FILES}/')}",
+                provenance=None,
+            )
+            for page in pages
+            if page is not None
+            for file in page.files
+        )
+        whole = ProjectPage(canonicalize_name(self._index.name), files, self._index.name)
+        content = write_project(whole, media_type)
+        return page_answer(request, media_type, content, {"vary": "Accept"})
 
 
 class _OfFamily(ReadsContent):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from msgspec.structs import replace
 
@@ -15,14 +14,13 @@ from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, 
 from wheelfit.errors import InvalidFilename, TooLarge
 from wheelfit.server.backing_services import upstream_of
 from wheelfit.server.upstream.documents import MADE, documents_of, make_document
+from wheelfit.server.upstream.listings import ProjectPages
 from wheelfit.server.upstream.pull_through import Pull, Pulls
 from wheelfit.server.upstream.pulled_files import KeptBytes
 from wheelfit.sources.cached_pages import SharedPages
 from wheelfit.sources.file_readers import ReadsContent
 from wheelfit.sources.memory_cache import Memory
 from wheelfit.sources.page import ACCEPT, NO_HASHES, ProjectPage
-from wheelfit.sources.parsed_pages import ParsedPages
-from wheelfit.sources.project_list import fetch_project_list
 from wheelfit.sources.repository import Content, Elsewhere, content_of, url_of
 from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo
 from wheelfit.wheels.archive import WheelArchive
@@ -36,9 +34,9 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.server.backing_services import Dependency
+    from wheelfit.server.upstream.listings import Listing
     from wheelfit.server.upstream.pulled_files import Pulled
     from wheelfit.server.upstream.settings import MirrorSettings
-    from wheelfit.sources.cached_pages import Copy
     from wheelfit.sources.client import Answer
     from wheelfit.sources.open import Web
     from wheelfit.sources.page import File
@@ -94,6 +92,7 @@ class Mirrored(ReadsContent):
 
     :param reach: returns whether the upstream's pages may name a URL.
     :param note: called with messages for the operator: about old pages, refused files.
+    :param listing: how the upstream lists its files; None: on a page for each project.
     """
 
     def __init__(
@@ -106,6 +105,7 @@ class Mirrored(ReadsContent):
         note: Callable[[str], None] = lambda _text: None,
         clock: Callable[[], float] = time.time,
         upstream: Dependency | None = None,
+        listing: Listing | None = None,
     ) -> None:
         self.name = settings.label
         self._settings = settings
@@ -115,7 +115,8 @@ class Mirrored(ReadsContent):
         self._note = note
         self._clock = clock
         self._upstream = upstream if upstream is not None else upstream_of(settings.url, MOST)
-        self._url = split_userinfo(settings.url)[0].rstrip("/")
+        url = split_userinfo(settings.url)[0].rstrip("/")
+        self._listing = listing if listing is not None else ProjectPages(url)
         upstream = self._upstream
         self._pages: SharedPages[ProjectPage] = SharedPages(
             replace(web.pages, fresh=settings.fresh, rewritten_after=_SELDOM, clock=clock),
@@ -179,7 +180,7 @@ class Mirrored(ReadsContent):
                 return self._content(name, file, suffix)
             except IntegrityError:
                 # What changes at any time (F-73) may have changed after the page was read.
-                self._pages.expire(_page_url(self._url, name), ACCEPT)
+                self._expire(name)
                 again = self._original(name, base)
                 if again is None or again == file:
                     raise
@@ -210,42 +211,63 @@ class Mirrored(ReadsContent):
     def _show(self, name: NormalizedName) -> _Shown | None:
         if not self._settings.admits(name):
             return None
-        found = self._pages.get(_page_url(self._url, name), ACCEPT, partial(self._parsed, name))
+        found = self._looked_up(name)
         if found is None:
             return None
-        copy, listed = found
+        place, listed = found
         if len(self._asked) < _MOST_NAMES:
             self._asked.add(name)
-        stamp = (copy.sha256, copy.url, self._generations.get(name, 0))
+        stamp = (*place, self._generations.get(name, 0))
         shown = self._shown.peek(name)
         if shown is None or shown.stamp != stamp:
-            shown = self._made(name, copy, listed, stamp)
+            shown = self._made(name, place[1], listed, stamp)
             self._shown.put(name, shown)
         return shown
 
+    def _looked_up(self, name: NormalizedName) -> tuple[tuple[str, str], ProjectPage] | None:
+        """Return digest and URL of the page with a project, and what is listed of that."""
+        source = redact(self._settings.url)
+        url = self._listing.url(name)
+        if url is None:
+            listed = self._listing.of(name, ProjectPage(name, (), source))
+            return None if listed is None else (("", self._settings.url), listed)
+        found = self._pages.get(url, ACCEPT, partial(self._parsed, name))
+        if found is None:
+            return None
+        copy, page = found
+        listed = self._listing.of(name, page)
+        return None if listed is None else ((copy.sha256, copy.url), listed)
+
     def _parsed(self, name: NormalizedName, answer: Answer) -> ProjectPage:
-        return ParsedPages(self._web.store).page(answer, name, source=redact(self._settings.url))
+        return self._listing.read(name, answer, self._web, redact(self._settings.url))
+
+    def _expire(self, name: NormalizedName) -> None:
+        """Ask for the page of a project anew when it is needed next."""
+        url = self._listing.url(name)
+        if url is not None:
+            self._pages.expire(url, ACCEPT)
 
     def _note_stale(self, url: str, age: float, error: NetworkError) -> None:
-        name = url.split("/")[-2]
+        name = url.rstrip("/").rpartition("/")[2]
         self._note(
             f"{name} is served as {redact(self._settings.url)} listed it {int(age // 60)} minutes "
             f"ago, because {error.message}"
         )
 
-    def _made(
-        self, name: NormalizedName, copy: Copy, listed: ProjectPage, stamp: Hashable
-    ) -> _Shown:
-        """Return a page of the upstream as the mirror serves it."""
+    def _made(self, name: NormalizedName, url: str, listed: ProjectPage, stamp: Hashable) -> _Shown:
+        """Return a page of the upstream as the mirror serves it.
+
+        :param url: of that page.
+        """
         notes = list(listed.notes)
         originals: dict[str, File] = {}
         foreign = 0
         for file in listed.files:
             if project_of(file.filename) != name:
                 foreign += 1  # nobody could ask for it here
-            elif file.filename in originals:
+            elif file.filename in originals or not self._settings.wants(file.filename):
                 pass  # of two entries the first counts, as with installers
-            elif problem := self._problem(file, copy.url):
+            elif problem := self._problem(file, url):
                 notes.append(f"left out {file.filename}: {problem}")
             else:
                 originals[file.filename] = file
@@ -287,7 +309,9 @@ class Mirrored(ReadsContent):
             hashes = MappingProxyType({"sha256": learned.sha256, **hashes})
             size = learned.size
         metadata = file.metadata_hashes
-        if metadata is None and file.filename.endswith(".whl") and self._can_look_into(file):
+        # Of what a rule names most may not be there, and no page shows what is said of it.
+        is_listed = file.filename.endswith(".whl") and self._listing.has_pages
+        if metadata is None and is_listed and self._can_look_into(file):
             metadata = NO_HASHES
         url = url_of(file.filename)
         return replace(
@@ -316,6 +340,10 @@ class Mirrored(ReadsContent):
             with self._upstream.asked(is_elsewhere=True):
                 self._web.client.get_range(file.url, Suffix(1))
             known, until = True, float("inf")
+        except UnexpectedStatus as error:
+            if error.status in _NOT_THERE and not self._listing.has_pages:
+                return False  # of a file that a rule named; of the server that says nothing
+            known, until = False, self._clock() + _ASK_AGAIN
         except RangeUnsupported:
             known, until = False, float("inf")
         except NetworkError:
@@ -333,7 +361,7 @@ class Mirrored(ReadsContent):
         if (listed := self._fresh_list()) is not None:  # another thread may have asked meanwhile
             return listed
         try:
-            names = fetch_project_list(self._web.pages, self._settings.url)
+            names = tuple(self._listing.names(self._web))
         except NetworkError as error:
             if self._listed is None:
                 raise
@@ -376,7 +404,7 @@ class Mirrored(ReadsContent):
                 size = pull.wait_for_size()
         except UnexpectedStatus as error:
             if error.status in _NOT_THERE:
-                self._pages.expire(_page_url(self._url, name), ACCEPT)
+                self._expire(name)
                 return None
             raise
         return Content(size, sha256 or pull.sha256, pull.parts)
@@ -430,18 +458,19 @@ class Mirrored(ReadsContent):
 
     def _read_metadata(self, file: File) -> bytes:
         """Return the METADATA of a wheel; empty if that would take the whole wheel."""
+        inside = self._listing.inside(file)
         if file.metadata_hashes is None:
             learned = self._known(file)
             sha256 = file.hashes.get("sha256") or (learned.sha256 if learned else None)
             size = self._pulled.size(sha256) if sha256 is not None else None
             if sha256 is not None and size is not None:
-                parsed = parse_wheel_filename(file.filename)
+                parsed = parse_wheel_filename(inside.filename)
                 with WheelArchive(KeptBytes(self._pulled, sha256, size), parsed) as wheel:
                     return wheel.metadata()
             if not self._can_look_into(file):
                 return b""
         try:
-            return self._web.files.metadata(file)
+            return self._web.files.metadata(inside)
         except TooLarge:  # it was promised, is not there, and the server gives no ranges
             return b""
 
@@ -476,11 +505,6 @@ class Mirrored(ReadsContent):
             return answer.body
 
         return self._found(("provenance", url), fetch)
-
-
-@lru_cache(4096)
-def _page_url(index: str, name: NormalizedName) -> str:
-    return f"{index}/{quote(name, safe='')}/"
 
 
 def _learned_key(file: File) -> str:

@@ -18,12 +18,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfit.core.bridges import path_in_mirror
 from wheelfit.server.allowed_addresses import UrlRules
 from wheelfit.server.backing_services import upstream_of
+from wheelfit.server.upstream.listings import NamedFiles, OnePage
 from wheelfit.server.upstream.merged import Merged, Owners, Source
 from wheelfit.server.upstream.mirrored import MOST, Mirrored
 from wheelfit.server.upstream.pulled_files import Pulled
-from wheelfit.sources.bridges.catalogue import SHIPPED
+from wheelfit.server.upstream.settings import OWN, check_names
 from wheelfit.sources.open import is_protected, open_web
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.sources.urls import origin, redact
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from wheelfit.core.bridges import BridgeFamily
     from wheelfit.server.backing_services import Dependency
     from wheelfit.server.store.blobs import Blobs
+    from wheelfit.server.upstream.listings import Listing
     from wheelfit.server.upstream.settings import MirrorSettings
     from wheelfit.sources.repository import Index
 
@@ -46,8 +49,6 @@ _RETRIES = 2
 _ABANDONED = 86400.0
 """Seconds after which a file that came only in part belongs to nobody."""
 _NOWHERE = Path("/nonexistent")
-OWN = "own"
-"""How rules about owners call the index with uploads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,16 @@ class MirroredFamily:
 
     family: BridgeFamily
     folders: Mapping[str, Mirrored] = field(hash=False)
-    """By their places below the base."""
+    """Of indexes, by their places below the base."""
+    pages: Mapping[str, Mirrored] = field(hash=False)
+    """Of pages with links to all wheels, by their places below the base."""
+    files: Mapping[str, Mirrored] = field(hash=False)
+    """Of files that no page lists, by the place of each below the base."""
+
+    def mirrors(self) -> Iterable[Mirrored]:
+        """Return all mirrors, each once."""
+        of_files = list(self.files.values())[:1]
+        return (*self.folders.values(), *self.pages.values(), *of_files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +111,7 @@ class Mirrors:
     def _all(self) -> Iterable[Mirrored]:
         yield from self.indexes
         for family in self.families.values():
-            yield from family.folders.values()
+            yield from family.mirrors()
 
 
 def open_mirrors(
@@ -124,10 +134,7 @@ def open_mirrors(
     limits = [one.most for one in each if one.most is not None]
     blobs.tidy(time.time() - _ABANDONED)  # of processes that were killed
     pulled = Pulled(blobs, min(limits) if limits else None)
-    names = [one.label for one in each]
-    for name in names:
-        if names.count(name) > 1 or name == OWN:
-            raise InvalidConfiguration(f"two sources are called {name}", hint="name them: NAME=URL")
+    check_names(each)
     # Threads are the server's, so all share in them; each has its own, and takes no other's.
     most = max(1, MOST // max(1, len(each)))
     open_ = partial(
@@ -135,50 +142,58 @@ def open_mirrors(
     )
     return Mirrors(
         tuple(open_(one, upstream=upstream_of(one.url, most)) for one in each if not one.bridge),
-        {one.label: _open_family(one, most, open_) for one in each if one.bridge},
+        {
+            one.label: _open_family(one, one.family, most, open_)
+            for one in each
+            if one.family is not None
+        },
     )
 
 
 def _open_family(
-    settings: MirrorSettings, most: int, open_: Callable[..., Mirrored]
+    settings: MirrorSettings, family: BridgeFamily, most: int, open_: Callable[..., Mirrored]
 ) -> MirroredFamily:
-    """Open a mirror of each index of a family.
+    """Open a mirror of each index and page of a family, and one of the files that no page lists.
 
     :param settings: of all of them.
     :param most: threads that may use all of them together.
     :param open_: opens one.
     """
-    family = SHIPPED.find(settings.bridge)
     base = settings.url.rstrip("/")
-    url_of = {
-        member.folder: f"{base or family.base}/{member.folder}"
-        if base or not member.is_elsewhere
-        else member.place
-        for member in family.members
-        if member.index and settings.has_folder(member.folder)
-    }
-    if not url_of:
-        raise InvalidConfiguration(
-            f"the bridge {family.name} has no folder {' or '.join(settings.folders)[:80]}",
-            hint=f"`wheelfit bridges show {family.name}` lists them",
-        )
     upstream = upstream_of(base or family.base, most)
-    return MirroredFamily(
-        family,
-        {
-            folder: open_(
-                replace(
-                    settings,
-                    url=url,
-                    name=f"{settings.label}/{folder}",
-                    allow=settings.allow or family.projects,
-                ),
-                upstream=upstream,
-                only_hosts=() if base else family.only_hosts,
-            )
-            for folder, url in url_of.items()
-        },
-    )
+
+    def url_of(location: str) -> str:
+        if base or "://" not in location:
+            return f"{base or family.base}/{path_in_mirror(location)}"
+        return location
+
+    def mirror(folder: str, url: str, listing: Listing | None = None) -> Mirrored:
+        own = replace(
+            settings,
+            url=url,
+            name=f"{settings.label}/{folder}",
+            allow=settings.allow or family.projects,
+            lists_all=settings.lists_all or listing is not None,
+        )
+        hosts = () if base else family.only_hosts
+        return open_(own, upstream=upstream, only_hosts=hosts, listing=listing)
+
+    folders: dict[str, Mirrored] = {}
+    pages: dict[str, Mirrored] = {}
+    files: dict[str, str] = {}
+    for member in family.members:
+        if member.files:
+            files |= {path_in_mirror(one): url_of(one) for one in member.files}
+        elif member.page and member.folder not in pages and settings.has_folder(member.folder):
+            url = url_of(member.page)
+            pages[member.folder] = mirror(member.folder, url, OnePage(url))
+        elif member.index and member.folder not in folders and settings.has_folder(member.folder):
+            folders[member.folder] = mirror(member.folder, url_of(member.index))
+    named = {
+        path: url for path, url in files.items() if settings.has_folder(path.rpartition("/")[0])
+    }
+    by_rule = mirror("files", base or family.base, NamedFiles(tuple(named.values())))
+    return MirroredFamily(family, folders, pages, dict.fromkeys(named, by_rule))
 
 
 def open_mirror(
@@ -191,6 +206,7 @@ def open_mirror(
     clock: Callable[[], float] = time.time,
     upstream: Dependency | None = None,
     only_hosts: Iterable[str] = (),
+    listing: Listing | None = None,
 ) -> Mirrored:
     """Open one mirror.
 
@@ -198,6 +214,7 @@ def open_mirror(
     machine's netrc and keyring know is its users' and no business of an index.
 
     :param only_hosts: the only ones that may be asked, with https; empty: any.
+    :param listing: how the upstream lists its files; None: on a page for each project.
     :raises InvalidConfiguration: a setting cannot be; the upstream is not asked yet.
     """
     sources = SourceSettings(
@@ -242,4 +259,5 @@ def open_mirror(
         note=note,
         clock=clock,
         upstream=upstream,
+        listing=listing,
     )

@@ -5,9 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from packaging.tags import compatible_tags, cpython_tags
+
+from wheelfit.core.bridges import is_of, path_in_mirror
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import InvalidFilename
 from wheelfit.sources.bridges.catalogue import SHIPPED
 from wheelfit.sources.urls import origin, redact
 from wheelfit_runtime.errors import InvalidConfiguration, UserError
@@ -20,12 +26,18 @@ if TYPE_CHECKING:
 
     from wheelfit.core.bridges import BridgeFamily
     from wheelfit.core.table_reader import Table
+    from wheelfit.sources.bridges.catalogue import KnownFamilies
 
 
 _NAME = pattern(r"[a-z0-9]+(?:[-_.][a-z0-9]+)*", re.IGNORECASE)
 _PATTERN = pattern(r"[a-z0-9._*?-]+", re.IGNORECASE)
-_FAMILY = pattern(r"([a-z0-9-]+)(?:@(https?://.+))?", re.DOTALL)
+_FAMILY = pattern(r"([a-z0-9-]+)(?:(@)(.*))?", re.IGNORECASE | re.DOTALL)
+_PYTHON = pattern(r"3\.[0-9]{1,2}t?")
+_PLATFORM = pattern(r"(?:linux|macosx|win)_[a-z0-9_]+")
 _NAMED = pattern(r"([^=:/?#]+)=(.+)", re.DOTALL)
+
+OWN = "own"
+"""How rules about owners call the index with uploads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +51,15 @@ class MirrorSettings:
     """What rules about owners call it; by default its host."""
     bridge: str = ""
     """The family whose indexes are mirrored, each at an address of its own; empty: none."""
+    family: BridgeFamily | None = field(default=None, repr=False)
+    """What that name stands for."""
     folders: tuple[str, ...] = ()
-    """Of a family: which of its indexes, as ``cpu`` or ``cu13*``; empty: all."""
+    """Of a family: which of its indexes and pages, and of the folders of its files, as ``cpu`` or
+    ``cu13*``; empty: all."""
+    python: tuple[str, ...] = ()
+    """Of which Pythons wheels are mirrored, as ``3.12`` or ``3.13t``; empty: all."""
+    platforms: tuple[str, ...] = ()
+    """Of which platforms wheels are mirrored, as ``linux_x86_64``; empty: all."""
     redirect: bool = False
     """Send clients to the upstream's files instead of keeping them."""
     fresh: float = 60.0
@@ -85,10 +104,42 @@ class MirrorSettings:
         """
         return not self.folders or any(fnmatchcase(folder, one) for one in self.folders)
 
+    def wants(self, filename: str) -> bool:
+        """Return whether a file is for one of the Pythons and platforms; source archives are."""
+        if not (self.python or self.platforms) or not filename.endswith(".whl"):
+            return True
+        try:
+            tags = parse_wheel_filename(filename).tags
+        except InvalidFilename:
+            return False
+        known = frozenset().union(*map(_interpreters, self.python))
+        return any(
+            (not self.python or (tag.interpreter, tag.abi) in known)
+            and (
+                not self.platforms
+                or tag.platform == "any"
+                or any(is_of(tag.platform, one) for one in self.platforms)
+            )
+            for tag in tags
+        )
+
     def admits(self, project: NormalizedName) -> bool:
         """Return whether a project may come from there."""
         allowed = not self.allow or fits(project, self.allow)
         return allowed and not fits(project, self.deny)
+
+
+@cache
+def _interpreters(python: str) -> frozenset[tuple[str, str]]:
+    """Return the interpreters and ABIs of wheels that a CPython can use."""
+    major, _, minor = python.removesuffix("t").partition(".")
+    version, name = (int(major), int(minor)), f"cp{major}{minor}"
+    abi = name + "t" * python.endswith("t")
+    tags = (
+        *cpython_tags(version, abis=[abi], platforms=["any"]),
+        *compatible_tags(version, interpreter=name, platforms=["any"]),
+    )
+    return frozenset((tag.interpreter, tag.abi) for tag in tags)
 
 
 def fits(project: NormalizedName, patterns: Iterable[str]) -> bool:
@@ -118,28 +169,63 @@ def check_patterns(patterns: Iterable[str], *, where: str | None = None) -> None
             )
 
 
-def mirror_of_text(text: str) -> MirrorSettings:
+def pythons_of(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the Pythons of wheels.
+
+    :param texts: as ``3.12`` or ``3.13t``.
+    :raises InvalidConfiguration: there is another one.
+    """
+    return _each_of(texts, _PYTHON, "3.12 or 3.13t")
+
+
+def platforms_of(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the platforms of wheels.
+
+    :param texts: as ``linux_x86_64``.
+    :raises InvalidConfiguration: there is another one.
+    """
+    return _each_of(texts, _PLATFORM, "linux_x86_64 or win_amd64")
+
+
+def _each_of(texts: Iterable[str], known: re.Pattern[str], example: str) -> tuple[str, ...]:
+    found = tuple(texts)
+    for text in found:
+        if known.fullmatch(text) is None:
+            raise InvalidConfiguration(f"no wheel is for {text[:40]!r}", hint=f"as {example}")
+    return found
+
+
+def mirror_of_text(text: str, families: KnownFamilies = SHIPPED) -> MirrorSettings:
     """Read what an option says: ``URL`` or ``NAME=URL``; or a family, as ``FAMILY[@URL]``.
 
     >>> mirror_of_text("torch=https://index.example/whl/cu128").name
     'torch'
 
+    :param families: those that there are.
     :raises InvalidConfiguration: it is no such thing.
     """
     if (family := _FAMILY.fullmatch(text)) is not None:
-        return _checked(MirrorSettings(family[2] or "", bridge=family[1]))
+        if family[2] and not family[3]:
+            raise InvalidConfiguration(
+                f"{text[:80]!r} does not say where the indexes are",
+                hint=f"{family[1]}@https://wheels.example.org/bridges/{family[1]}, or {family[1]} "
+                "alone",
+            )
+        return _checked(MirrorSettings(family[3] or "", bridge=family[1]), families)
     named = _NAMED.fullmatch(text)
     name, url = (named[1], named[2]) if named else ("", text)
-    return _checked(MirrorSettings(url, name))
+    return _checked(MirrorSettings(url, name), families)
 
 
-def mirror_of_table(table: Table) -> MirrorSettings:
+def mirror_of_table(table: Table, families: KnownFamilies = SHIPPED) -> MirrorSettings:
     """Read a table of a configuration file; the keys are the fields, with dashes.
 
     :param table: its faults raise `InvalidConfiguration`.
+    :param families: those that there are.
     :raises InvalidConfiguration: a key or a value is none that there is.
     """
     known = {one.name.replace("_", "-"): one for one in fields(MirrorSettings)}
+    known.pop("family")
     table.only(*known)
     if "bridge" not in table:
         table.required("url")
@@ -154,7 +240,21 @@ def mirror_of_table(table: Table) -> MirrorSettings:
             values[known[key].name] = table.strings(key)
         else:
             values[known[key].name] = _number(table, key, is_whole=kind.startswith("int"))
-    return _checked(MirrorSettings(**values))
+    return _checked(MirrorSettings(**values), families)
+
+
+def check_names(mirrors: Iterable[MirrorSettings]) -> None:
+    """Refuse mirrors of one name, and one that is called as the uploads are.
+
+    :raises InvalidConfiguration: there are such.
+    """
+    names = [OWN, *(one.label for one in mirrors)]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidConfiguration(
+                f"two sources are called {name}",
+                hint="leave one out, or name it: NAME=URL, or name in a table [[mirror]]",
+            )
 
 
 def _number(table: Table, key: str, *, is_whole: bool) -> float:
@@ -166,17 +266,23 @@ def _number(table: Table, key: str, *, is_whole: bool) -> float:
     return value
 
 
-def _checked(settings: MirrorSettings) -> MirrorSettings:
+def _checked(settings: MirrorSettings, families: KnownFamilies) -> MirrorSettings:
+    where = redact(settings.url) or settings.bridge
     if settings.bridge:
-        family = _family(settings.bridge)
-        settings = replace(settings, name=settings.name or family.name)
+        family = _family(settings.bridge, families)
+        settings = replace(settings, name=settings.name or family.name, family=family)
+        if not any(map(settings.has_folder, folders_of(family))):
+            raise InvalidConfiguration(
+                f"the bridge {family.name} has no folder {' or '.join(settings.folders)[:80]}",
+                hint=f"`wheelfit bridges show {family.name}` lists them",
+            )
     elif settings.folders:
-        raise InvalidConfiguration(
-            "only the indexes of a bridge are in folders", where=redact(settings.url)
-        )
+        raise InvalidConfiguration("only the indexes of a bridge are in folders", where=where)
     if settings.url or not settings.bridge:
         _check_url(settings)
-    check_patterns((*settings.allow, *settings.deny), where=redact(settings.url) or settings.bridge)
+    check_patterns((*settings.allow, *settings.deny), where=where)
+    pythons_of(settings.python)
+    platforms_of(settings.platforms)
     if settings.name and _NAME.fullmatch(settings.name) is None:
         raise InvalidConfiguration(
             f"{settings.name[:60]!r} is no name for a mirror",
@@ -185,22 +291,32 @@ def _checked(settings: MirrorSettings) -> MirrorSettings:
     return settings
 
 
-def _family(name: str) -> BridgeFamily:
+def folders_of(family: BridgeFamily) -> tuple[str, ...]:
+    """Return the places of a family below the base of a mirror: of its indexes, pages and files."""
+    found = (
+        place.rpartition("/")[0] if member.files else place
+        for member in family.members
+        for place in map(path_in_mirror, member.locations)
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def _family(name: str, families: KnownFamilies) -> BridgeFamily:
     """Return a family of indexes.
 
     :raises InvalidConfiguration: there is no such one.
     """
     try:
-        family = SHIPPED.find(name)
+        family = families.find(name)
     except UserError as error:
         raise InvalidConfiguration(
-            "what is mirrored is an http or https URL, or a bridge with indexes",
-            where=name[:80],
+            f"{error.message}; what is mirrored is an http or https URL, or a bridge with indexes",
             hint=error.hint,
         ) from None
-    if not any(member.index for member in family.members):
+    if not any(member.locations for member in family.members):
         raise InvalidConfiguration(
-            f"the bridge {family.name} has no indexes that could be mirrored", where=name[:80]
+            f"the bridge {family.name} has no indexes that could be mirrored",
+            hint="its members are projects of the registry: --mirror with the URL of that",
         )
     return family
 
@@ -214,5 +330,6 @@ def _check_url(settings: MirrorSettings) -> None:
         is_web = is_plain = False
     if not (is_web and is_plain):
         raise InvalidConfiguration(
-            "what is mirrored is an http or https URL", where=redact(settings.url)
+            f"{redact(settings.url)[:80]!r} is not an http or https URL without query",
+            hint="as https://index.example.org/simple/, or a bridge with indexes, as pytorch",
         )

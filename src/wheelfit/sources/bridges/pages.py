@@ -16,7 +16,7 @@ from wheelfit.core.filename import (
 )
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.bridges.selectors import LateHashes, document_bytes, needs_of
-from wheelfit.sources.page import ACTIVE, BRIDGE, VARIANTS_SUFFIX, File, ProjectPage
+from wheelfit.sources.page import ACTIVE, BRIDGE, NO_HASHES, VARIANTS_SUFFIX, File, ProjectPage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -100,7 +100,12 @@ def page_of_indexes(
 
 
 def listed_by_rule(
-    paths: Iterable[str], base: str, name: NormalizedName, source: str
+    paths: Iterable[str],
+    base: str,
+    name: NormalizedName,
+    source: str,
+    *,
+    has_metadata: bool = False,
 ) -> ProjectPage:
     """Return a page of wheels that no page lists.
 
@@ -111,13 +116,19 @@ def listed_by_rule(
     :param base: the address of the family.
     :param name: the project.
     :param source: the name of the repository that reads them.
+    :param has_metadata: whether their METADATA may be beside them.
     """
+    metadata = NO_HASHES if has_metadata else None
     urls = [path if "://" in path else f"{base}/{quote(path)}" for path in paths]
-    files = [File(_without_local(url.rpartition("/")[2]), url, source=source) for url in urls]
+    files = [
+        File(without_local(url.rpartition("/")[2]), url, metadata_hashes=metadata, source=source)
+        for url in urls
+    ]
     return ProjectPage(name, tuple(files), source)
 
 
-def _without_local(filename: str) -> str:
+def without_local(filename: str) -> str:
+    """Return the name of a wheel without a local version."""
     name, hyphen, rest = unquote(filename).partition("-")
     version, _, tags = rest.partition("-")
     return f"{name}{hyphen}{version.partition('+')[0]}-{tags}"

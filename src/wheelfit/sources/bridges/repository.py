@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import structs
 
+from wheelfit.core.bridges import path_in_mirror
 from wheelfit.core.digests import sha256_of
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.sources.concurrency import at_once
@@ -177,12 +178,7 @@ class BridgedRepository:
 
         Where nobody could get any, all are, for they are the reasons.
         """
-        is_mirrored = family.name in self._shelf.bases
-        members = [
-            one
-            for one in family.members
-            if one.is_for(name) and not (one.is_elsewhere and is_mirrored and not one.index)
-        ]
+        members = [one for one in family.members if one.is_for(name)]
         wanted = [
             one
             for one in members
@@ -211,7 +207,8 @@ class BridgedRepository:
             from wheelfit.sources.bridges.pages import listed_by_rule  # noqa: PLC0415 - start-up
 
             source = self._index(base, family, is_page=False).name
-            return listed_by_rule(member.files, base, name, source)
+            paths = map(path_in_mirror, member.files) if is_mirror else member.files
+            return listed_by_rule(paths, base, name, source, has_metadata=is_mirror)
         is_page = bool(member.page)
         if is_mirror or not member.is_elsewhere:
             return self._index(f"{base}/{member.folder}", family, is_page=is_page).project(name)

@@ -182,6 +182,18 @@ SERVER = OptionGroup(
         default=None,
     ),
     Option(
+        "--mirror-python VERSION",
+        TEXTS,
+        "mirror wheels for this Python only, as 3.12",
+        default=None,
+    ),
+    Option(
+        "--mirror-platform PLATFORM",
+        TEXTS,
+        "mirror wheels for this platform only, as linux_x86_64",
+        default=None,
+    ),
+    Option(
         "--reserved PATTERN", TEXTS, "projects that no mirror may supply, as acme-*", default=None
     ),
 )
