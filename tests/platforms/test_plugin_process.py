@@ -129,7 +129,7 @@ class Curious:
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Give an environment with some plugins."""
+    """Return an environment with some plugins."""
     folder = tmp_path_factory.mktemp("plugins") / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     (library,) = folder.glob("lib/python*/site-packages")
@@ -335,7 +335,7 @@ def test_other_interpreters(other: Path, tmp_path: Path) -> None:
 
 
 def is_there(group: int) -> bool:
-    """Say whether a group of processes has members."""
+    """Return whether a group of processes has members."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def example_wheels(
     environment_with: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """Give a folder with the wheels of the example, which all workers share."""
+    """Return a folder with the wheels of the example, which all workers share."""
     top = tmp_path_factory.getbasetemp()
     top = top.parent if "PYTEST_XDIST_WORKER" in os.environ else top
     with FileLock(top / "example.lock"):
@@ -50,7 +50,7 @@ def install_example(
     environment_with: Callable[..., Path],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Callable[..., Path]:
-    """Give a function that installs it with some implementations, and returns the folder."""
+    """Return a function that installs it with some implementations, and returns the folder."""
 
     def install(*builds: str) -> Path:
         place = tmp_path_factory.mktemp("site")

@@ -40,7 +40,7 @@ def build_example(python: Path, folder: Path) -> Path:
 
 
 def install_builds(python: Path, wheels: Path, place: Path, *builds: str) -> None:
-    """Have pip install the package and some implementations into a folder.
+    """Install the package and some implementations into a folder, with pip.
 
     :param python: has pip.
     :param wheels: what `build_example` made.

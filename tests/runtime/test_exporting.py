@@ -44,7 +44,7 @@ PACKAGE = {
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Have a package and its implementation importable, and nothing of them left afterwards."""
+    """Make a package and its implementation importable, and forget them afterwards."""
     for name, text in {**IMPLEMENTATION, **PACKAGE}.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

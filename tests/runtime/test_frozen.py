@@ -79,7 +79,7 @@ def application(
     runtime_wheel: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """Give a program that was made of the example, and is far from it."""
+    """Return a program that was made of the example, and is far from it."""
     place = install_example(*BUILDS)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
     subprocess.run([*pip, f"--target={place}", runtime_wheel], check=True, capture_output=True)
@@ -108,7 +108,7 @@ def application(
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingIndex]:
-    """Give an index that has small CUDA wheels."""
+    """Yield an index that has small CUDA wheels."""
     folder = tmp_path_factory.mktemp("cuda-wheels")
     build_cuda_wheels(folder, machine=platform.machine())
     with RecordingIndex(folder) as found:

@@ -15,7 +15,7 @@ from wheelfit_runtime.loader.loading import import_whole
 
 @pytest.fixture
 def half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Have a package that imports modules below it, and then fails."""
+    """Make a package that imports modules below it, and then fails."""
     for name, text in {
         "half_cu12/__init__.py": "from . import core, sub\nraise OSError('no library')\n",
         "half_cu12/core.py": "",

@@ -77,7 +77,7 @@ class World:
         self.declare(title, f"nvidia :: cuda_version_lower_bound :: {version}")
 
     def look(self, names: Sequence[str], environ: Mapping[str, str], *, devices: bool) -> Process:
-        """Say what the machine supports."""
+        """Return what the machine supports."""
         assert environ is self.environ
         self.looked.append((tuple(names), devices))
         self.on_look()
@@ -107,13 +107,13 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Have nothing installed yet, on a machine with a driver for CUDA 12.4."""
+    """Start with nothing installed, on a machine with a driver for CUDA 12.4."""
     return World(tmp_path)
 
 
 @pytest.fixture
 def spam(world: World) -> World:
-    """Have the five implementations of spam installed."""
+    """Install the five implementations of spam."""
     world.cuda("spam-cu12", "12.0")
     world.cuda("spam-cu11", "11.8")
     world.declare("spam-avx512", "x86_64 :: level :: v4")

@@ -59,7 +59,7 @@ def _block(section: str, number: int = 0) -> str:
 def wheelfit_cli(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Runner:
-    """Give the command line, with a cache of its own."""
+    """Return the command line, with a cache of its own."""
     monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return Runner(capsys)
@@ -67,7 +67,7 @@ def wheelfit_cli(
 
 @pytest.fixture
 def dist(tmp_path: Path) -> Path:
-    """Give a folder of wheels that is going to be an index."""
+    """Return a folder of wheels that is going to be an index."""
     # What runs is this checkout; its wheel only has to be there for those who resolve.
     build_wheel(tmp_path / "dist", "wheelfit", "1.0", files={"no_code_here.txt": ""})
     return tmp_path / "dist"
@@ -75,7 +75,7 @@ def dist(tmp_path: Path) -> Path:
 
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Write nothing."""
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ class Machine:
         }
 
     def pip(self, pip: Path, url: str, *words: str) -> None:
-        """Have pip, which knows nothing of variants, install something."""
+        """Install something with pip, which knows nothing of variants."""
         command = [str(pip), "--isolated", f"--python={self.python}", "install", "-q", "-i", url]
         done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

@@ -75,7 +75,7 @@ def package(folder: Path, group: str) -> Path:
 
 
 class Site(NamedTuple):
-    """Hold an environment and what its programs are told."""
+    """An environment and what its programs are told."""
 
     python: Path
     packages: Path
@@ -116,7 +116,7 @@ class Site(NamedTuple):
         return done.stdout.strip(), done.stderr
 
     def pip(self, *arguments: object) -> None:
-        """Have the environment's pip do something."""
+        """Run the environment's pip."""
         command = [self.python, "-m", "pip", "--isolated", *arguments]
         subprocess.run(list(map(str, command)), check=True, capture_output=True)
 
@@ -135,7 +135,7 @@ def make_site(folder: Path, driver: FakeDriver, *wheels: Path) -> Site:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory, fake_driver: FakeDriver) -> Site:
-    """Have spam with five implementations side by side."""
+    """Install spam with five implementations side by side."""
     folder = tmp_path_factory.mktemp("side by side")
     wheels = [
         implementation(folder / "wheels", "spam", name)
@@ -146,7 +146,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, fake_driver: FakeDriver) -> S
 
 @pytest.fixture
 def site_with(tmp_path: Path, site: Site) -> Site:
-    """Have a copy of the packages that a test may change."""
+    """Copy the packages for a test that changes them."""
     shutil.copytree(site.packages, tmp_path / "packages")
     (tmp_path / "scratch").mkdir()
     start = tmp_path / "python"

@@ -197,7 +197,7 @@ def test_a_disguise_does_not_count() -> None:
 
 
 class _Forbidden(SystemView):
-    """Let the user open nothing."""
+    """Deny the user every device."""
 
     __slots__ = ()
 

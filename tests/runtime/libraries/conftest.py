@@ -34,7 +34,7 @@ def tell(libraries):
 
 @pytest.fixture(scope="session")
 def cuda_wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder of small CUDA wheels, or skip."""
+    """Return a folder of small CUDA wheels, or skip."""
     if find_compiler() is None or sys.platform != "linux":
         pytest.skip("needs Linux and a C compiler")
     folder = tmp_path_factory.mktemp("cuda-wheels")
@@ -44,14 +44,14 @@ def cuda_wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def index(cuda_wheels: Path) -> Iterator[RecordingIndex]:
-    """Give an index that has them."""
+    """Yield an index that has them."""
     with RecordingIndex(cuda_wheels) as found:
         yield found
 
 
 @pytest.fixture
 def environ(tmp_path: Path, index: RecordingIndex) -> dict[str, str]:
-    """Give the environment of a program that takes libraries from the index."""
+    """Return the environment of a program that takes libraries from the index."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path / "home"),
@@ -66,7 +66,7 @@ def environ(tmp_path: Path, index: RecordingIndex) -> dict[str, str]:
 
 @pytest.fixture
 def program(environ: dict[str, str]) -> Callable[..., Any]:
-    """Give a function that runs a program and returns what its ``answer`` was, or its error."""
+    """Return a function that runs a program and returns what its ``answer`` was, or its error."""
 
     def run(code: str, extra: Mapping[str, str] | None = None) -> Any:
         try_it = "\n".join(f"    {line}" for line in code.splitlines())
@@ -91,7 +91,7 @@ def program(environ: dict[str, str]) -> Callable[..., Any]:
 
 @pytest.fixture
 def command(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Give a function that carries out ``store …``: exit status, and JSON or an error's text."""
+    """Return a function that carries out ``store …``: exit status, and JSON or an error's text."""
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
 

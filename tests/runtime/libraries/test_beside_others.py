@@ -89,7 +89,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """Give a function that runs a program with an interpreter, and one store for all."""
+    """Yield a function that runs a program with an interpreter, and one store for all."""
     folder = tmp_path_factory.mktemp("beside-others")
     left_out = ("WHEELFIT_", "CUDA_", "NUMBA_", "CUPY_")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
@@ -129,7 +129,7 @@ def number(library):
 
 @pytest.fixture
 def site(cuda_wheels: Path, tmp_path: Path) -> Path:
-    """Give a folder in which another program has CUDA 12.4."""
+    """Return a folder in which another program has CUDA 12.4."""
     folder = tmp_path / "site-packages"
     for wheel in cuda_wheels.glob("nvidia_cuda_runtime_cu12-12.4*"):
         with zipfile.ZipFile(wheel) as archive:

@@ -54,7 +54,7 @@ def ask(transport: HttpTransport, project: str = "cuda-toolkit") -> list[ListedW
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., str]]:
-    """Give a function that serves an answer, or what makes one, and returns the index's URL."""
+    """Yield a function that serves an answer, or what makes one, and returns the index's URL."""
     servers = []
 
     def start(answer: Answer | Callable[[Request], Answer]) -> str:
@@ -306,7 +306,7 @@ class _Silent(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def secure() -> Iterator[Callable[[Path], int]]:
-    """Give a function that serves with a certificate and returns the port."""
+    """Yield a function that serves with a certificate and returns the port."""
     running = []
 
     def start(certificate: Path) -> int:

@@ -149,7 +149,7 @@ print(json.dumps([told, mapped, cuda.paths]))
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory, pip: Path) -> Iterator[Real]:
-    """Give a function that runs a program of an environment with pip, and one store for all."""
+    """Yield a function that runs a program of an environment with pip, and one store for all."""
     folder = tmp_path_factory.mktemp("real")
     source = str(Path(wheelfit_runtime.__file__).parents[1])
     kept = {k: v for k, v in os.environ.items() if not k.startswith("WHEELFIT_")}

@@ -79,5 +79,5 @@ def unique_name() -> str:
 
 
 def stays_below(path: str) -> bool:
-    """Say whether a path that is written in a file of ours leads nowhere else."""
+    """Return whether a path that is written in a file of ours leads nowhere else."""
     return not path.startswith("/") and ".." not in path.split("/")

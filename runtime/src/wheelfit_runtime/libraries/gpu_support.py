@@ -97,7 +97,7 @@ def _floor(major: int) -> str:
 
 
 def _is_newer_ptx(major: int, minor: int, offered: tuple[int, int]) -> bool:
-    """Say whether a toolkit writes PTX that a driver of its major does not know yet (P-91)."""
+    """Return whether a toolkit writes PTX that a driver of its major does not know yet (P-91)."""
     if major != offered[0] or minor <= offered[1]:
         return False
     from wheelfit_runtime.platforms.providers.nvidia.facts import Capability  # noqa: PLC0415 - rarely

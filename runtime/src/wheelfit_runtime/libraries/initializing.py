@@ -1,4 +1,4 @@
-"""Have libraries in this process: chosen once per machine, loaded by path in each process.
+"""Load libraries into this process: chosen once per machine, loaded by path in each process.
 
 The first call fetches what is not there yet. A later start of a program reads one small file, looks
 whether driver and files are the same, and loads; a later call returns what was loaded.
@@ -84,7 +84,7 @@ if hasattr(os, "register_at_fork"):
 def initialize_cuda(
     version: str = "12", components: Sequence[str] | None = None, **options: Unpack[_Options]
 ) -> Libraries:
-    """Have NVIDIA's CUDA libraries in this process; `initialize` has the options.
+    """Load NVIDIA's CUDA libraries into this process; `initialize` has the options.
 
     :param version: as ``12`` (the newest that the driver runs in full), ``12.8`` or ``13``.
     :param components: as ``nvrtc``, ``cublas``, ``cudnn``; by default ``cudart`` and ``nvrtc``.
@@ -107,7 +107,7 @@ def initialize(
     several_majors: bool = False,
     progress: bool = True,
 ) -> Libraries:
-    """Have libraries of a family in this process, and return what was loaded.
+    """Load libraries of a family into this process, and return them.
 
     :param family: as ``cuda``.
     :param version: a major version, or one with its minor numbers.

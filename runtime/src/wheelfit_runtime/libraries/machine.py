@@ -65,7 +65,7 @@ def _glibc() -> tuple[int, int] | None:
 
 
 def refuse_unfit(family: LibraryFamily, machine: Machine) -> None:
-    """See that there are libraries of a family for a machine."""
+    """Raise an error if there are no libraries of a family for a machine."""
     wanted = ", ".join(" ".join(one) for one in family.machines)
     if (machine.system, machine.architecture) not in family.machines:
         words = f"there are no {family.title} libraries for {machine.system} {machine.architecture}"

@@ -1,4 +1,4 @@
-"""Tell people that something takes its time, once it has taken a second."""
+"""Show the progress of what takes longer than a second."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Progress:
         self._width = 0
 
     def tell(self, what: str, done: int | None = None, total: int | None = None) -> None:
-        """Say what is being done now, if it is time to.
+        """Write what is being done now, if it is time to.
 
         :param what: as ``fetching NAME VERSION``.
         """
@@ -73,7 +73,7 @@ class Progress:
 
     @contextmanager
     def during(self, what: str) -> Iterator[None]:
-        """Say what is being done while something runs that says nothing itself."""
+        """Write what is being done while something runs that writes nothing itself."""
         over = threading.Event()
 
         def repeat() -> None:

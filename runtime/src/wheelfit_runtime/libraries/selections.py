@@ -83,7 +83,7 @@ class Selection:
         return other
 
     def is_in(self, store: Store) -> bool:
-        """Say whether all its libraries are there, with the size that they had."""
+        """Return whether all its libraries are there, with the size that they had."""
         for one in self.libraries:
             entry = store.find(one.sha256)
             try:

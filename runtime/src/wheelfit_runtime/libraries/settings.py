@@ -38,7 +38,7 @@ def site_stores(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def is_offline(environ: Mapping[str, str]) -> bool:
-    """Say whether nothing may be fetched (``WHEELFIT_OFFLINE``)."""
+    """Return whether nothing may be fetched (``WHEELFIT_OFFLINE``)."""
     return environ.get("WHEELFIT_OFFLINE", "").lower() not in _NO
 
 

@@ -66,7 +66,7 @@ class StoredWheel:
         return found if all(stays_below(path) for path, _, _ in found) else []
 
     def is_whole(self) -> bool:
-        """Say whether its files are there with the sizes that they had."""
+        """Return whether its files are there with the sizes that they had."""
         files = self.files()
         try:
             return bool(files) and all(
@@ -77,7 +77,7 @@ class StoredWheel:
 
 
 def is_hash(text: str) -> bool:
-    """Say whether a text is a SHA-256, as ours are written."""
+    """Return whether a text is a SHA-256, as ours are written."""
     return len(text) == _DIGITS and not set(text) - _HEXADECIMAL
 
 
@@ -124,7 +124,7 @@ class Store:
         return found
 
     def refuse_unsafe(self) -> None:
-        """See that no stranger can exchange what is loaded from here.
+        """Raise an error if another user can exchange what is loaded from here.
 
         Stores of the site may belong to anybody: whoever named them trusts their owner.
 

@@ -28,7 +28,7 @@ _OLD = 24 * 3600.0
 
 
 def can_be_written(store: Store) -> bool:
-    """Say whether anything may be kept: in the user's own store, or where it would be made."""
+    """Return whether anything may be kept: in the user's own store, or where it would be made."""
     place = store.root
     while not os.path.lexists(place) and place != os.path.dirname(place):
         place = os.path.dirname(place)
@@ -37,7 +37,7 @@ def can_be_written(store: Store) -> bool:
 
 @contextmanager
 def working_folder(store: Store) -> Iterator[str]:
-    """Give a folder for what is under way, and remove it in the end."""
+    """Yield a folder for what is under way, and remove it in the end."""
     sweep(store)
     folder = os.path.join(store.root, "partial", unique_name())
     try:
@@ -84,7 +84,7 @@ def remove(store: Store, entry: StoredWheel) -> None:
 
 
 def touch(entry: StoredWheel) -> None:
-    """Make a wheel as young as a new one, so that nobody removes it before it is chosen."""
+    """Set the time of a wheel to now, so that nobody removes it before it is chosen."""
     with suppress(OSError):
         os.utime(entry.folder)
 

@@ -171,7 +171,7 @@ class PipTransport:
         return found
 
     def fetch(self, wheel: ListedWheel, folder: str, progress: Progress) -> str:
-        """Let pip put a wheel into a folder and return its path.
+        """Download a wheel with pip into a folder and return its path.
 
         :raises IntegrityError: none has the hash that was promised.
         :raises NetworkError: pip fails otherwise.
@@ -195,7 +195,7 @@ class PipTransport:
         return str(path)
 
     def _call(self, verb: str, command: str, *arguments: str, folder: str) -> None:
-        """Have pip do something.
+        """Run pip.
 
         :param folder: for what it unpacks on the way, which may be as large as the wheels.
         """

@@ -145,7 +145,7 @@ def _extract(
 
 
 def _settle(folder: Path) -> None:
-    """Have all that was written on the disk, at once: a wheel may have thousands of headers."""
+    """Flush all that was written to the disk, at once: a wheel may have thousands of headers."""
     library = ctypes.CDLL(None, use_errno=True)
     number = os.open(folder, os.O_RDONLY)
     try:

@@ -50,7 +50,7 @@ class Span:
         return f">={_text(self.low)},<{_text(self.high)}"
 
     def holds(self, version: Version) -> bool:
-        """Say whether a version is in it."""
+        """Return whether a version is in it."""
         return satisfies(version, str(self))  # 13.0 and 13 are one version
 
 
@@ -72,7 +72,7 @@ class Requirement(NamedTuple):
         return f"{self.project}{extras}{self.specifier}"
 
     def applies(self, markers: Mapping[str, str]) -> bool:
-        """Say whether its marker holds.
+        """Return whether its marker holds.
 
         :param markers: values by name, ``extra`` among them.
         """
@@ -94,7 +94,7 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def satisfies(version: Version, specifier: str) -> bool:
-    """Say whether a version satisfies all clauses of a specifier."""
+    """Return whether a version satisfies all clauses of a specifier."""
     return all(_clause_holds(version, clause) for clause in specifier.split(",") if clause.strip())
 
 

@@ -6,7 +6,7 @@ import sys
 
 
 def warn(words: str) -> None:
-    """Give a `VariantWarning` in the name of the first caller that is none of ours."""
+    """Issue a `VariantWarning` in the name of the first caller that is none of ours."""
     import warnings  # noqa: PLC0415 - mostly there is nothing to tell
 
     from wheelfit_runtime import VariantWarning  # noqa: PLC0415

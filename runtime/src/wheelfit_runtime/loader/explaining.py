@@ -1,4 +1,4 @@
-"""Tell which implementation would be chosen and why: ``python -m wheelfit_runtime explain``."""
+"""Show which implementation would be chosen and why: ``python -m wheelfit_runtime explain``."""
 
 from __future__ import annotations
 

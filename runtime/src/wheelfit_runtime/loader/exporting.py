@@ -1,4 +1,4 @@
-"""Let a package show what its implementation has: its names, and the modules below it.
+"""Export what the implementation of a package has: its names, and the modules below it.
 
 A package comes here first, so this imports little: until `load` has begun, no thread can be told
 what will be below the package.
@@ -107,7 +107,7 @@ def export(module: ModuleType, into: str) -> None:
 
 
 def offer_submodules(into: str, implementation: Callable[[], str]) -> None:
-    """Let modules below an implementation be imported below a package too.
+    """Make modules below an implementation importable below a package too.
 
     It is said before the implementation is imported: another thread, or what the implementation
     imports, may want a module of a package that is not all there.

@@ -1,4 +1,4 @@
-"""See which shared libraries this process has mapped, and what loading others beside them would do.
+"""Read which shared libraries this process has mapped, and what others beside them would do.
 
 Three calls do it::
 
@@ -107,7 +107,7 @@ def find_conflicts(wanted: Iterable[Library], mapped: Sequence[Library]) -> tupl
 
 
 def same_content(one: Library, other: Library) -> bool:
-    """Say whether two libraries are the same code, wherever they lie.
+    """Return whether two libraries are the same code, wherever they lie.
 
     The build identifier decides where both have one, so a copy whose search path was edited is
     the same; else every byte does.

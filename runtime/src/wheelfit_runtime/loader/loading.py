@@ -345,7 +345,7 @@ class Loader:
         self._here.holds = self._lock.acquire(timeout=self._longest_wait)
 
     def after_fork_in_parent(self) -> None:
-        """Go on."""
+        """Release the lock."""
         if self._here.holds:
             self._lock.release()
 

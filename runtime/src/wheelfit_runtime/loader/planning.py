@@ -87,7 +87,7 @@ def judge(
     held: Sequence[LoadedValue] = (),
     requirements: Iterable[Feature] = (),
 ) -> Judgement:
-    """Say whether an implementation fits the machine and the process, and how well.
+    """Return whether an implementation fits the machine and the process, and how well.
 
     :param detections: what the machine supports, by namespace; of all that are named.
     :param requirements: features that any declaration says a process has one value of.

@@ -122,7 +122,7 @@ class Cases(Generic[Value]):
 
     @property
     def asks_for_devices(self) -> bool:
-        """Say whether a condition is about single NVIDIA GPUs, and not about the driver alone."""
+        """Return whether a condition is about single NVIDIA GPUs, not about the driver alone."""
         return any(one.feature == _SM for one in self._properties())
 
     def _properties(self) -> Iterator[Property]:
@@ -299,7 +299,7 @@ def _ranks(case: Case, detections: Mapping[str, Detection]) -> dict[Feature, int
 def _specialises(
     one: Case, other: Case, ranks: Mapping[tuple[Property, ...], Mapping[Feature, int]]
 ) -> bool:
-    """Say whether a case is more special than another where both hold."""
+    """Return whether a case is more special than another where both hold."""
     here, there = ranks[one.condition], ranks[other.condition]
     if one is other or not _covers(here, there):
         return False
@@ -311,19 +311,19 @@ def _covers(here: Mapping[Feature, int], there: Mapping[Feature, int]) -> bool:
 
 
 def _one_implies(one: Case, other: Case) -> bool:
-    """Say whether a case has some of another's alternatives everywhere, and not more."""
+    """Return whether a case has some of another's alternatives everywhere, and not more."""
     wanted = {item.feature: set(item.values) for item in other.condition}
     return all(set(item.values) <= wanted[item.feature] for item in one.condition)
 
 
 def _includes(one: Case, other: Case) -> bool:
-    """Say whether a case names all that another names, so that it is never less special."""
+    """Return whether a case names all that another names, so that it is never less special."""
     here = {item.feature: set(item.values) for item in one.condition}
     return all(set(item.values) <= here.get(item.feature, set()) for item in other.condition)
 
 
 def _apart(one: Case, other: Case) -> bool:
-    """Say whether of two cases one is more special wherever both hold."""
+    """Return whether of two cases one is more special wherever both hold."""
     if _includes(one, other) or _includes(other, one):
         return True
     # Two values of the same feature never stand in the same place.

@@ -1,4 +1,4 @@
-"""Tell from the name of a file which accelerator library it is, and which major."""
+"""Identify accelerator libraries, and their majors, by the names of their files."""
 
 from __future__ import annotations
 

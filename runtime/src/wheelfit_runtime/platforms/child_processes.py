@@ -54,7 +54,7 @@ class Answer(NamedTuple):
 
     @property
     def succeeded(self) -> bool:
-        """Say whether the child ended by itself, with status 0."""
+        """Return whether the child ended by itself, with status 0."""
         return self.ending is Ending.EXITED and self.code == 0
 
 

@@ -1,4 +1,4 @@
-"""Let environment variables replace what would be detected (P-73).
+"""Read environment variables that replace what would be detected (P-73).
 
 Our own variables follow one pattern, ``WHEELFIT_OVERRIDE_{NAMESPACE}_{FEATURE}``,
 and hold the supported values in order, separated by commas. An empty variable is

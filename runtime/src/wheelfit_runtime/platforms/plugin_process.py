@@ -263,7 +263,7 @@ class _Conversation:
         return replace(report, failure=failure)
 
     def _failure(self, told: Mapping[str, Any], status: int | None) -> str | None:
-        """Say why there is no answer to be read; None: there is one."""
+        """Return why there is no answer to be read; None: there is one."""
         why, ended = told.get("why"), told.get("ended", {})
         if why == "memory":
             return f"it used more than {self._memory >> 20} MiB of memory"

@@ -86,7 +86,7 @@ class Preset:
 
     @property
     def words(self) -> str:
-        """Say what the machine is."""
+        """Return what the machine is, in words."""
         return ", ".join(
             (
                 *(one.words for one in self.accelerators),
@@ -127,7 +127,7 @@ class Preset:
         return cast(Detection, replace(found, version=family.provider.data_version))
 
     def _evident(self, detection: Detection) -> Detection:
-        """Say that a name said so: a variable or a file that was not found would mislead."""
+        """Return a detection with the name as its evidence: variables and files would mislead."""
         namespace = detection.namespace
         words = [
             one.words

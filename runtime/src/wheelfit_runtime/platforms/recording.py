@@ -94,7 +94,7 @@ class RecordingProcesses:
 
 
 def is_record(folder: Path) -> bool:
-    """Say whether a folder is a captured machine and nothing else."""
+    """Return whether a folder is a captured machine and nothing else."""
     names = {entry.name for entry in folder.iterdir()}
     return _MACHINE in names and names <= _PARTS
 

@@ -108,7 +108,7 @@ class SystemView:
 
     @property
     def is_real(self) -> bool:
-        """Say whether the root is the machine this process runs on."""
+        """Return whether the root is the machine this process runs on."""
         return os.fspath(self.root) == "/"
 
     def path(self, name: str) -> str:
@@ -156,7 +156,7 @@ class SystemView:
         return self.processes.ask(Question(name, arguments, environ, self.deadline, version))
 
     def exists(self, name: str) -> bool:
-        """Say whether the machine has a file, folder or device of this name."""
+        """Return whether the machine has a file, folder or device of this name."""
         return os.path.exists(self.path(name))  # follows links: a dangling one is not a library
 
     def may_open(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Tell PyInstaller what an application needs that imports `wheelfit_runtime`."""
+"""List for PyInstaller what an application needs that imports `wheelfit_runtime`."""
 
 from PyInstaller.utils.hooks import collect_submodules
 

@@ -55,7 +55,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have this process killed when the one that started it ends, whatever ends it.
+    """Arrange that this process is killed when the one that started it ends, whatever ends it.
 
     :param parent: its process id, in case it has ended already; 0: it is not visible from here.
     """
@@ -70,7 +70,7 @@ def adopt_orphans() -> None:
 
 
 def hide_memory() -> None:
-    """Let no other process of this user look into this one."""
+    """Keep other processes of this user from looking into this one."""
     _prctl(4, 0)  # PR_SET_DUMPABLE
 
 
@@ -166,7 +166,7 @@ def _write(path: str, text: str) -> None:
 
 
 def drop_privileges() -> list[str]:
-    """Give up every capability, and the way to get any by starting a program."""
+    """Drop every capability, and the way to get any by starting a program."""
     _prctl(38, 1)  # PR_SET_NO_NEW_PRIVS
     for capability in range(64):
         try:
@@ -286,7 +286,7 @@ def _names(folder: str) -> Sequence[str]:
 
 
 def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -> list[str]:
-    """Have system calls fail that find out nothing about a machine.
+    """Refuse system calls that find out nothing about a machine.
 
     They fail as for lack of permission, so that a plugin sees an ordinary error. Starting
     a program is allowed, since vendors' tools are programs; all this holds for it as well.
@@ -325,7 +325,7 @@ def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -
 
 
 def _can_answer() -> bool:
-    """Say whether the kernel takes "go on" for an answer, which it does since Linux 5.5."""
+    """Return whether the kernel takes "go on" for an answer, which it does since Linux 5.5."""
     parts = os.uname().release.split(".")[:2]
     return len(parts) == 2 and all(map(str.isdigit, parts)) and [int(p) for p in parts] >= [5, 5]
 

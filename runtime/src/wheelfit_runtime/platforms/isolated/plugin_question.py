@@ -90,7 +90,7 @@ def bound(
 
 
 def _wants_one(method: Callable[..., object]) -> bool:
-    """Say whether a function has exactly one parameter that must be given."""
+    """Return whether a function has exactly one parameter that must be given."""
     import inspect  # noqa: PLC0415 - takes a while
 
     try:
@@ -173,7 +173,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def described(error: BaseException) -> str:
-    """Say what was raised, in a clause."""
+    """Return what was raised, in a clause."""
     name = str(type.__dict__["__name__"].__get__(type(error)))[:100]
     if isinstance(error, SystemExit):
         return f"it called sys.exit({_text_of(error)})"

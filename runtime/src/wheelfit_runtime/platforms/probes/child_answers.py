@@ -1,4 +1,4 @@
-"""Ask vendors' libraries in a child process, and say how such a child or a tool ended (P-37, P-71).
+"""Ask vendors' libraries in a child process, and describe how a child or a tool ended (P-37, P-71).
 
 Nothing a driver does is an exception: no library, error codes, a crash, a hang and garbage are all
 data with evidence.
@@ -66,7 +66,7 @@ def calls_of(report: Any) -> tuple[Evidence, ...]:
 
 
 def trouble(answer: Answer, who: str, deadline: float) -> str:
-    """Say in a clause what went wrong with a child whose answer cannot be read.
+    """Return in a clause what went wrong with a child whose answer cannot be read.
 
     :param who: whom it asked, in words, as ``the NVIDIA driver``.
     """

@@ -1,4 +1,4 @@
-"""See which files a running process has mapped as code, and learn their SONAMEs.
+"""List the files that a running process has mapped as code, and their SONAMEs.
 
 Only Linux tells this of any process of the same user, in ``/proc/PID/maps``. macOS and
 Windows have no such file; there the answer says so.

@@ -1,4 +1,4 @@
-"""Say which Armv8/Armv9 version and abilities this machine supports (P-110 to P-115).
+"""Detect which Armv8/Armv9 version and abilities this machine supports (P-110 to P-115).
 
 Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.aarch64.provider:PROVIDER``.
 """
@@ -93,7 +93,7 @@ def supported(cpu: Cpu, *, bits_decide: bool = True, reference: bool = False) ->
 
 
 def _held_back(cpu: Cpu, version: str, *, bits_decide: bool) -> tuple[Evidence, ...]:
-    """Say what stands in the way of a newer version: hidden abilities, or an unknown core."""
+    """Return what prevents a newer version: hidden abilities, or an unknown core."""
     of_core = _version_of_core(cpu)
     if of_core is not None:
         if cpu.flags is None or not _is_newer(of_core, version):

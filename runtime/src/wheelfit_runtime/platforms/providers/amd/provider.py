@@ -1,4 +1,4 @@
-"""Say which AMD GPUs and which ROCm this machine has (P-120 to P-126).
+"""Detect which AMD GPUs and which ROCm this machine has (P-120 to P-126).
 
 Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.amd.provider:PROVIDER``.
 """
@@ -141,7 +141,7 @@ def read(surroundings: SystemView) -> AmdDriver:
 
 
 def _without_driver(surroundings: SystemView, driver: AmdDriver) -> AmdDriver:
-    """Tell of GPUs on the bus for which the kernel has nothing to compute with."""
+    """Add GPUs on the bus for which the kernel has nothing to compute with."""
     devices = [
         device
         for device in pci_devices.of(surroundings, FAMILY.pci_vendor)

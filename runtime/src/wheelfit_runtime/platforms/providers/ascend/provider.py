@@ -1,4 +1,4 @@
-"""Say which Huawei Ascend NPUs, driver and CANN this machine has (P-140 to P-144).
+"""Detect which Huawei Ascend NPUs, driver and CANN this machine has (P-140 to P-144).
 
 Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.ascend.provider:PROVIDER``.
 """

@@ -171,6 +171,6 @@ def _device(loader: Library, handle: int, index: int) -> dict[str, Any]:
 
 
 def is_lasting(report: dict[str, Any]) -> bool:
-    """Say whether the answer may be remembered: nothing went wrong that may pass."""
+    """Return whether the answer may be remembered: nothing went wrong that may pass."""
     devices = report["devices"]
     return bool(devices) and not any("code" in device for device in devices)

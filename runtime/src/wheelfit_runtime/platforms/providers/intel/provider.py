@@ -1,4 +1,4 @@
-"""Say for which of Intel's GPUs this machine runs code (P-130 to P-135).
+"""Detect for which of Intel's GPUs this machine runs code (P-130 to P-135).
 
 Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.intel.provider:PROVIDER``.
 """

@@ -154,7 +154,7 @@ def _cuda_device(cuda: Library, index: int) -> dict[str, Any]:
 
 
 def is_lasting(report: dict[str, Any]) -> bool:
-    """Say whether the answer may be remembered: nothing went wrong that may pass."""
+    """Return whether the answer may be remembered: nothing went wrong that may pass."""
     codes = [device.get("code", 0) for device in report["devices"]]
     is_started = report["cuda"]["init"] in (None, 0)
     is_whole = all(code in (0, _NO_PERMISSION) for code in codes)

@@ -21,7 +21,7 @@ def bound_count(version: Capability) -> int:
 
 
 def is_known_to_reference(version: Capability) -> bool:
-    """Say whether the reference plugin has values for a driver version (P-84)."""
+    """Return whether the reference plugin has values for a driver version (P-84)."""
     return (
         tables.OLDEST_CUDA <= version.major <= tables.NEWEST_CUDA.major
         and version.minor <= tables.NEWEST_CUDA.minor

@@ -1,4 +1,4 @@
-"""Say which CUDA versions and which GPU code this machine supports (P-80 to P-99).
+"""Detect which CUDA versions and which GPU code this machine supports (P-80 to P-99).
 
 Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.nvidia.provider:PROVIDER``.
 """

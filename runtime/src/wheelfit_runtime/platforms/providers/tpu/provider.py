@@ -1,4 +1,4 @@
-"""Say whether this machine has a TPU (P-150 to P-153).
+"""Return whether this machine has a TPU (P-150 to P-153).
 
 Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.tpu.provider:PROVIDER``.
 """

@@ -1,4 +1,4 @@
-"""Say which x86-64 level and which flags this machine supports (P-100 to P-107).
+"""Detect which x86-64 level and which flags this machine supports (P-100 to P-107).
 
 Reachable as a PEP 850 plugin: ``wheelfit_runtime.platforms.providers.x86_64.provider:PROVIDER``.
 """
