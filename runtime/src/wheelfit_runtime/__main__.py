@@ -15,7 +15,7 @@ from importlib import import_module
 SUBCOMMANDS = {
     "explain": "wheelfit_runtime.loader.explaining",
     "store": "wheelfit_runtime.libraries.store_command",
-    "table": "wheelfit_runtime.loader.writing_table",
+    "table": "wheelfit_runtime.freezing",
 }
 """Modules that carry out the subcommands, by name."""
 

@@ -135,7 +135,7 @@ class WheelfitError(Exception):
         self.where = where
         self.note = note
         self.hint = hint
-        self.details = tuple(dict(one) for one in details)
+        self.details = tuple(dict(detail) for detail in details)
 
     def __str__(self) -> str:
         return f"{self.message} [{self.where}]" if self.where else self.message

@@ -11,10 +11,11 @@ import sys
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.loader.declaration_files import FOLDER, files, linked_folders
-from wheelfit_runtime.loader.declarations import scan
+from wheelfit_runtime.loader.declarations import as_table, scan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import TextIO
 
 
 def hook_folders() -> list[str]:
@@ -29,7 +30,9 @@ def implementation_modules(paths: Iterable[str] | None = None) -> tuple[str, ...
     """
     path, folders = _places(paths)
     declared = scan(path, folders=folders)
-    return tuple(dict.fromkeys(one.module for one in declared.implementations))
+    return tuple(
+        dict.fromkeys(implementation.module for implementation in declared.implementations)
+    )
 
 
 def declaration_files(paths: Iterable[str] | None = None) -> Iterator[tuple[str, str]]:
@@ -47,3 +50,18 @@ def declaration_files(paths: Iterable[str] | None = None) -> Iterator[tuple[str,
 
 def _places(paths: Iterable[str] | None) -> tuple[Iterable[str], Iterable[str]]:
     return (sys.path, linked_folders()) if paths is None else (paths, ())
+
+
+def run(
+    arguments: Sequence[str],
+    environ: Mapping[str, str],  # noqa: ARG001 - nothing depends on it
+    out: TextIO,
+    err: TextIO,  # noqa: ARG001 - nothing goes wrong
+) -> int:
+    """Write what is declared as a module (``python -m wheelfit_runtime table``), and return 0."""
+    from argparse import ArgumentParser  # noqa: PLC0415 - no hook needs it
+
+    words = "Write what is declared as a module, for a frozen application."
+    ArgumentParser("python -m wheelfit_runtime table", description=words).parse_args(arguments)
+    out.write(as_table(sys.path, linked_folders()))
+    return 0

@@ -61,7 +61,7 @@ def fetched(
     family = request.family
     try:
         listed, version, transport = resolved(request, machine, projects, span, progress)
-        entries = [brought(one, request, transport, progress, damaged) for one in listed]
+        entries = [brought(wheel, request, transport, progress, damaged) for wheel in listed]
     except OSError as error:
         raise unwritable(request.store.root, error) from None
     try:
@@ -83,7 +83,7 @@ def fetched(
         fingerprint=request.fingerprint,
         span=str(span),
         version=version,
-        wheels=tuple((one.sha256, one.project, one.version) for one in listed),
+        wheels=tuple((wheel.sha256, wheel.project, wheel.version) for wheel in listed),
         libraries=libraries,
         stems=family.stems,
         is_locked=request.lock is not None,
@@ -124,8 +124,8 @@ def resolved(
     except NoFit as error:
         found = _without_table(request, machine, projects, span, transport, progress, error)
     # What a table or an installer adds to what was asked for, the libraries may need.
-    listed = [one for one in found if one.project != family.table]
-    missing = set(projects.values()) - {one.project for one in listed}
+    listed = [wheel for wheel in found if wheel.project != family.table]
+    missing = set(projects.values()) - {wheel.project for wheel in listed}
     if missing:
         raise NoCompatibleWheel(
             f"{family.title} {span} has no {', '.join(sorted(missing))} for this machine"
@@ -152,7 +152,9 @@ def _without_table(
             with suppress(NoFit):
                 return _of_one_minor(machine, projects, span, transport, progress)
         elif isinstance(error, ProjectNotFound):
-            known = (name for name, one in components.items() if one.has_version_of_family)
+            known = (
+                name for name, component in components.items() if component.has_version_of_family
+            )
             error.hint = (
                 f"have {request.family.table} put there, which says what forms one version; "
                 f"without it only these can be had: {', '.join(known)}"
@@ -171,7 +173,9 @@ def _of_one_minor(
     while True:
         wanted = [Requirement(project, (), str(span)) for project in projects.values()]
         found = transport.resolve(wanted, machine, progress)
-        versions = [parse_version(one.version) for one in found if one.project in projects.values()]
+        versions = [
+            parse_version(wheel.version) for wheel in found if wheel.project in projects.values()
+        ]
         minors = sorted({(*version, 0)[:2] for version in versions if version is not None})
         if len(minors) < 2:
             return found
@@ -185,7 +189,7 @@ def _version(
 ) -> str:
     """Return the version of the family that some wheels are; what was asked for if none tells."""
     family = request.family
-    told = {one.project: one.version for one in wheels}
+    told = {wheel.project: wheel.version for wheel in wheels}
     if family.table in told:
         return told[family.table]
     for name, project in projects.items():
@@ -197,7 +201,7 @@ def _version(
 
 
 def _of_lock(path: str, lock: Sequence[ListedWheel], project: str, machine: Machine) -> ListedWheel:
-    wheels = [one for one in lock if one.project == project]
+    wheels = [wheel for wheel in lock if wheel.project == project]
     if not wheels:
         raise NoCompatibleWheel(
             f"the lock has no wheel of {project}",

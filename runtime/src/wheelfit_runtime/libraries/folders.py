@@ -38,9 +38,9 @@ def joined(store: Store, wheels: Sequence[str]) -> str:
 
     :raises StoreUnavailable: it is not there, and the store cannot be written.
     """
-    entries = [found for one in wheels if (found := store.find(one)) is not None]
+    entries = [found for sha256 in wheels if (found := store.find(sha256)) is not None]
     # The paths count too: a store may have been moved.
-    text = "\n".join(sorted(one.tree for one in entries))
+    text = "\n".join(sorted(entry.tree for entry in entries))
     name = hashlib.sha256(os.fsencode(text)).hexdigest()[:_LENGTH]
     for root in store.roots:
         if Path(root, _PLACE, name).is_dir():

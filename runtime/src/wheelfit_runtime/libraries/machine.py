@@ -66,7 +66,7 @@ def _glibc() -> tuple[int, int] | None:
 
 def refuse_unfit(family: LibraryFamily, machine: Machine) -> None:
     """Raise an error if there are no libraries of a family for a machine."""
-    wanted = ", ".join(" ".join(one) for one in family.machines)
+    wanted = ", ".join(" ".join(names) for names in family.machines)
     if (machine.system, machine.architecture) not in family.machines:
         words = f"there are no {family.title} libraries for {machine.system} {machine.architecture}"
     elif machine.system == "Linux" and machine.glibc is None:
@@ -81,7 +81,7 @@ def refuse_unfit(family: LibraryFamily, machine: Machine) -> None:
 def fits(filename: str, machine: Machine) -> bool:
     """Return whether libraries of a wheel can be used: of its tags only the platform counts."""
     platforms = filename.removesuffix(".whl").rpartition("-")[2].split(".")
-    return any(_platform_fits(one, machine) for one in platforms)
+    return any(_platform_fits(tag, machine) for tag in platforms)
 
 
 def _platform_fits(tag: str, machine: Machine) -> bool:

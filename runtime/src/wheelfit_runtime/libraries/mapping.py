@@ -102,7 +102,7 @@ def load(
     import ctypes  # noqa: PLC0415 - 3 ms, and only here
 
     mode = ctypes.RTLD_GLOBAL if scope == "global" else ctypes.RTLD_LOCAL
-    places = {one.soname: _place(request.store, one) for one in selection.libraries}
+    places = {library.soname: _place(request.store, library) for library in selection.libraries}
     mapped = _mapped()
     strangers: dict[str, str] = {}
     if any(path.rpartition("/")[2].startswith(selection.stems) for path in mapped):
@@ -119,7 +119,7 @@ def load(
         selection.version,
         {soname: strangers.get(soname, path) for soname, path in places.items()},
         handles,
-        {one.component: one.soname for one in selection.libraries},
+        {library.component: library.soname for library in selection.libraries},
         strangers,
         request.store,
         tuple(sha256 for sha256, _, _ in selection.wheels),
@@ -141,38 +141,42 @@ def _conflicts_with_loaded(
     ours = [loaded_libraries.read_library(path) for path in places.values()]
     here = loaded_libraries.read_mapped()
     conflicts = loaded_libraries.find_conflicts(ours, here)
-    others = [one for one in conflicts if one.level == "warn"]
+    others = [conflict for conflict in conflicts if conflict.level == "warn"]
     if others and not several_majors:
         raise EnvironmentUnavailable(
             f"{request} was asked for, and another major version is loaded already",
             code="another-library-loaded",
-            note="\n".join(one.reason for one in others),
+            note="\n".join(conflict.reason for conflict in others),
             hint="use one major version in a process; several_majors=True loads both, and refuses "
             "only what has the same name in both",
         )
-    same = [one for one in conflicts if one.level == "error"]
+    same = [conflict for conflict in conflicts if conflict.level == "error"]
     if same and (others or "." in request.version):
         raise EnvironmentUnavailable(
             f"{request} was asked for, and other builds of its libraries are loaded",
             code="another-library-loaded",
-            note="\n".join(one.reason for one in same),
+            note="\n".join(conflict.reason for conflict in same),
             # What two major versions have under one name, no order of loading makes go together.
             hint="use one major version in a process: both have libraries of this name"
             if others
             else "load these first, or ask for the major version only, to use what is loaded",
         )
-    for one in same:
-        warn(f"{one.reason}; it is used as it is")
-    return _same_builds(ours, here) | {one.wanted.soname: one.mapped.path for one in same}
+    for conflict in same:
+        warn(f"{conflict.reason}; it is used as it is")
+    return _same_builds(ours, here) | {
+        conflict.wanted.soname: conflict.mapped.path for conflict in same
+    }
 
 
 def _same_builds(ours: list[Library], here: tuple[Library, ...]) -> dict[str, str]:
     """Return what is mapped from elsewhere and not ours by path only: loaded twice, it is two."""
-    names = {one.soname: os.path.realpath(one.path) for one in ours if one.soname}
+    names = {library.soname: os.path.realpath(library.path) for library in ours if library.soname}
     return {
-        one.soname: one.path
-        for one in here
-        if one.soname in names and not one.replaced and one.path != names[one.soname]
+        library.soname: library.path
+        for library in here
+        if library.soname in names
+        and not library.replaced
+        and library.path != names[library.soname]
     }
 
 
@@ -195,23 +199,23 @@ def _pulled_in(request: LibraryRequest, new: set[str], stems: tuple[str, ...]) -
 
     No wheel that was chosen has them; the next machine may have another version, or none.
     """
-    new = {one for one in new if one.rpartition("/")[2].startswith(stems)}
+    new = {path for path in new if path.rpartition("/")[2].startswith(stems)}
     if not new:
         return {}
     from wheelfit_runtime.loader.caller_warnings import warn  # noqa: PLC0415
 
     below = tuple(f"{os.path.realpath(root)}/" for root in request.store.roots)
-    found = {one.rpartition("/")[2]: one for one in sorted(new) if not one.startswith(below)}
+    found = {path.rpartition("/")[2]: path for path in sorted(new) if not path.startswith(below)}
     for path in found.values():
         warn(f"{request} loads {path}, which no wheel of the library store has")
     return found
 
 
-def _place(store: Store, one: ChosenLibrary) -> str:
-    entry = store.find(one.sha256)
+def _place(store: Store, library: ChosenLibrary) -> str:
+    entry = store.find(library.sha256)
     if entry is None:
-        raise OSError(f"{one.path} is not in the store any more")
-    return os.path.join(entry.tree, one.path)
+        raise OSError(f"{library.path} is not in the store any more")
+    return os.path.join(entry.tree, library.path)
 
 
 def _mapped() -> set[str]:

@@ -78,7 +78,7 @@ def distributions_of(
             raise UserError(f"{family.title} has no component {name!r}", note=f"known: {known}")
         project = component.project(major)
         if project is None:
-            majors = {one for each in family.components.values() for one in each.projects}
+            majors = {number for each in family.components.values() for number in each.projects}
             if major not in majors:
                 known = ", ".join(sorted(majors))
                 raise UserError(

@@ -67,7 +67,7 @@ def _damaged(store: Store, known: Selection | None) -> frozenset[str]:
     from wheelfit_runtime.libraries.verifying import damage_of  # noqa: PLC0415
 
     entries = (store.find(sha256) for sha256, _, _ in known.wheels)
-    return frozenset(one.sha256 for one in entries if one is not None and damage_of(one))
+    return frozenset(entry.sha256 for entry in entries if entry is not None and damage_of(entry))
 
 
 def _select(request: LibraryRequest, progress: Progress, damaged: frozenset[str]) -> Selection:
@@ -115,9 +115,14 @@ def _known(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Sele
     found = read_selection(request.store, request.name, request.fingerprint)
     if found is None and request.lock is None:
         wanted = (request.family.name, request.components, str(span), False)
-        for one in reversed(read_all(request.store)):
-            if (one.family, one.components, one.span, one.is_locked) == wanted:
-                found = one.for_fingerprint(request.fingerprint, request.version)
+        for selection in reversed(read_all(request.store)):
+            if (
+                selection.family,
+                selection.components,
+                selection.span,
+                selection.is_locked,
+            ) == wanted:
+                found = selection.for_fingerprint(request.fingerprint, request.version)
                 break
     if found is None or not _is_sound(found, request.store, damaged):
         return None
@@ -126,23 +131,23 @@ def _known(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Sele
 
 
 def _is_sound(selection: Selection, store: Store, damaged: frozenset[str]) -> bool:
-    hashes = {one.sha256 for one in selection.libraries}
+    hashes = {library.sha256 for library in selection.libraries}
     return hashes.isdisjoint(damaged) and selection.is_in(store)
 
 
 def _stored(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Selection:
     """Return the newest of what was chosen before that will do, without asking anybody."""
     fitting = []
-    for one in read_all(request.store):
-        version = parse_version(one.version)
+    for selection in read_all(request.store):
+        version = parse_version(selection.version)
         if (
-            one.family == request.family.name
+            selection.family == request.family.name
             and version is not None
             and span.holds(version)
-            and set(request.components) <= set(one.components)
-            and _is_sound(one, request.store, damaged)
+            and set(request.components) <= set(selection.components)
+            and _is_sound(selection, request.store, damaged)
         ):
-            fitting.append((version, -len(one.components), one))
+            fitting.append((version, -len(selection.components), selection))
     if not fitting:
         raise not_in_store(request, f"versions that would do: {span}")
     return max(fitting, key=lambda found: found[:2])[2]

@@ -84,10 +84,10 @@ class Selection:
 
     def is_in(self, store: Store) -> bool:
         """Return whether all its libraries are there, with the size that they had."""
-        for one in self.libraries:
-            entry = store.find(one.sha256)
+        for library in self.libraries:
+            entry = store.find(library.sha256)
             try:
-                if entry is None or os.stat(f"{entry.tree}/{one.path}").st_size != one.size:  # noqa: PTH116
+                if entry is None or os.stat(f"{entry.tree}/{library.path}").st_size != library.size:  # noqa: PTH116
                     return False
             except OSError:
                 return False
@@ -126,7 +126,7 @@ def read_selection(store: Store, name: str, fingerprint: str) -> Selection | Non
 def read_all(store: Store) -> list[Selection]:
     """Return all selections that were made for machines as this one."""
     read = (_read(path) for path in selection_files(store))
-    return [one for one in read if one is not None]
+    return [selection for selection in read if selection is not None]
 
 
 def selection_files(store: Store) -> list[str]:
@@ -164,8 +164,15 @@ def write_selection(store: Store, name: str, selection: Selection) -> None:
         *([("locked",)] if selection.is_locked else ()),
         *(("wheel", *wheel) for wheel in selection.wheels),
         *(
-            ("load", one.sha256, one.path, str(one.size), one.soname, one.component)
-            for one in selection.libraries
+            (
+                "load",
+                library.sha256,
+                library.path,
+                str(library.size),
+                library.soname,
+                library.component,
+            )
+            for library in selection.libraries
         ),
     ]
     write_fields(os.path.join(folder, f"{name}.txt"), lines)
@@ -176,18 +183,18 @@ def _read(path: str) -> Selection | None:
     if lines is None or lines[:1] != [["selection", _FORMAT]]:
         return None
     try:
-        one = {line[0]: line[1:] for line in lines}
-        if one["machine"] != [_machine()]:
+        fields = {line[0]: line[1:] for line in lines}
+        if fields["machine"] != [_machine()]:
             return None
         return Selection(
-            family=one["family"][0],
-            asked=one["asked"][0],
-            components=tuple(one["components"]),
-            fingerprint=one["fingerprint"][0],
-            span=one["span"][0],
-            version=one["version"][0],
-            stems=tuple(one["stems"]),
-            is_locked="locked" in one,
+            family=fields["family"][0],
+            asked=fields["asked"][0],
+            components=tuple(fields["components"]),
+            fingerprint=fields["fingerprint"][0],
+            span=fields["span"][0],
+            version=fields["version"][0],
+            stems=tuple(fields["stems"]),
+            is_locked="locked" in fields,
             wheels=tuple((a, b, c) for kind, a, b, c in (w for w in lines if w[0] == "wheel")),
             libraries=tuple(
                 ChosenLibrary(sha256, _below(path), int(size), soname, component)

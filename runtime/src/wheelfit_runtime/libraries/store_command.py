@@ -130,10 +130,10 @@ def _list(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list
     del asked
     entries = store.entries()
     total = sum(map(_size, entries))
-    places = " and ".join({str(Path(one.folder).parent.parent): None for one in entries})
+    places = " and ".join({str(Path(entry.folder).parent.parent): None for entry in entries})
     where = places or store.root
     lines = [*map(_line, entries), f"{_count(entries)}, {total / _MEGA:.1f} MB in {where}"]
-    return {"wheels": [_described(one) for one in entries], "bytes": total}, lines, 0
+    return {"wheels": [_described(entry) for entry in entries], "bytes": total}, lines, 0
 
 
 def _prefetch(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
@@ -161,11 +161,11 @@ def _prefetch(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], 
             {"sha256": sha256, "project": project, "version": version}
             for sha256, project, version in selection.wheels
         ],
-        "libraries": [one.path for one in selection.libraries],
+        "libraries": [library.path for library in selection.libraries],
         "root": root,
     }
     entries = [store.find(sha256) for sha256, _, _ in selection.wheels]
-    roots = {str(Path(one.folder).parent.parent): None for one in entries if one is not None}
+    roots = {str(Path(entry.folder).parent.parent): None for entry in entries if entry is not None}
     lines = [f"{selection.family} {selection.version} is in {' and '.join(roots)}:"]
     lines += [f"  {project} {version}" for _, project, version in selection.wheels]
     lines += [f"  joined in {root}"] if root else []
@@ -199,7 +199,7 @@ def _verify(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], li
             if removed:
                 _remove(entry, store)
     lines.append(f"{_count(entries)} looked at, {len(told)} damaged")
-    if any(one["own"] and not one["removed"] for one in told):
+    if any(damage["own"] and not damage["removed"] for damage in told):
         lines.append("hint: verify --remove removes them, and they are fetched again when needed")
     return {"looked_at": len(entries), "damaged": told}, lines, _DAMAGED if told else 0
 

@@ -115,9 +115,9 @@ class HttpTransport:
         while wanted:
             requirement = wanted.pop(0)
             if requirement.project not in found:
-                one = best(page(requirement.project), requirement, machine)
-                found[requirement.project] = one
-                wanted += self._of_extras(one, requirement.extras, machine)
+                needed = best(page(requirement.project), requirement, machine)
+                found[requirement.project] = needed
+                wanted += self._of_extras(needed, requirement.extras, machine)
         return found
 
     def _page(self, project: str) -> list[ListedWheel]:
@@ -141,10 +141,10 @@ class HttpTransport:
         texts = headers.get_all("Requires-Dist") or ()
         requirements = [parse_requirement(str(text)) for text in texts]
         return [
-            one
+            requirement
             for extra in extras
-            for one in requirements
-            if one.applies({**machine.markers, "extra": extra})
+            for requirement in requirements
+            if requirement.applies({**machine.markers, "extra": extra})
         ]
 
     def _metadata(self, wheel: ListedWheel) -> bytes:

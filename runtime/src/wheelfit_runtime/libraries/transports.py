@@ -236,7 +236,9 @@ class UvTransport:
         """Return the wheels uv would take for some requirements."""
         with tempfile.TemporaryDirectory() as temporary:
             asked, lock = Path(temporary, "asked.in"), Path(temporary, "pylock.toml")
-            asked.write_text("".join(f"{one}\n" for one in requirements), encoding="utf-8")
+            asked.write_text(
+                "".join(f"{requirement}\n" for requirement in requirements), encoding="utf-8"
+            )
             # The folder in which the program runs may be anybody's, and uv would take indexes and
             # an interpreter from there, or from a folder above; it looks for the nearest file.
             Path(temporary, "uv.toml").touch()

@@ -125,14 +125,14 @@ def scan(
 
     def take(where: str, told: object) -> None:
         try:
-            one = _parsed(told, where)
+            declared = _parsed(told, where)
         except Unfit as error:
             problems.append(f"{plain(where)}: {error}")
             return
-        if isinstance(one, Implementation):
-            implementations.setdefault((one.group, one.name), one)
+        if isinstance(declared, Implementation):
+            implementations.setdefault((declared.group, declared.name), declared)
         else:
-            known.setdefault(*one)
+            known.setdefault(*declared)
 
     for where in files(paths, folders, problems):
         try:
@@ -210,14 +210,16 @@ def _parsed(
 
 def _known(told: dict[str, Any]) -> tuple[KnownImplementation, ...]:
     return tuple(
-        KnownImplementation(_name(one, "implementation"), _words(one, "install"), _properties(one))
-        for one in _objects(told, "known")
+        KnownImplementation(
+            _name(item, "implementation"), _words(item, "install"), _properties(item)
+        )
+        for item in _objects(told, "known")
     )
 
 
 def _objects(told: dict[str, Any], key: str) -> list[dict[str, Any]]:
     items = _items(told, key)
-    if not all(isinstance(one, dict) for one in items):
+    if not all(isinstance(item, dict) for item in items):
         raise Unfit(f"{key} holds something that is not an object")
     return items
 
@@ -238,7 +240,9 @@ def _properties(told: dict[str, Any]) -> tuple[Property, ...]:
         if match is None:
             raise Unfit(f"properties: {_shown(text)} is not a property, as x86_64 :: level :: v3")
         found.setdefault(Feature(match[1], match[2]), []).append(match[3])
-    return tuple(Property(one, tuple(dict.fromkeys(found[one]))) for one in sorted(found))
+    return tuple(
+        Property(feature, tuple(dict.fromkeys(found[feature]))) for feature in sorted(found)
+    )
 
 
 def _dimensions(told: dict[str, Any]) -> tuple[tuple[Feature, ...], tuple[Property, ...]]:
@@ -261,8 +265,8 @@ def _dimensions(told: dict[str, Any]) -> tuple[tuple[Feature, ...], tuple[Proper
     return tuple(requirements), tuple(ranks)
 
 
-def _is_value(one: object) -> bool:
-    return isinstance(one, str) and _VALUE.fullmatch(one) is not None
+def _is_value(value: object) -> bool:
+    return isinstance(value, str) and _VALUE.fullmatch(value) is not None
 
 
 def _number(told: dict[str, Any], key: str, otherwise: int, low: int, high: int) -> int:

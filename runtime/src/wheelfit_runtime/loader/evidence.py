@@ -32,7 +32,7 @@ class Evidence(NamedTuple):
 
     def of(self, group: str) -> list[Judgement]:
         """Return what is installed of a group."""
-        return [one for one in self.judged if one.implementation.group == group]
+        return [judgement for judgement in self.judged if judgement.implementation.group == group]
 
     def demanded(self, group: str) -> str:
         """Return the implementation that somebody demands of a group; empty: none."""
@@ -93,20 +93,28 @@ class Sources:
         environ = self._environ()
         declared = scan(self._paths(), self._table(), self._folders())
         everything = declared.implementations
-        wanted = {one.feature for each in everything for one in each.properties}
+        wanted = {item.feature for each in everything for item in each.properties}
         for group in declared.known if known_of is None else known_of:
             for known in declared.known.get(group, ()):
-                wanted |= {one.feature for one in known.properties}
-        process = self._process({one.namespace for one in wanted}, environ, devices=_SM in wanted)
+                wanted |= {item.feature for item in known.properties}
+        process = self._process(
+            {feature.namespace for feature in wanted}, environ, devices=_SM in wanted
+        )
         free = {word.strip() for word in environ.get(MIX, "").split(",")} - {""}
-        held = tuple(one for one in (*process.held, *claimed) if not free & {"all", one.dimension})
-        requirements = {one for each in everything for one in each.requirements}
+        held = tuple(
+            value for value in (*process.held, *claimed) if not free & {"all", value.dimension}
+        )
+        requirements = {feature for each in everything for feature in each.requirements}
         judged = []
-        for it in everything:
-            one = judge(it, process.detections, held, requirements)
-            claims = {d: v for d, v in one.claims.items() if not free & {"all", d}}
-            one = one._replace(claims=claims)
-            judged.append(_as_demanded(one, failed.get((it.group, it.name), ""), environ))
+        for implementation in everything:
+            judgement = judge(implementation, process.detections, held, requirements)
+            claims = {d: v for d, v in judgement.claims.items() if not free & {"all", d}}
+            judgement = judgement._replace(claims=claims)
+            judged.append(
+                _as_demanded(
+                    judgement, failed.get((implementation.group, implementation.name), ""), environ
+                )
+            )
         return Evidence(declared, environ, process, held, tuple(judged))
 
     def _process(
@@ -128,18 +136,18 @@ class Sources:
         return replace(process, detections=found)
 
 
-def _as_demanded(one: Judgement, failed: str, environ: Mapping[str, str]) -> Judgement:
+def _as_demanded(judgement: Judgement, failed: str, environ: Mapping[str, str]) -> Judgement:
     """Add to what the machine says what has failed, and what somebody demands.
 
     :param failed: why it could not be imported; empty: it could, or nobody has tried.
     """
-    it = one.implementation
+    implementation = judgement.implementation
     if failed:
-        one = one._replace(reasons=(*one.reasons, failed), failed=True)
-    variable = variable_of(it.group)
+        judgement = judgement._replace(reasons=(*judgement.reasons, failed), failed=True)
+    variable = variable_of(implementation.group)
     name = environ.get(variable, "").strip()
     if not name:
-        return one
-    if name == it.name:
-        return one._replace(forced=not failed)
-    return one._replace(reasons=(f"{variable}={name}", *one.reasons))
+        return judgement
+    if name == implementation.name:
+        return judgement._replace(forced=not failed)
+    return judgement._replace(reasons=(f"{variable}={name}", *judgement.reasons))

@@ -67,41 +67,47 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield for people what `wheelfit_runtime.explain` returned."""
     if not found["groups"]:
         yield "nothing that is installed has implementations to choose from"
-    for one in found["groups"]:
-        yield from _group(one)
+    for group in found["groups"]:
+        yield from _group(group)
     for dimension, value in found["agreed"].items():
         yield f"all agree on {dimension} {value}"
     for one in found["held"]:
         yield f"this process has {one['dimension']} {one['value']}: {one['because']}"
     asked = {
         words.rpartition(" :: ")[0]
-        for one in found["groups"]
-        for each in one["implementations"]
+        for group in found["groups"]
+        for each in group["implementations"]
         for words in each["properties"]
     }
-    for namespace, one in found["machine"].items():
-        best = {name: f"{name} {values[0]}" for name, values in one["supported"].items() if values}
+    for namespace, detection in found["machine"].items():
+        best = {
+            name: f"{name} {values[0]}" for name, values in detection["supported"].items() if values
+        }
         # Of the rest a machine has dozens, and nothing here depends on them.
         wanted = [words for name, words in best.items() if f"{namespace} :: {name}" in asked]
         shown = ", ".join(wanted or list(best.values())[:3])
         yield f"{namespace}: {shown or 'nothing is supported'}"
-        yield from (f"  {words}" for words in (*one["warnings"], *one["overrides"]))
+        yield from (f"  {words}" for words in (*detection["warnings"], *detection["overrides"]))
     yield from (f"warning: {words}" for words in found["problems"])
 
 
-def _group(one: Mapping[str, Any]) -> Iterator[str]:
-    state = "is in use" if one["loaded"] else "would be used"
-    chosen = one["chosen"]
-    nothing = "nothing fits" if one["implementations"] else "no implementation is installed"
-    yield f"{one['group']}: {chosen} {state}" if chosen else f"{one['group']}: {nothing}"
-    if "tried" in one:
-        taken = one["tried"]["implementation"]
-        yield f"  tried: {f'{taken} is used' if taken else one['tried']['message']}"
-        yield from (f"    warning: {words}" for words in one["tried"]["warnings"])
-    if one["demanded"]:
-        named = any(each["implementation"] == one["demanded"] for each in one["implementations"])
-        yield f"  {one['variable']}={one['demanded']} is set" + ("" if named else ", which is none")
-    for each in one["implementations"]:
+def _group(group: Mapping[str, Any]) -> Iterator[str]:
+    state = "is in use" if group["loaded"] else "would be used"
+    chosen = group["chosen"]
+    nothing = "nothing fits" if group["implementations"] else "no implementation is installed"
+    yield f"{group['group']}: {chosen} {state}" if chosen else f"{group['group']}: {nothing}"
+    if "tried" in group:
+        taken = group["tried"]["implementation"]
+        yield f"  tried: {f'{taken} is used' if taken else group['tried']['message']}"
+        yield from (f"    warning: {words}" for words in group["tried"]["warnings"])
+    if group["demanded"]:
+        named = any(
+            each["implementation"] == group["demanded"] for each in group["implementations"]
+        )
+        yield f"  {group['variable']}={group['demanded']} is set" + (
+            "" if named else ", which is none"
+        )
+    for each in group["implementations"]:
         mark = {"chosen": "*", "fits": "+", "unsupported": "-"}[each["state"]]
         needs = ", ".join(each["properties"]) or "needs nothing"
         yield f"  {mark} {each['implementation']} ({each['module']}): {needs}"
@@ -110,8 +116,8 @@ def _group(one: Mapping[str, Any]) -> Iterator[str]:
             is_loaded = each["tried"]["implementation"] is not None
             result = f"loads in {each['tried']['seconds']:.1f} s"
             yield f"      tried: {result if is_loaded else each['tried']['message']}"
-    if one["could_install"]:
-        yield f"  this machine can also use: pip install {' '.join(one['could_install'])}"
+    if group["could_install"]:
+        yield f"  this machine can also use: pip install {' '.join(group['could_install'])}"
 
 
 LOADED = "loaded"
@@ -139,10 +145,10 @@ def add_trials(
     for group in found["groups"]:
         name = group["group"]
         group["tried"] = _try(name, environ, interpreter, processes)
-        for one in group["implementations"]:
-            demand = {variable_of(name): one["implementation"]}
-            is_candidate = one["state"] != "unsupported"
-            one["tried"] = (
+        for implementation in group["implementations"]:
+            demand = {variable_of(name): implementation["implementation"]}
+            is_candidate = implementation["state"] != "unsupported"
+            implementation["tried"] = (
                 _try(name, {**environ, **demand}, interpreter, processes) if is_candidate else None
             )
 
@@ -198,7 +204,9 @@ def report(group: str) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         told = _imported(group)
-    own = [str(one.message) for one in caught if issubclass(one.category, VariantWarning)]
+    own = [
+        str(warning.message) for warning in caught if issubclass(warning.category, VariantWarning)
+    ]
     # On a line of its own, whatever was printed by what was imported.
     sys.stdout.write(f"\n{_MARK}{json.dumps({**told, 'warnings': own})}\n")
     sys.stdout.flush()
@@ -211,8 +219,13 @@ def _imported(group: str) -> dict[str, Any]:
         load(group)
     except NoImplementation as error:
         # Of an implementation that was demanded, only what its import said is of interest.
-        reasons: list[Any] = [one["reasons"] for one in error.details]
-        failed = [each for one in reasons for each in one if each.startswith("cannot be loaded")]
+        reasons: list[Any] = [detail["reasons"] for detail in error.details]
+        failed = [
+            each
+            for reason_list in reasons
+            for each in reason_list
+            if each.startswith("cannot be loaded")
+        ]
         return _outcome("not loadable", "; ".join(failed) or error.message)
     except BaseException as error:  # noqa: BLE001 - whatever it is, a program would end with it
         return _outcome("raised", f"{type(error).__name__}: {error}".rstrip(": "))

@@ -101,27 +101,29 @@ def find_conflicts(wanted: Iterable[Library], mapped: Sequence[Library]) -> tupl
     :param wanted: what would be loaded, together: they are not compared with each other.
     """
     wanted = tuple(wanted)
-    conflicts = [found for one in wanted for other in mapped if (found := _clash(one, other))]
+    conflicts = [
+        found for library in wanted for other in mapped if (found := _clash(library, other))
+    ]
     conflicts += _other_majors(wanted, mapped)
     return tuple(conflicts)
 
 
-def same_content(one: Library, other: Library) -> bool:
+def same_content(library: Library, other: Library) -> bool:
     """Return whether two libraries are the same code, wherever they lie.
 
     The build identifier decides where both have one, so a copy whose search path was edited is
     the same; else every byte does.
     """
-    if one.replaced or other.replaced:
+    if library.replaced or other.replaced:
         return False  # what is mapped lies nowhere any more
-    if one.build_id and other.build_id:
-        return one.build_id == other.build_id
-    here, there = _status(one.path), _status(other.path)
+    if library.build_id and other.build_id:
+        return library.build_id == other.build_id
+    here, there = _status(library.path), _status(other.path)
     if here is None or there is None:
         return False
     if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino):
         return True
-    return here.st_size == there.st_size and _same_bytes(one.path, other.path)
+    return here.st_size == there.st_size and _same_bytes(library.path, other.path)
 
 
 def family_and_major(name: str) -> tuple[str, int] | None:
@@ -196,16 +198,18 @@ def _begins(name: str, soname: str) -> bool:
 def _other_majors(wanted: Sequence[Library], mapped: Sequence[Library]) -> list[Conflict]:
     """Return one warning for each family and major beside which another would come."""
     asked: dict[str, dict[int, Library]] = {}
-    for one in wanted:
-        if (told := family_and_major(one.name)) is not None:
-            asked.setdefault(told[0], {}).setdefault(told[1], one)
+    for library in wanted:
+        if (told := family_and_major(library.name)) is not None:
+            asked.setdefault(told[0], {}).setdefault(told[1], library)
     conflicts: dict[tuple[str, int], Conflict] = {}
     for other in mapped if asked else ():
         told = family_and_major(other.name)
         if told is None or told in conflicts:
             continue
         family, major = told
-        beside = {number: one for number, one in asked.get(family, {}).items() if number != major}
+        beside = {
+            number: library for number, library in asked.get(family, {}).items() if number != major
+        }
         if beside:
             title = {"cuda": "CUDA"}.get(family, family)
             names = " and ".join(map(str, sorted(beside)))
@@ -215,9 +219,9 @@ def _other_majors(wanted: Sequence[Library], mapped: Sequence[Library]) -> list[
     return list(conflicts.values())
 
 
-def _same_bytes(one: str, other: str) -> bool:
+def _same_bytes(path: str, other: str) -> bool:
     try:
-        with open(one, "rb") as here, open(other, "rb") as there:
+        with open(path, "rb") as here, open(other, "rb") as there:
             while True:
                 piece = here.read(_PIECE)
                 if piece != there.read(_PIECE):

@@ -271,12 +271,12 @@ class Loader:
             raise nothing_left(group, evidence) from cause
         # A forced one without any other claims what it is, even if the process has another.
         agreed = {d: v for d, v in made.agreed.items() if d in judged.claims}
-        for one in evidence.held:
+        for value in evidence.held:
             # What is settled already it has as well, also if whoever settled it fails in the end.
-            if one.value in judged.claims.get(one.dimension, ()):
-                agreed.setdefault(one.dimension, one.value)
-        it = judged.implementation
-        chosen = QuickChoice(it.name, it.title, it.module)
+            if value.value in judged.claims.get(value.dimension, ()):
+                agreed.setdefault(value.dimension, value.value)
+        implementation = judged.implementation
+        chosen = QuickChoice(implementation.name, implementation.title, implementation.module)
         self._choices[group] = _Choice(group, chosen, agreed, passed_over(judged, evidence))
         return self._choices[group]
 
@@ -297,7 +297,9 @@ class Loader:
         from wheelfit_runtime.loader.planning import plan  # noqa: PLC0415 - see above
 
         still_open = [
-            one for one in evidence.judged if one.implementation.group not in self._choices
+            judgement
+            for judgement in evidence.judged
+            if judgement.implementation.group not in self._choices
         ]
         return plan(still_open, evidence.held, asked)
 
@@ -324,8 +326,10 @@ class Loader:
             evidence = self._evidence(groups or None)
             made = self._planned(evidence, groups[0] if groups else "")
             declared = evidence.declarations
-            installed = {one.group for one in declared.implementations}
-            chosen = {group: one.implementation.name for group, one in made.chosen.items()}
+            installed = {implementation.group for implementation in declared.implementations}
+            chosen = {
+                group: judgement.implementation.name for group, judgement in made.chosen.items()
+            }
             agreed = dict(made.agreed)
             for group, choice in self._choices.items():
                 chosen[group] = choice.name

@@ -93,43 +93,43 @@ def judge(
     :param requirements: features that any declaration says a process has one value of.
     """
     own = frozenset((*requirements, *implementation.requirements))
-    ranks = {one.feature: one.values for one in implementation.ranks}
+    ranks = {item.feature: item.values for item in implementation.ranks}
     reasons: list[str] = []
     places: list[tuple[int, str, int, str, int]] = []
     claims: dict[str, tuple[str, ...]] = {}
     claimed_by: dict[str, str] = {}
     missed: set[str] = set()
     has_hardware = True
-    for one in implementation.properties:
-        row = _ROWS.get(one.feature)
-        namespace = one.feature.namespace
+    for item in implementation.properties:
+        row = _ROWS.get(item.feature)
+        namespace = item.feature.namespace
         detection = detections.get(namespace)
         if row is not None:
-            claims[row.name] = _claimed(one, row)
+            claims[row.name] = _claimed(item, row)
             claimed_by[row.name] = namespace
-        elif one.feature in own and detection is None:
-            claims[str(one.feature)] = one.values
-            claimed_by[str(one.feature)] = namespace
+        elif item.feature in own and detection is None:
+            claims[str(item.feature)] = item.values
+            claimed_by[str(item.feature)] = namespace
         if detection is None:
             # Nobody is asked about what describes a build; every machine supports it.
-            order = ranks.get(one.feature)
-            if order is None and row is None and one.feature not in own:
-                reasons.append(f"nothing here knows what {one.feature} is")
+            order = ranks.get(item.feature)
+            if order is None and row is None and item.feature not in own:
+                reasons.append(f"nothing here knows what {item.feature} is")
                 missed.add(namespace)  # no machine is at fault
-            elif order is not None and not set(one.values) & set(order):
-                reasons.append(f"needs {one}, which is none of the values it declares")
+            elif order is not None and not set(item.values) & set(order):
+                reasons.append(f"needs {item}, which is none of the values it declares")
                 missed.add(namespace)
             else:
-                places.append(_place(one, 0, order or ()))
+                places.append(_place(item, 0, order or ()))
             continue
-        if words := suits(one, detection):
+        if words := suits(item, detection):
             reasons.append(words)
             missed.add(namespace)
-            has_hardware &= _is_of_software(one, detection)
+            has_hardware &= _is_of_software(item, detection)
         else:
             names = [feature.name for feature in detection.features]
-            number = names.index(one.feature.name)
-            places.append(_place(one, number, detection.features[number].values))
+            number = names.index(item.feature.name)
+            places.append(_place(item, number, detection.features[number].values))
     against = _against(claims, held)
     reasons += against.values()
     missed.update(claimed_by[dimension] for dimension in against)
@@ -143,60 +143,60 @@ def judge(
     )
 
 
-def suits(one: Property, detection: Detection) -> str:
+def suits(item: Property, detection: Detection) -> str:
     """Return why a property is not supported, one clause; empty when it is.
 
-    :param one: what is asked for; any of its values is enough.
+    :param item: what is asked for; any of its values is enough.
     """
-    supported = next((f for f in detection.features if f.name == one.feature.name), None)
+    supported = next((f for f in detection.features if f.name == item.feature.name), None)
     if supported is None or not supported.values:
-        why = detection.warnings[0] if detection.warnings else f"no {one.feature} here"
-        return f"{_needs(one)}; {why}"
-    if not set(one.values) & set(supported.values):
-        return f"{_needs(one)}; here it is {supported.values[0]}"
+        why = detection.warnings[0] if detection.warnings else f"no {item.feature} here"
+        return f"{_needs(item)}; {why}"
+    if not set(item.values) & set(supported.values):
+        return f"{_needs(item)}; here it is {supported.values[0]}"
     for device in detection.devices:
-        if device.feature == one.feature.name and not device.values & set(one.values):
-            if one.feature == _DRIVER:
-                made_for = min(one.values, key=_natural)
+        if device.feature == item.feature.name and not device.values & set(item.values):
+            if item.feature == _DRIVER:
+                made_for = min(item.values, key=_natural)
                 return f"is for CUDA {made_for}, which has no code for {device.device}"
-            return f"{_needs(one)}, which {device.device} cannot run"
+            return f"{_needs(item)}, which {device.device} cannot run"
     return ""
 
 
-def _is_of_software(one: Property, detection: Detection) -> bool:
+def _is_of_software(item: Property, detection: Detection) -> bool:
     """Return whether a property is unsupported although there is hardware for it.
 
     The driver is too old or cannot be asked, or one of several devices is in the way of the others.
     """
     if detection.status is Status.FAILED:
         return True
-    supported = next((f for f in detection.features if f.name == one.feature.name), None)
+    supported = next((f for f in detection.features if f.name == item.feature.name), None)
     if supported is None or not supported.values:
         return False
-    values = set(one.values)
-    devices = [each for each in detection.devices if each.feature == one.feature.name]
-    if one.feature in _ROWS and not values & set(supported.values):
+    values = set(item.values)
+    devices = [each for each in detection.devices if each.feature == item.feature.name]
+    if item.feature in _ROWS and not values & set(supported.values):
         return all(values & device.values for device in devices)
     return any(values & device.values for device in devices)
 
 
-def _needs(one: Property) -> str:
-    if one.feature == _DRIVER:
-        return f"needs an NVIDIA driver for CUDA {min(one.values, key=_natural)} or newer"
-    return f"needs {one}"
+def _needs(item: Property) -> str:
+    if item.feature == _DRIVER:
+        return f"needs an NVIDIA driver for CUDA {min(item.values, key=_natural)} or newer"
+    return f"needs {item}"
 
 
-def _place(one: Property, number: int, order: Sequence[str]) -> tuple[int, str, int, str, int]:
-    namespace = one.feature.namespace
+def _place(item: Property, number: int, order: Sequence[str]) -> tuple[int, str, int, str, int]:
+    namespace = item.feature.namespace
     family = providers.by_namespace(namespace)
     rank = _OTHERS if family is None else family.rank + _PROCESSORS * family.is_processor
-    place = min((order.index(value) for value in one.values if value in order), default=0)
-    return (rank, namespace, number, one.feature.name, place)
+    place = min((order.index(value) for value in item.values if value in order), default=0)
+    return (rank, namespace, number, item.feature.name, place)
 
 
-def _claimed(one: Property, row: SharedRequirement) -> tuple[str, ...]:
+def _claimed(item: Property, row: SharedRequirement) -> tuple[str, ...]:
     # Of several lower bounds the lowest says what a build was made for.
-    values = (min(one.values, key=_natural),) if row.is_bound else one.values
+    values = (min(item.values, key=_natural),) if row.is_bound else item.values
     if row.is_major:
         values = tuple(value.partition(".")[0] for value in values)
     return tuple(dict.fromkeys(values))
@@ -208,8 +208,8 @@ def _against(
     """Return what the process has that an implementation does not go with, by dimension."""
     reasons = {}
     for dimension, values in claims.items():
-        there = [one for one in held if one.dimension == dimension]
-        if there and not any(one.value in values for one in there):
+        there = [value for value in held if value.dimension == dimension]
+        if there and not any(value.value in values for value in there):
             wanted, has = _called(dimension, values), _called(dimension, (there[0].value,))
             words = f"is for {wanted}, but this process has {has}: {there[0].because}"
             reasons[dimension] = words
@@ -239,10 +239,12 @@ def plan(judged: Iterable[Judgement], held: Sequence[LoadedValue] = (), asked: s
     :param asked: the group that is imported now; others may never be.
     """
     groups: dict[str, list[Judgement]] = {}
-    for one in sorted((one for one in judged if one.fits), key=lambda one: one.order):
-        groups.setdefault(one.implementation.group, []).append(one)
+    for judgement in sorted(
+        (judgement for judgement in judged if judgement.fits), key=lambda judgement: judgement.order
+    ):
+        groups.setdefault(judgement.implementation.group, []).append(judgement)
     for offers in groups.values():
-        offers.sort(key=lambda one: not one.forced)
+        offers.sort(key=lambda judgement: not judgement.forced)
         if offers[0].forced:
             del offers[1:]
     dimensions = _dimensions(groups, held, asked)
@@ -250,12 +252,12 @@ def plan(judged: Iterable[Judgement], held: Sequence[LoadedValue] = (), asked: s
     for values in product(*dimensions.values()):
         agreed = dict(zip(dimensions, values, strict=True))
         chosen, steps = _each_best(groups, agreed)
-        strays = sum(not _goes_with(one, agreed) for one in chosen.values())
+        strays = sum(not _goes_with(judgement, agreed) for judgement in chosen.values())
         score = (asked not in chosen, strays, -len(chosen), steps)
         if best is None or score < best[0]:  # of equals the first: the higher values
             best = (score, chosen, values)
     assert best is not None  # noqa: S101 - there is always the empty combination
-    taken = {dimension for one in best[1].values() for dimension in one.claims}
+    taken = {dimension for judgement in best[1].values() for dimension in judgement.claims}
     agreed = {d: v for d, v in zip(dimensions, best[2], strict=True) if d in taken}
     return Plan(best[1], agreed)
 
@@ -264,13 +266,17 @@ def _dimensions(
     groups: Mapping[str, Sequence[Judgement]], held: Sequence[LoadedValue], asked: str
 ) -> dict[str, list[str]]:
     """Return the values to try, the higher first; few, however many somebody declares."""
-    fixed = {one.dimension for one in held}
+    fixed = {value.dimension for value in held}
     # With these whoever asks is served.
-    needed = {d: values[0] for one in groups.get(asked, ())[:1] for d, values in one.claims.items()}
+    needed = {
+        d: values[0]
+        for judgement in groups.get(asked, ())[:1]
+        for d, values in judgement.claims.items()
+    }
     votes: dict[str, dict[str, set[str]]] = {}
     for group, offers in groups.items():
-        for one in offers:
-            for dimension, values in one.claims.items():
+        for judgement in offers:
+            for dimension, values in judgement.claims.items():
                 if dimension not in fixed:
                     for value in values:
                         votes.setdefault(dimension, {}).setdefault(value, set()).add(group)
@@ -306,16 +312,16 @@ def _each_best(
     chosen: dict[str, Judgement] = {}
     steps = 0
     for group, offers in groups.items():
-        for number, one in enumerate(offers):
-            if one.forced or _goes_with(one, agreed):
-                chosen[group] = one
+        for number, judgement in enumerate(offers):
+            if judgement.forced or _goes_with(judgement, agreed):
+                chosen[group] = judgement
                 steps += number
                 break
     return chosen, steps
 
 
-def _goes_with(one: Judgement, agreed: Mapping[str, str]) -> bool:
-    for dimension, values in one.claims.items():  # no `all`: asked so often, it counts
+def _goes_with(judgement: Judgement, agreed: Mapping[str, str]) -> bool:
+    for dimension, values in judgement.claims.items():  # no `all`: asked so often, it counts
         if dimension in agreed and agreed[dimension] not in values:
             return False
     return True

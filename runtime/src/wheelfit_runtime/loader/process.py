@@ -142,7 +142,7 @@ def _floor(
             for gpu in visible(told, environ.get(MASK), environ.get(_ORDER, ""))
         ]
     lacking = set.intersection(*(majors for _, majors in gpus)) if gpus else set()
-    bounds = next((one for one in found.features if one.name == _BOUND), None)
+    bounds = next((feature for feature in found.features if feature.name == _BOUND), None)
     if lacking and bounds is not None:
         names = ", ".join(dict.fromkeys(name for name, _ in gpus))
         yield DeviceValues(

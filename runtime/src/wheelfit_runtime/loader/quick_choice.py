@@ -114,20 +114,20 @@ def choose(
     :param supported: returns one feature of a namespace and its values here, the best first.
     """
     own: dict[str, Document] = {}
-    for one in documents:
-        if one["group"] == group and "implementation" in one:
-            own.setdefault(one["implementation"], one)
-    needs = [_split(text) for one in own.values() for text in one.get("properties", ())]
+    for document in documents:
+        if document["group"] == group and "implementation" in document:
+            own.setdefault(document["implementation"], document)
+    needs = [_split(text) for document in own.values() for text in document.get("properties", ())]
     found = supported(machine) if needs else None
     if any(found is None or need[:2] != (machine, found[0]) for need in needs):
         return None
     values = {} if found is None else {value: place for place, value in enumerate(found[1])}
     offers = []
-    for name, one in own.items():
-        asked = [_split(text)[2] for text in one.get("properties", ())]
+    for name, document in own.items():
+        asked = [_split(text)[2] for text in document.get("properties", ())]
         places = [values[value] for value in asked if value in values]
         if places or not asked:
-            offers.append((-one.get("priority", 0), min(places, default=_LAST), name))
+            offers.append((-document.get("priority", 0), min(places, default=_LAST), name))
     if not offers:
         return None
     name = min(offers)[2]
@@ -196,7 +196,7 @@ def _is_list(items: Any) -> bool:
 
 
 def _are_properties(items: Any) -> bool:
-    return _is_list(items) and all(isinstance(one, str) and _is_property(one) for one in items)
+    return _is_list(items) and all(isinstance(item, str) and _is_property(item) for item in items)
 
 
 def _is_property(text: str) -> bool:

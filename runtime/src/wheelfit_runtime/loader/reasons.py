@@ -26,19 +26,21 @@ def passed_over(chosen: Judgement, evidence: Evidence) -> tuple[str, ...]:
     intended, and `wheelfit_runtime.explain` tells of it.
     """
     news = [f"{words}; it is left out" for words in evidence.declarations.problems]
-    it = chosen.implementation
-    lost = [one for one in evidence.of(it.group) if _is_lost(one, chosen)]
+    used = chosen.implementation
+    lost = [judgement for judgement in evidence.of(used.group) if _is_lost(judgement, chosen)]
     if lost and not chosen.forced:
-        words = ", ".join(f"{one.implementation.title} ({_why(one)})" for one in lost)
-        news.append(f"{it.group} uses {it.title}; could not be used: {words}")
+        words = ", ".join(
+            f"{judgement.implementation.title} ({_why(judgement)})" for judgement in lost
+        )
+        news.append(f"{used.group} uses {used.title}; could not be used: {words}")
     return tuple(news)
 
 
-def _is_lost(one: Judgement, chosen: Judgement) -> bool:
+def _is_lost(judgement: Judgement, chosen: Judgement) -> bool:
     """Return whether the user could have something better than what was chosen."""
     used = {each.feature.namespace for each in chosen.implementation.properties}
-    is_better = one.implementation.priority >= chosen.implementation.priority
-    return one.failed or (is_better and bool(one.missed - used))
+    is_better = judgement.implementation.priority >= chosen.implementation.priority
+    return judgement.failed or (is_better and bool(judgement.missed - used))
 
 
 def nothing_left(group: str, evidence: Evidence) -> NoImplementation:
@@ -48,8 +50,8 @@ def nothing_left(group: str, evidence: Evidence) -> NoImplementation:
     """
     own, demanded = evidence.of(group), evidence.demanded(group)
     variable = variable_of(group)
-    names = [one.implementation.name for one in own]
-    installable = [one.install for one in _installable(group, evidence)]
+    names = [judgement.implementation.name for judgement in own]
+    installable = [known.install for known in _installable(group, evidence)]
     hint = f"this machine can use: pip install {installable[0]}" if installable else None
     if len(installable) > 1:
         hint = f"{hint} (or {', '.join(installable[1:])})"
@@ -60,23 +62,23 @@ def nothing_left(group: str, evidence: Evidence) -> NoImplementation:
     elif demanded and own:
         message = f"{variable}={demanded} was demanded of {group}, and it fails"
         hint = f"without {variable} another one is taken"
-        own = [one for one in own if one.implementation.name == demanded]
+        own = [judgement for judgement in own if judgement.implementation.name == demanded]
     elif own:
         message = f"no installed implementation of {group} can be used here"
     else:
         message = f"no implementation of {group} is installed"
-        every = [one.install for one in evidence.declarations.known.get(group, ())]
+        every = [known.install for known in evidence.declarations.known.get(group, ())]
         if every and not hint:
             hint = f"there are {', '.join(every)}; none of them suits this machine"
         elif not every:
             hint = f"the documentation of {group} names them; each has a file in a folder {FOLDER}"
-    lines = [f"  {one.implementation.title}: {_why(one)}" for one in own]
+    lines = [f"  {judgement.implementation.title}: {_why(judgement)}" for judgement in own]
     lines += [f"  {words}" for words in evidence.declarations.problems]
     error = NoImplementation(
         message,
         note="\n".join(lines) or None,
         hint=hint,
-        details=[_facts(one, is_chosen=False) for one in own],
+        details=[_facts(judgement, is_chosen=False) for judgement in own],
     )
     error.name = group
     return error
@@ -99,15 +101,15 @@ def as_data(
             _group(name, evidence, chosen.get(name), is_loaded=name in loaded) for name in groups
         ],
         "agreed": dict(agreed),
-        "held": [one._asdict() for one in evidence.held],
+        "held": [value._asdict() for value in evidence.held],
         "machine": {
             name: {
-                "supported": {one.name: list(one.values) for one in detection.features},
+                "supported": {feature.name: list(feature.values) for feature in detection.features},
                 "warnings": list(detection.warnings),
                 "overrides": [
-                    f"{one.source}={evidence.environ[one.source]}"
-                    for one in detection.evidence
-                    if one.source in evidence.environ
+                    f"{seen.source}={evidence.environ[seen.source]}"
+                    for seen in detection.evidence
+                    if seen.source in evidence.environ
                 ],
             }
             for name, detection in evidence.process.detections.items()
@@ -120,8 +122,10 @@ def _group(
     group: str, evidence: Evidence, chosen: str | None, *, is_loaded: bool
 ) -> dict[str, Any]:
     own = evidence.of(group)
-    ordered = sorted((one for one in own if one.fits), key=lambda one: one.order)
-    ordered += [one for one in own if not one.fits]
+    ordered = sorted(
+        (judgement for judgement in own if judgement.fits), key=lambda judgement: judgement.order
+    )
+    ordered += [judgement for judgement in own if not judgement.fits]
     return {
         "group": group,
         "chosen": chosen,
@@ -129,38 +133,39 @@ def _group(
         "variable": variable_of(group),
         "demanded": evidence.demanded(group) or None,
         "implementations": [
-            _facts(one, is_chosen=one.implementation.name == chosen) for one in ordered
+            _facts(judgement, is_chosen=judgement.implementation.name == chosen)
+            for judgement in ordered
         ],
-        "could_install": [one.install for one in _installable(group, evidence)],
+        "could_install": [known.install for known in _installable(group, evidence)],
     }
 
 
-def _facts(one: Judgement, *, is_chosen: bool) -> dict[str, Any]:
-    it = one.implementation
+def _facts(judgement: Judgement, *, is_chosen: bool) -> dict[str, Any]:
+    implementation = judgement.implementation
     return {
-        "implementation": it.name,
-        "distribution": it.distribution or None,
-        "module": it.module,
-        "properties": [str(each) for each in it.properties],
-        "claims": {dimension: list(values) for dimension, values in one.claims.items()},
-        "state": "chosen" if is_chosen else "fits" if one.fits else "unsupported",
-        "reasons": list(one.reasons),
-        "file": it.where,
+        "implementation": implementation.name,
+        "distribution": implementation.distribution or None,
+        "module": implementation.module,
+        "properties": [str(each) for each in implementation.properties],
+        "claims": {dimension: list(values) for dimension, values in judgement.claims.items()},
+        "state": "chosen" if is_chosen else "fits" if judgement.fits else "unsupported",
+        "reasons": list(judgement.reasons),
+        "file": implementation.where,
     }
 
 
-def _why(one: Judgement) -> str:
-    return "; ".join(one.reasons)
+def _why(judgement: Judgement) -> str:
+    return "; ".join(judgement.reasons)
 
 
 def _installable(group: str, evidence: Evidence) -> list[KnownImplementation]:
     """Return what is known and not installed and would fit, the best first."""
-    installed = {one.implementation.name for one in evidence.of(group)}
+    installed = {judgement.implementation.name for judgement in evidence.of(group)}
     found = []
-    for one in evidence.declarations.known.get(group, ()):
-        if one.name not in installed:
-            there = Implementation(group, one.name, "", one.properties)
-            judged = judge(there, evidence.process.detections, evidence.held)
+    for known in evidence.declarations.known.get(group, ()):
+        if known.name not in installed:
+            implementation = Implementation(group, known.name, "", known.properties)
+            judged = judge(implementation, evidence.process.detections, evidence.held)
             if judged.fits:
-                found.append((judged.order, one))
-    return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+                found.append((judged.order, known))
+    return [known for _, known in sorted(found, key=lambda pair: pair[0])]

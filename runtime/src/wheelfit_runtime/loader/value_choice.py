@@ -72,11 +72,10 @@ class Choice(NamedTuple, Generic[Value]):
     """What the machine says to each row, in the order of the table."""
 
     def __str__(self) -> str:
-        lines = [
-            f"{'chosen' if one.case is self.case else 'no' if one.reason else 'also'}: {one.case}"
-            + (f" ({one.reason})" if one.reason else "")
-            for one in self.looked
-        ]
+        lines = []
+        for case, reason in self.looked:
+            state = "chosen" if case is self.case else "no" if reason else "also"
+            lines.append(f"{state}: {case}" + (f" ({reason})" if reason else ""))
         if self.case is None:
             lines.append("chosen: the default")
         return "\n".join(lines)
@@ -118,15 +117,15 @@ class Cases(Generic[Value]):
     @property
     def namespaces(self) -> tuple[str, ...]:
         """Return the namespaces that conditions name, in the order of the table."""
-        return tuple(dict.fromkeys(one.feature.namespace for one in self._properties()))
+        return tuple(dict.fromkeys(item.feature.namespace for item in self._properties()))
 
     @property
     def asks_for_devices(self) -> bool:
         """Return whether a condition is about single NVIDIA GPUs, not about the driver alone."""
-        return any(one.feature == _SM for one in self._properties())
+        return any(item.feature == _SM for item in self._properties())
 
     def _properties(self) -> Iterator[Property]:
-        return (one for case in self.cases for one in case.condition)
+        return (item for case in self.cases for item in case.condition)
 
     def choose(self, detections: Mapping[str, Detection]) -> Choice[Value]:
         """Return the value for a machine, and what it says to each condition.
@@ -137,29 +136,29 @@ class Cases(Generic[Value]):
         :raises NoFit: ``no-case-fits``; no condition holds, and there is no default.
         """
         looked = tuple(CaseVerdict(case, _why_not(case, detections)) for case in self.cases)
-        holding = [one.case for one in looked if not one.reason]
+        holding = [verdict.case for verdict in looked if not verdict.reason]
         if not holding:
             if self._default is _UNSET:
                 raise _nothing(looked, self._no_match)
             return Choice(self._default, None, looked)  # type: ignore[arg-type]
         ranks = {case.condition: _ranks(case, detections) for case in holding}
         best = [
-            one
-            for one in holding
-            if all(one is other or _specialises(one, other, ranks) for other in holding)
+            case
+            for case in holding
+            if all(case is other or _specialises(case, other, ranks) for other in holding)
         ]
         if not best:
             # Rows that are beaten are not what the author must tell apart.
             best = [
-                one
-                for one in holding
-                if not any(_specialises(other, one, ranks) for other in holding)
+                case
+                for case in holding
+                if not any(_specialises(other, case, ranks) for other in holding)
             ]
-            if not all(_is_same(one.value, best[0].value) for one in best):
+            if not all(_is_same(case.value, best[0].value) for case in best):
                 raise UserError(
                     "several cases hold, and none is more special than the others",
                     code="ambiguous-cases",
-                    note="\n".join(f"{one}: {one.value!r}" for one in best),
+                    note="\n".join(f"{case}: {case.value!r}" for case in best),
                     hint="add a case with all of their properties, or take one of them out",
                 ).in_full()
         return Choice(best[0].value, best[0], looked)  # type: ignore[arg-type]
@@ -275,11 +274,11 @@ def _condition(told: object) -> tuple[Property, ...]:
 
 
 def _why_not(case: Case, detections: Mapping[str, Detection]) -> str:
-    for one in case.condition:
-        detection = detections.get(one.feature.namespace)
+    for item in case.condition:
+        detection = detections.get(item.feature.namespace)
         if detection is None:
-            return f"nothing here knows what {one.feature} is"
-        if reason := suits(one, detection):
+            return f"nothing here knows what {item.feature} is"
+        if reason := suits(item, detection):
             return reason
     return ""
 
@@ -287,38 +286,38 @@ def _why_not(case: Case, detections: Mapping[str, Detection]) -> str:
 def _ranks(case: Case, detections: Mapping[str, Detection]) -> dict[Feature, int]:
     """Return how far from the front the best supported value of each feature stands."""
     ranks = {}
-    for one in case.condition:
-        detection = detections.get(one.feature.namespace)
+    for item in case.condition:
+        detection = detections.get(item.feature.namespace)
         for feature in detection.features if detection is not None else ():
-            if feature.name == one.feature.name:
-                places = (feature.values.index(v) for v in one.values if v in feature.values)
-                ranks[one.feature] = min(places)
+            if feature.name == item.feature.name:
+                places = (feature.values.index(v) for v in item.values if v in feature.values)
+                ranks[item.feature] = min(places)
     return ranks
 
 
 def _specialises(
-    one: Case, other: Case, ranks: Mapping[tuple[Property, ...], Mapping[Feature, int]]
+    case: Case, other: Case, ranks: Mapping[tuple[Property, ...], Mapping[Feature, int]]
 ) -> bool:
     """Return whether a case is more special than another where both hold."""
-    here, there = ranks[one.condition], ranks[other.condition]
-    if one is other or not _covers(here, there):
+    here, there = ranks[case.condition], ranks[other.condition]
+    if case is other or not _covers(here, there):
         return False
-    return not _covers(there, here) or _one_implies(one, other)
+    return not _covers(there, here) or _one_implies(case, other)
 
 
 def _covers(here: Mapping[Feature, int], there: Mapping[Feature, int]) -> bool:
     return all(feature in here and here[feature] <= rank for feature, rank in there.items())
 
 
-def _one_implies(one: Case, other: Case) -> bool:
+def _one_implies(case: Case, other: Case) -> bool:
     """Return whether a case has some of another's alternatives everywhere, and not more."""
     wanted = {item.feature: set(item.values) for item in other.condition}
-    return all(set(item.values) <= wanted[item.feature] for item in one.condition)
+    return all(set(item.values) <= wanted[item.feature] for item in case.condition)
 
 
-def _includes(one: Case, other: Case) -> bool:
+def _includes(case: Case, other: Case) -> bool:
     """Return whether a case names all that another names, so that it is never less special."""
-    here = {item.feature: set(item.values) for item in one.condition}
+    here = {item.feature: set(item.values) for item in case.condition}
     return all(set(item.values) <= here.get(item.feature, set()) for item in other.condition)
 
 
@@ -335,6 +334,6 @@ def _nothing(looked: tuple[CaseVerdict, ...], no_match: str) -> NoFit:
     return NoFit(
         no_match or "no case of the table holds on this machine, and it has no default",
         code="no-case-fits",
-        note="\n".join(f"{one.case}: {one.reason}" for one in looked) or None,
+        note="\n".join(f"{verdict.case}: {verdict.reason}" for verdict in looked) or None,
         hint=None if no_match else "a default in the table would serve every machine",
     ).in_full()

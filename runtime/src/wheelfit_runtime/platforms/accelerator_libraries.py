@@ -122,7 +122,7 @@ def identify(name: str) -> AcceleratorLibrary | None:
 @lru_cache(maxsize=1)
 def _runtimes() -> dict[str, str]:
     """Return run-time libraries by their stems, with the software that they are of."""
-    return {stem: name for one in providers.every() for stem, name in one.runtimes.items()}
+    return {stem: name for family in providers.every() for stem, name in family.runtimes.items()}
 
 
 @lru_cache(maxsize=1)

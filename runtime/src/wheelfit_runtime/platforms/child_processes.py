@@ -176,11 +176,11 @@ def _listen(process: subprocess.Popen[bytes], end: float, limit: int) -> Answer:
     news = threading.Semaphore(0)
     listeners = [_Listener(pipe, limit, news.release) for pipe in (process.stdout, process.stderr)]
     is_late = False
-    while not is_late and not all(one.done for one in listeners):
+    while not is_late and not all(listener.done for listener in listeners):
         is_late = not news.acquire(timeout=max(0.0, end - time.monotonic()))
-        if any(one.flooded for one in listeners):
+        if any(listener.flooded for listener in listeners):
             break
-    is_flooded = any(one.flooded for one in listeners)
+    is_flooded = any(listener.flooded for listener in listeners)
     is_lost = False
     if not is_flooded and not is_late:
         is_lost = _is_lost(process, end)
@@ -190,9 +190,9 @@ def _listen(process: subprocess.Popen[bytes], end: float, limit: int) -> Answer:
         end = time.monotonic() + _GRACE
         if not _ended_by(process, end):
             abandon(process)  # stuck in the kernel
-        for one in listeners:  # or a grandchild that left the session holds the pipes
-            one.thread.join(max(0.0, end - time.monotonic()))
-    output, errors = (bytes(one.data) for one in listeners)
+        for listener in listeners:  # or a grandchild that left the session holds the pipes
+            listener.thread.join(max(0.0, end - time.monotonic()))
+    output, errors = (bytes(listener.data) for listener in listeners)
     if is_flooded:
         return Answer(Ending.FLOODED, 0, output, errors)
     if is_late:

@@ -65,7 +65,7 @@ def of_unlike_devices(
     found = tuple(
         DeviceValues(feature, str(device), frozenset(values)) for device, values in devices
     )
-    return found if len({one.values for one in found}) > 1 else ()
+    return found if len({device.values for device in found}) > 1 else ()
 
 
 class PluginOrigin(NamedTuple):

@@ -343,8 +343,10 @@ def _visible(text: str | bytes | bytearray) -> str:
     if not isinstance(text, str):
         text = text.decode("utf-8", "backslashreplace")
     return "".join(
-        one if one.isprintable() or one in "\n\t" else one.encode("unicode_escape").decode()
-        for one in text
+        character
+        if character.isprintable() or character in "\n\t"
+        else character.encode("unicode_escape").decode()
+        for character in text
     )
 
 

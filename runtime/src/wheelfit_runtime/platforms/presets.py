@@ -89,7 +89,7 @@ class Preset:
         """Return what the machine is, in words."""
         return ", ".join(
             (
-                *(one.words for one in self.accelerators),
+                *(accelerator.words for accelerator in self.accelerators),
                 processor_rows()[self.processor].words,
                 self.row.words,
             )
@@ -98,12 +98,16 @@ class Preset:
     @property
     def notes(self) -> tuple[str, ...]:
         """Return what is uncertain, one sentence each."""
-        return tuple(note for one in self.accelerators for note in one.notes)
+        return tuple(note for accelerator in self.accelerators for note in accelerator.notes)
 
     def detections(self, *, rocm_same_major: bool = False) -> tuple[Detection, ...]:
         """Return what every provider says of such a machine."""
         system, architecture, *_ = self.row
-        stated = {name: value for one in self.accelerators for name, value in one.facts.items()}
+        stated = {
+            name: value
+            for accelerator in self.accelerators
+            for name, value in accelerator.facts.items()
+        }
         machine = Machine(
             SystemView(
                 os.devnull,  # nothing lies below it, so nothing of this machine is seen
@@ -130,9 +134,9 @@ class Preset:
         """Return a detection with the name as its evidence: variables and files would mislead."""
         namespace = detection.namespace
         words = [
-            one.words
-            for one in self.accelerators
-            if (family := _family(one.family)) and family.namespace == namespace
+            accelerator.words
+            for accelerator in self.accelerators
+            if (family := _family(accelerator.family)) and family.namespace == namespace
         ]
         if namespace == self.row.architecture:
             words.append(processor_rows()[self.processor].words)
@@ -167,7 +171,7 @@ def compose(texts: Iterable[str]) -> Preset:
     names = tuple(dict.fromkeys(part for text in texts for part in text.split("+")))
     if len(names) == 1 and names[0] in MACHINES:
         return replace(compose([MACHINES[names[0]].parts]), name=names[0])
-    whole = (MACHINES[one].parts if one in MACHINES else one for one in names)
+    whole = (MACHINES[part].parts if part in MACHINES else part for part in names)
     parts = tuple(dict.fromkeys(part for text in whole for part in text.split("+")))
     name = "+".join(parts)
     platforms = [part for part in parts if part in PLATFORMS]
@@ -187,15 +191,15 @@ def compose(texts: Iterable[str]) -> Preset:
     processor = processors[0].removeprefix("cpu-") if processors else row.processor
     if processors and not _may_have(row, processor_rows()[processor]):
         raise _wrong_processor(processors[0], platform, name)
-    for one in accelerators:
-        if platform not in one.platforms:
+    for accelerator in accelerators:
+        if platform not in accelerator.platforms:
             raise _contradiction(
-                f"there is no {one.name} on {platform}",
+                f"there is no {accelerator.name} on {platform}",
                 name,
-                f"it exists on {', '.join(one.platforms)}",
+                f"it exists on {', '.join(accelerator.platforms)}",
             )
     return Preset(
-        "+".join((*(one.name for one in accelerators), *processors, *platforms)),
+        "+".join((*(accelerator.name for accelerator in accelerators), *processors, *platforms)),
         platform,
         processor,
         accelerators,
@@ -219,7 +223,7 @@ def _wrong_processor(part: str, platform: str, name: str) -> UserError:
     if rows[part.removeprefix("cpu-")].architecture != row.architecture:
         words = f"{part} is not a processor of {platform}, which is {row.architecture}"
         return _contradiction(words, name)
-    others = (key for key, one in rows.items() if _may_have(row, one))
+    others = (key for key, processor in rows.items() if _may_have(row, processor))
     known = ", ".join(rows[key].words for key in dict.fromkeys((row.processor, *others)))
     words = f"of {platform} detection knows {known}, nothing else"
     return _contradiction(words, name, f"leave {part} out")
@@ -227,11 +231,11 @@ def _wrong_processor(part: str, platform: str, name: str) -> UserError:
 
 def _check_families(accelerators: tuple[Accelerator, ...], name: str) -> None:
     seen: dict[str, str] = {}
-    for one in accelerators:
-        other = seen.setdefault(one.family, one.name)
-        if other != one.name:
+    for accelerator in accelerators:
+        other = seen.setdefault(accelerator.family, accelerator.name)
+        if other != accelerator.name:
             raise _contradiction(
-                f"a preset has one {one.family} part: {other} or {one.name}",
+                f"a preset has one {accelerator.family} part: {other} or {accelerator.name}",
                 name,
                 "where GPUs differ, write a host file there: `wheelfit probe -o FILE`",
             )
@@ -246,7 +250,7 @@ def _platform(
     """Return the platform that is named, or the first that suits all other parts."""
     if platforms:
         return platforms[0]
-    wanted = [one.platforms for one in accelerators]
+    wanted = [accelerator.platforms for accelerator in accelerators]
     choices = wanted[0] if wanted else tuple(PLATFORMS)
     if processors:
         processor = processor_rows()[processors[0].removeprefix("cpu-")]
@@ -260,11 +264,10 @@ def _platform(
     else:
         suiting = list(choices)
     for platform in suiting:
-        if all(platform in one for one in wanted):
+        if all(platform in existing for existing in wanted):
             return platform
-    raise _contradiction(
-        f"no platform has {' and '.join(one.name for one in accelerators)} together", name
-    )
+    together = " and ".join(accelerator.name for accelerator in accelerators)
+    raise _contradiction(f"no platform has {together} together", name)
 
 
 @lru_cache(maxsize=1)
@@ -278,7 +281,7 @@ def processor_rows() -> Mapping[str, ProcessorRow]:
 
 
 def _unknown(part: str, note: str | None = None) -> UnknownHost:
-    names = [one.example for one in preset_lines()]
+    names = [line.example for line in preset_lines()]
     close = get_close_matches(part.lower(), names, n=3, cutoff=0.6)
     start = f"did you mean {' or '.join(close)}? " if close else ""
     error = unknown(part, note)

@@ -98,7 +98,9 @@ class BuiltInProvider:
         """Find out what is supported, overrides included; never raises for what it finds."""
         try:
             own = overrides.read(self.namespace, surroundings.environ, self.accepts)
-            found = self._find(surroundings, {one.feature: one.values for one in own})
+            found = self._find(
+                surroundings, {override.feature: override.values for override in own}
+            )
         except InvalidConfiguration as error:
             return overrides.disabled(self.namespace, f"built-in {self.namespace} provider", error)
         return overrides.apply(own, found, tuple(self._features), self._multi_value)
@@ -110,7 +112,7 @@ class BuiltInProvider:
             others = tuple(self._others(surroundings))
         except InvalidConfiguration:
             return ()  # it switches the provider off and is told as a warning
-        return (*(f"{one.source}={one.value}" for one in others), *map(str, own))
+        return (*(f"{variable.source}={variable.value}" for variable in others), *map(str, own))
 
     def get_supported_configs(self) -> list[PluginFeature]:
         """Return what the running machine supports, most preferred first (P-26)."""
@@ -123,7 +125,7 @@ class BuiltInProvider:
         """
         vocabulary = import_module(f"{__package__}.providers.{self.namespace}.vocabulary")
         return [
-            PluginFeature(name, [*one.published, *one.wider], one.multi_value)
-            for name, one in vocabulary.VOCABULARY.features.items()
-            if (one.published or one.wider) and not one.is_optional
+            PluginFeature(name, [*offered.published, *offered.wider], offered.multi_value)
+            for name, offered in vocabulary.VOCABULARY.features.items()
+            if (offered.published or offered.wider) and not offered.is_optional
         ]

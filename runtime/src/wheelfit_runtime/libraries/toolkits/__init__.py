@@ -95,7 +95,7 @@ class LibraryFamily:
     @property
     def stems(self) -> tuple[str, ...]:
         """How the names of all libraries of the family begin, as ``libcudart.so``."""
-        return tuple(name for one in self.components.values() for name in one.libraries)
+        return tuple(name for component in self.components.values() for name in component.libraries)
 
 
 def names() -> tuple[str, ...]:

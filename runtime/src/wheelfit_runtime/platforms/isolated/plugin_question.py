@@ -98,9 +98,10 @@ def _wants_one(method: Callable[..., object]) -> bool:
     except (TypeError, ValueError):
         return False
     required = [
-        one
-        for one in parameters
-        if one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+        parameter
+        for parameter in parameters
+        if parameter.default is parameter.empty
+        and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
     return len(required) == 1
 
@@ -127,7 +128,7 @@ class _Reading:
                 if value is absent:
                     continue
                 if name == "values" and isinstance(value, (list, tuple)):
-                    values = [self.plain(one) for one in islice(iter(value), left)]
+                    values = [self.plain(item) for item in islice(iter(value), left)]
                     left -= len(values)
                     seen[name] = values
                 else:

@@ -36,7 +36,12 @@ def by_namespace(namespace: str) -> HardwareFamily | None:
 def every() -> tuple[HardwareFamily, ...]:
     """Return all families, by their ranks."""
     found = (by_namespace(name) for name in _names())
-    return tuple(sorted((one for one in found if one), key=lambda one: (one.rank, one.namespace)))
+    return tuple(
+        sorted(
+            (family for family in found if family),
+            key=lambda family: (family.rank, family.namespace),
+        )
+    )
 
 
 def namespaces() -> tuple[str, ...]:

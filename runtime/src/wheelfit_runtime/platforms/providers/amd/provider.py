@@ -192,13 +192,13 @@ def _ask_tools(surroundings: SystemView, driver: AmdDriver) -> AmdDriver:
     # What child processes need is imported only here: most machines never come here.
     from wheelfit_runtime.platforms.probes import child_answers  # noqa: PLC0415
 
-    failures = {one.name: child_answers.failure(one.answer) for one in told}
+    failures = {tool.name: child_answers.failure(tool.answer) for tool in told}
     gpus: tuple[AmdGpu, ...] = ()
     evidence = list(driver.evidence)
-    for one in told:  # nobody else is asked once one names a GPU
-        gpus = probes.gpus_of_tool(one)
+    for tool in told:  # nobody else is asked once one names a GPU
+        gpus = probes.gpus_of_tool(tool)
         names = ", ".join(gpu.name for gpu in gpus) or "no GPU"
-        evidence.append(Evidence(one.name, failures[one.name] or names))
+        evidence.append(Evidence(tool.name, failures[tool.name] or names))
     driver = driver._replace(gpus=gpus, evidence=tuple(evidence))
     failed = "; ".join(f"{name} {words}" for name, words in failures.items() if words)
     if gpus or not failed:

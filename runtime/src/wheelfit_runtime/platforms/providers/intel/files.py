@@ -113,30 +113,32 @@ def read(surroundings: SystemView) -> Signs:
 
 def parse(signs: Signs, system: str = "Linux") -> IntelFiles:
     """Sort the signs."""
-    bound = tuple(one for one in signs.devices if one.driver in tables.DRIVERS)
+    bound = tuple(device for device in signs.devices if device.driver in tables.DRIVERS)
     hidden = () if any(signs.nodes.values()) else tuple(f"{_NODES}/{node}" for node in signs.nodes)
     evidence = [
         Evidence(
-            f"{pci_devices.FOLDER}/{one.address}",
-            f"vendor {one.vendor:#06x}, device {one.device:#06x}, driver {one.driver or 'none'}",
+            f"{pci_devices.FOLDER}/{device.address}",
+            f"vendor {device.vendor:#06x}, device {device.device:#06x}, "
+            f"driver {device.driver or 'none'}",
         )
-        for one in signs.devices
+        for device in signs.devices
     ]
     evidence += [
         Evidence(f"{_NODES}/{node}", "exists" if is_there else "missing")
         for node, is_there in signs.nodes.items()
     ]
+    older = "older than Arc, which builds are made for"
     evidence += [
-        Evidence(f"{pci_devices.FOLDER}/{one.address}", "older than Arc, which builds are made for")
-        for one in signs.devices
-        if _is_older(one)
+        Evidence(f"{pci_devices.FOLDER}/{device.address}", older)
+        for device in signs.devices
+        if _is_older(device)
     ]
     if signs.passed_through:
         evidence.append(Evidence(_DXG, "exists"))
     evidence += [Evidence(library, "exists") for library in signs.libraries]
     return IntelFiles(
-        bound=tuple(one.address for one in bound),
-        unbound=tuple(one.address for one in signs.devices if one not in bound),
+        bound=tuple(device.address for device in bound),
+        unbound=tuple(device.address for device in signs.devices if device not in bound),
         hidden_nodes=hidden,
         older=bool(signs.devices) and all(map(_is_older, signs.devices)),
         unlisted=signs.passed_through or system == "Windows",

@@ -96,7 +96,11 @@ def _architecture(value: str) -> tuple[tuple[int, int], str]:
 def _capability(values: tuple[str, ...]) -> tuple[int, int] | None:
     """Return the capability that a list was made for: its newest machine code (P-82)."""
     found = [_ARCHITECTURE.fullmatch(value) for value in values]
-    known = [(int(one[1]), int(one[2])) for one in found if one is not None and one[4] == "real"]
+    known = [
+        (int(match[1]), int(match[2]))
+        for match in found
+        if match is not None and match[4] == "real"
+    ]
     return max(known, default=None)
 
 
