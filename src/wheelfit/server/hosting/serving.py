@@ -105,15 +105,21 @@ def run_server(
         index = DiscreetIndex(index, log)
         token_file = _first_token(store, settings.folder)
         url = settings.public_url or origin_of(listener)
+        names = _names(settings, listener)
         hosted = HostedIndex(
             store,
             log=log,
             metrics=metrics,
             rules=settings.rules,
-            site=Site(index, public_url=settings.public_url),
+            site=Site(
+                index,
+                public_url=settings.public_url,
+                trusts_host=names is not None,
+                takes_uploads=True,
+            ),
             index=index,
             bridges=bridges,
-            names=_names(settings, listener),
+            names=names,
             # What upstreams change nobody tells: pages of all are looked at now and then.
             generation=None
             if mirrors is None

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from packaging.metadata import parse_email
 
+from wheelfit.core.filename import release_of
 from wheelfit.resolution.candidates import Candidates, ChoicePolicy
 from wheelfit.resolution.explain import explain_choice
 from wheelfit.resolution.listing import sort_page
@@ -18,17 +19,19 @@ from wheelfit.server.site.machines import overview_hosts, usual_target
 from wheelfit.server.site.readme import render_readme
 from wheelfit.sources.file_readers import OnePage
 from wheelfit.sources.memory_cache import Memory
-from wheelfit_runtime.errors import FileProblem, WheelfitError
+from wheelfit.sources.page import VARIANTS_SUFFIX
+from wheelfit_runtime.errors import FileProblem, InvalidWheel, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
+    from packaging.metadata import RawMetadata
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
     from wheelfit.core.labels import Label
     from wheelfit.resolution.explain import Explanation
-    from wheelfit.resolution.listing import Listing, Release
+    from wheelfit.resolution.listing import Listing, Release, Wheel
     from wheelfit.resolution.overview import Overview
     from wheelfit.server.site.machines import Machine
     from wheelfit.sources.page import ProjectPage
@@ -65,6 +68,9 @@ class WheelDescription:
     """Words and URL of links that a browser may follow."""
     other_links: tuple[tuple[str, str], ...] = ()
     """Words and text of those that are not made links."""
+    requires_python: str = ""
+    keywords: tuple[str, ...] = ()
+    classifiers: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     """``Requires-Dist``, as written."""
     problem: str = ""
@@ -74,7 +80,8 @@ class WheelDescription:
     def size(self) -> int:
         """Characters of its long parts."""
         links = sum(len(text) for pair in (*self.links, *self.other_links) for text in pair)
-        return len(self.description) + len(self.readme) + links + sum(map(len, self.needs))
+        texts = (*self.keywords, *self.classifiers, *self.needs)
+        return len(self.description) + len(self.readme) + links + sum(map(len, texts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +92,14 @@ class ProjectFacts:
     listing: Listing
     stamp: Hashable
     """Equal as long as the rest is."""
+    yanked: Mapping[Version, str]
+    """The releases of which every file is yanked, and one of the reasons."""
 
     @property
     def newest(self) -> Version | None:
         """The release to show first: the newest final one that is not yanked."""
         versions = tuple(self.listing.releases)
-        yanked = frozenset(self.listing.releases.yanked())
-        sound = [version for version in versions if version not in yanked] or list(versions)
+        sound = [version for version in versions if version not in self.yanked] or list(versions)
         return next((one for one in sound if not one.is_prerelease), next(iter(sound), None))
 
 
@@ -117,6 +125,7 @@ class Facts:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._projects = Memory[ProjectFacts](_KEPT, lambda one: len(one.page.files) + 1)
+        self._summaries = Memory[str](_KEPT, lambda _text: 1)
         self._releases = Memory[ReleaseFacts](
             _KEPT, lambda one: len(one.release.wheels) + 10 + one.about.size // _FILE
         )
@@ -134,7 +143,8 @@ class Facts:
         if stamp is None:
             stamp = _signature(page)
         return self._projects.get(
-            (name, stamp), lambda: ProjectFacts(page, sort_page(page, usual_target()), stamp)
+            (name, stamp),
+            lambda: ProjectFacts(page, sort_page(page, usual_target()), stamp, _yanked(page)),
         )
 
     def release(self, project: ProjectFacts, version: Version) -> ReleaseFacts | None:
@@ -144,6 +154,20 @@ class Facts:
             return None
         key = (project.page.name, version, project.stamp)
         return self._releases.get(key, lambda: self._look(project, found))
+
+    def summary(self, project: ProjectFacts, version: Version) -> str:
+        """Return the summary in the METADATA of a release; empty: there is none.
+
+        :raises WheelfitError: it cannot be read.
+        """
+        key = (project.page.name, version, project.stamp)
+        release = project.listing.releases[version]
+        if not release.wheels:
+            return ""
+        files = OnePage(project.page, self._index)
+        return self._summaries.get(
+            key, lambda: _field(_metadata(files, _described(release)), "summary")
+        )
 
     def explanation(self, project: ProjectFacts, version: Version, machine: Machine) -> Explanation:
         """Return the wheel of a release that a machine would take, and why no other."""
@@ -181,19 +205,30 @@ def _signature(page: ProjectPage) -> str:
     return digest.hexdigest()
 
 
+def _yanked(page: ProjectPage) -> Mapping[Version, str]:
+    """Return the releases without a file that is not yanked, whatever machine it is for."""
+    yanked: dict[Version, str] = {}
+    sound: set[Version] = set()
+    for file in page.files:
+        release = release_of(file.filename)
+        if release is None or file.filename.endswith(VARIANTS_SUFFIX):
+            continue
+        if file.yanked is None:
+            sound.add(release[1])
+        else:
+            yanked[release[1]] = yanked.get(release[1]) or file.yanked
+    return {version: reason for version, reason in yanked.items() if version not in sound}
+
+
 def _about(files: Files, release: Release) -> WheelDescription:
-    """Read the METADATA of one of the wheels, a plain one if there is any."""
-    wheels = sorted(
-        release.wheels, key=lambda wheel: (wheel.filename.is_variant, wheel.filename.text)
-    )
-    if not wheels:
+    """Describe a release by the METADATA of one of its wheels."""
+    if not release.wheels:
         return WheelDescription()
+    wheel = _described(release)
     try:
-        raw, _ = parse_email(files.metadata(wheels[0].file))
+        raw = _metadata(files, wheel)
     except WheelfitError as error:
-        return WheelDescription(problem=f"{wheels[0].filename.text}: {error.message}")
-    except RecursionError:  # messages within messages, thousands of them
-        return WheelDescription(problem=f"{wheels[0].filename.text}: its METADATA cannot be read")
+        return WheelDescription(problem=f"{wheel.filename.text}: {error.message}")
     description = str(raw.get("description") or "").replace("\r\n", "\n").strip("\n")
     links, others = _links(raw)
     return WheelDescription(
@@ -205,15 +240,36 @@ def _about(files: Files, release: Release) -> WheelDescription:
         license=_field(raw, "license_expression") or _field(raw, "license").partition("\n")[0],
         links=links,
         other_links=others,
+        requires_python=_field(raw, "requires_python"),
+        keywords=_several(raw, "keywords"),
+        classifiers=_several(raw, "classifiers"),
         needs=tuple(
             str(one)[:_LONGEST_FIELD] for one in (raw.get("requires_dist") or ())[:_MOST_NEEDS]
         ),
     )
 
 
+def _described(release: Release) -> Wheel:
+    """Return the wheel whose METADATA describes a release, a plain one if there is any."""
+    return min(release.wheels, key=lambda wheel: (wheel.filename.is_variant, wheel.filename.text))
+
+
+def _metadata(files: Files, wheel: Wheel) -> RawMetadata:
+    try:
+        return parse_email(files.metadata(wheel.file))[0]
+    except RecursionError:  # messages within messages, thousands of them
+        raise InvalidWheel("its METADATA cannot be read", where=wheel.filename.text) from None
+
+
 def _field(raw: Mapping[str, object], name: str) -> str:
     value = raw.get(name)
     return value.strip()[:_LONGEST_FIELD] if isinstance(value, str) else ""
+
+
+def _several(raw: Mapping[str, object], name: str) -> tuple[str, ...]:
+    values = raw.get(name)
+    texts = values if isinstance(values, list) else []
+    return tuple(str(text).strip()[:_LONGEST_FIELD] for text in texts[:_MOST_LINKS] if text)
 
 
 Link = tuple[str, str]

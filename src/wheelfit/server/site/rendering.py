@@ -6,6 +6,7 @@ numbers, because names and metadata come from strangers.
 
 from __future__ import annotations
 
+import shlex
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,7 @@ def _environment() -> Environment:
         "platforms": platforms_in_words,
         "prose": prose,
         "pythons": pythons_in_words,
+        "shell": shlex.quote,
         "row_platforms": lambda row: platforms_in_words(_tags(row)),
         "row_pythons": lambda row: pythons_in_words(_tags(row)),
         "sizes": _sizes,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections import Counter
 from dataclasses import replace
+from difflib import get_close_matches
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 _PAGE_HEADERS: Mapping[str, str] = {
     "cache-control": "no-cache",
-    "content-security-policy": "default-src 'none'; style-src 'self'; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'",
+    "content-security-policy": "default-src 'none'; style-src 'self'; img-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
@@ -56,13 +56,14 @@ _PAGE_HEADERS: Mapping[str, str] = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
-"""The headers of every answer: nothing is loaded but the style."""
+"""The headers of every answer: nothing is loaded but the style and the icon."""
 _PROJECTS_ON_A_PAGE = 30
 _RELEASES_ON_A_PAGE = 100
 _LABELS_ON_A_PAGE = 100
 _WHEELS_ON_A_PAGE = 200
 _ITEMS_OF_A_FILE = 5_000
 _LONGEST_SEARCH = 100
+_MOST_ALIKE = 2_000
 _NO_URL = "INDEX_URL"
 
 
@@ -91,8 +92,10 @@ class Site:
     ``/site.css``. All links are relative, so it can be mounted anywhere; ``simple/`` and
     ``files/`` beside it are `wheelfit.server.simple.SimpleIndex`.
 
-    :param public_url: the public address of the front page, for the commands; None: unknown. It
-        is never taken from a request.
+    :param public_url: the public address of the front page, for the commands; None: unknown.
+    :param trusts_host: whether the ``Host`` of every request was checked, so that it is the address
+        where none is configured.
+    :param takes_uploads: whether ``legacy/`` beside the front page takes uploads.
     :param is_static: whether the answers are written into files: without forms, and without
         further pages of long lists.
     :param patience: seconds in which the list of projects may read their pages, which a mirror may
@@ -104,21 +107,24 @@ class Site:
         index: Index,
         *,
         public_url: str | None = None,
+        trusts_host: bool = False,
+        takes_uploads: bool = False,
         is_static: bool = False,
         patience: float = 1.0,
     ) -> None:
         self._index = index
+        self._public_url = public_url
+        self._trusts_host = trusts_host
         self._patience = patience if not is_static else float("inf")
         self._is_static = is_static
         self._facts = Facts(index)
         self._templates = Templates()
-        style = resources.files("wheelfit.server.site") / "site.css"
-        self._style = style.read_bytes()
-        base = _NO_URL if public_url is None else f"{public_url.rstrip('/')}/simple/"
-        self._simple_url = base
+        folder = resources.files("wheelfit.server.site")
+        self._style = (folder / "site.css").read_bytes()
+        self._icon = (folder / "favicon.svg").read_bytes()
         self._common = {
             "title": "Package index",
-            "knows_url": public_url is not None,
+            "takes_uploads": takes_uploads,
             "preset_groups": preset_groups(),
             "pythons": PYTHON_NAMES,
         }
@@ -135,11 +141,14 @@ class Site:
         except UserError as error:
             page = _problem(400, "That cannot be answered", error)
         if page is None:
-            page = _problem(404, "There is no such page")
+            page = self._missing(segments)
         if isinstance(page, Answer):
             return page
         place = PageAddress(len(segments) - 1, self._is_static)
-        content = self._templates.render(page.template, place=place, **self._common, **page.values)
+        url = self._url(request)
+        address = {"knows_url": url is not None, "url": url or _NO_URL}
+        values = {**self._common, **address, **page.values}
+        content = self._templates.render(page.template, place=place, **values)
         return self._answer(request, content, "text/html", page.status)
 
     def _route(self, request: Request, segments: list[str]) -> Answer | _Page | None:
@@ -152,6 +161,8 @@ class Site:
                 return self._projects(read_query(request.query))
             case ["site.css"]:
                 return self._answer(request, self._style, "text/css")
+            case ["favicon.svg"]:
+                return self._answer(request, self._icon, "image/svg+xml")
             case ["project", ""]:
                 return _redirect("../")
             case ["project", name, ""]:
@@ -161,6 +172,27 @@ class Site:
             case ["project", *_, last] if last:
                 return _redirect(f"{segment(last)}/")
         return None
+
+    def _url(self, request: Request) -> str | None:
+        """Return the address of the front page, without a slash at the end; None: unknown."""
+        if self._public_url is not None:
+            return self._public_url.rstrip("/")
+        host = request.headers.get("host")
+        if not self._trusts_host or host is None:
+            return None
+        # It only changes what the page says to who sends it.
+        is_https = request.headers.get("x-forwarded-proto") == "https"
+        scheme = "https" if is_https else request.origin.partition(":")[0] or "http"
+        return f"{scheme}://{host}"
+
+    def _missing(self, segments: Sequence[str]) -> _Page:
+        """Return the page for an address that there is not, with projects that may be meant."""
+        wanted = segments[1][:_LONGEST_SEARCH] if segments[0] == "project" and segments[1:] else ""
+        wanted = canonicalize_name(wanted)
+        alike = [name for name in self._index.projects() if name[:2] == wanted[:2]]
+        close = get_close_matches(wanted, alike[:_MOST_ALIKE], n=5)
+        values = {**_problem_values("There is no such page"), "close": close}
+        return _Page("problem.html", values, 404)
 
     # --- pages --------------------------------------------------------------------------------
 
@@ -183,7 +215,7 @@ class Site:
     def _row(self, name: NormalizedName, enough: float) -> dict[str, Any]:
         """Return the row of a project; only its name if it cannot be read in time."""
         row: dict[str, Any] = {"name": name, "path": f"{segment(name)}/", "letter": name[:1]}
-        row |= {"newest": None, "problem": ""}
+        row |= {"newest": None, "problem": "", "summary": ""}
         if time.monotonic() >= enough:
             return row
         try:
@@ -194,10 +226,16 @@ class Site:
         if facts is None or newest is None:
             return {**row, "problem": "there are no releases"}
         release = facts.listing.releases[newest]
+        try:
+            summary = self._facts.summary(facts, newest)
+        except WheelfitError:
+            summary = ""
         labels = {wheel.filename.label for wheel in release.wheels} - {None}
         return {
             **row,
             "newest": str(newest),
+            "summary": summary,
+            "yanked": newest in facts.yanked,
             "releases": len(facts.listing.releases),
             "labels": len(labels),
             "file": _newest_file(release.wheels),
@@ -212,7 +250,6 @@ class Site:
             return None
         newest = project.newest
         part = part_of(tuple(project.listing.releases), query, _RELEASES_ON_A_PAGE)
-        yanked = frozenset(project.listing.releases.yanked())
         rows = []
         for version in part.items:
             release = project.listing.releases[version]
@@ -225,18 +262,20 @@ class Site:
                     "wheels": len(release.wheels),
                     "others": len(release.others),
                     "file": _newest_file(release.wheels),
-                    "yanked": version in yanked,
+                    "yanked": version in project.yanked,
                     "prerelease": version.is_prerelease,
                     "newest": version == newest,
                 }
             )
+        shown = None if newest is None else self._facts.release(project, newest)
         values = {
             "project": project,
             "newest": newest,
-            "shown": None if newest is None else self._facts.release(project, newest),
+            "shown": shown,
             "part": part._replace(items=rows),
             "more": query_of_part({}),
-            **self._commands(project.page.name, newest),
+            "install": _requirement(project.page.name, newest),
+            "has_variants": shown is not None and bool(shown.labels),
         }
         return _Page("project.html", values)
 
@@ -251,7 +290,6 @@ class Site:
         if version != str(release.version):
             return _redirect(f"../{segment(str(release.version))}/")
         wheels = sorted(release.wheels, key=lambda one: one.filename.text)
-        yanked = [wheel.file.yanked for wheel in wheels if wheel.file.yanked is not None]
         values = {
             "project": project,
             "facts": facts,
@@ -263,12 +301,13 @@ class Site:
             "more": query_of_part({}, also=query),
             "groups": _groups(facts.overview),
             "notes": _notes(facts.overview),
-            "all_yanked": bool(yanked) and len(yanked) == len(wheels),
-            "yanked": yanked,
+            "is_yanked": release.version in project.yanked,
+            "why_yanked": project.yanked.get(release.version),
             "attested": sum(wheel.file.provenance is not None for wheel in wheels),
             "asked": MachineQuery(),
             "action": "which/",
-            **self._commands(project.page.name, release.version),
+            "install": _requirement(project.page.name, release.version),
+            "has_variants": bool(facts.labels),
         }
         return _Page("release.html", values)
 
@@ -309,7 +348,8 @@ class Site:
             "sizes": {wheel.filename.text: wheel.file for wheel in facts.release.wheels},
             "asked": replace(asked, data=None),
             "action": "./",
-            **self._commands(project.page.name, facts.release.version),
+            "install": _requirement(project.page.name, facts.release.version),
+            "has_variants": bool(facts.labels),
         }
         return _Page("which.html", values, 200 if problem is None else 400)
 
@@ -321,18 +361,6 @@ class Site:
         project = self._facts.project(canonicalize_name(name))
         facts = None if project is None else self._facts.release(project, parsed)
         return None if project is None or facts is None else (project, facts)
-
-    def _commands(self, name: NormalizedName, version: Version | None) -> dict[str, Any]:
-        """Return the commands that install a release, quoted for a shell."""
-        what = shlex.quote(name if version is None else f"{name}=={version}")
-        url = shlex.quote(self._simple_url)
-        return {
-            "commands": {
-                "wheelfit": f"wheelfit install --index-url {url} {what}",
-                "pip": f"wheelfit run --index-url {url} -- pip install {what}",
-                "uv": f"wheelfit run --index-url {url} -- uv pip install {what}",
-            }
-        }
 
     def _part(
         self, items: Sequence[Any], query: Mapping[str, str], size: int, field: str = "page"
@@ -352,7 +380,16 @@ class Site:
 
 
 def _problem(status: int, heading: str, error: WheelfitError | None = None) -> _Page:
-    return _Page("problem.html", {"heading": heading, "error": error}, status)
+    return _Page("problem.html", _problem_values(heading, error), status)
+
+
+def _problem_values(heading: str, error: WheelfitError | None = None) -> dict[str, Any]:
+    return {"heading": heading, "error": error, "close": ()}
+
+
+def _requirement(name: NormalizedName, version: Version | None) -> str:
+    """Return what a command installs."""
+    return name if version is None else f"{name}=={version}"
 
 
 def _found(names: Sequence[NormalizedName], search: str) -> Sequence[NormalizedName]:

@@ -25,10 +25,13 @@ if TYPE_CHECKING:
 
 _PAGE = "index.html"
 _STYLE = "site.css"
+_ICON = "favicon.svg"
 _LIST = "project/pages.json"
 """What was written, so that what is gone from the index goes from here too."""
 
-_OURS = re.compile(r"index\.html|site\.css|project/(?:(?!\.)[^/\\\0]+/){1,2}index\.html")
+_OURS = re.compile(
+    r"index\.html|site\.css|favicon\.svg|project/(?:(?!\.)[^/\\\0]+/){1,2}index\.html"
+)
 """Names of pages for people: nothing else is ever removed."""
 
 _AT_ONCE = 100
@@ -43,7 +46,8 @@ def static_pages(index: Index, *, public_url: str | None = None) -> Iterator[tup
     :raises NeedsExtra: the extra `server` is not installed.
     """
     site = Site(index, public_url=public_url, is_static=True)
-    yield _STYLE, _body(site, f"/{_STYLE}")
+    for path in (_STYLE, _ICON):
+        yield path, _body(site, f"/{path}")
     for name in index.projects():
         page = index.project(name)
         if page is None or name != canonicalize_name(name):
