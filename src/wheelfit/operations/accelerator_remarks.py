@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from wheelfit.operations.context import Reporter
     from wheelfit.operations.machine import ChosenMachine
-    from wheelfit.resolution.accelerator_use import AcceleratorUse
+    from wheelfit.resolution.accelerator_use import AcceleratorUse, Surroundings
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Resolution
 
@@ -36,7 +36,7 @@ def tell_accelerator_use(
     """
     if not _is_concerned(resolution, arriving, candidates):
         return ()
-    from wheelfit.resolution.accelerator_use import Surroundings, accelerator_use
+    from wheelfit.resolution.accelerator_use import Surroundings
 
     chosen_by = candidates.within(resolution.context)
     around = Surroundings(
@@ -48,7 +48,7 @@ def tell_accelerator_use(
         None if lock else candidates,
         lock,
     )
-    found = tuple(accelerator_use(resolution, arriving, around))
+    found = _found(resolution, arriving, around)
     told = set() if told is None else told
     for one in found:
         if one.line not in told:
@@ -70,7 +70,7 @@ def use_on_platform(
     """
     if not _is_concerned(resolution, names, candidates):
         return ()
-    from wheelfit.resolution.accelerator_use import Surroundings, accelerator_use
+    from wheelfit.resolution.accelerator_use import Surroundings
 
     machine = machine_of()
     around = Surroundings(
@@ -81,7 +81,23 @@ def use_on_platform(
         candidates.bridge,
         candidates.target.environment,
     )
-    return tuple(accelerator_use(resolution, names, around))
+    return _found(resolution, names, around)
+
+
+def _found(
+    resolution: Resolution, arriving: Collection[NormalizedName], around: Surroundings
+) -> tuple[AcceleratorUse, ...]:
+    """Return what should be told of a result, at most one of a kind for each accelerator.
+
+    Nothing is detected and no source is asked unless a package has something to do with an
+    accelerator by its name, its needs or its extras.
+    """
+    from wheelfit.resolution.accelerator_remedies import Remedies
+    from wheelfit.resolution.idle_accelerators import idle_accelerators
+    from wheelfit.resolution.unusable_libraries import unusable_libraries
+
+    remedies = Remedies(resolution, around)
+    return (*unusable_libraries(arriving, remedies), *idle_accelerators(arriving, remedies))
 
 
 def _is_concerned(

@@ -1,0 +1,258 @@
+"""What the machine has of accelerators, and what gets a build that suits it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from wheelfit.core import phrases
+from wheelfit.core.accelerators import (
+    ACCELERATORS,
+    accelerators_of,
+    concerned_extras,
+    is_for_accelerator,
+    library_needs,
+    owner_of_libraries,
+    platform_in_words,
+)
+from wheelfit.core.bridges import document_of
+from wheelfit.core.properties import Feature
+from wheelfit.resolution.accelerator_use import Remedy
+from wheelfit_runtime.errors import WheelfitError
+from wheelfit_runtime.platforms import providers
+from wheelfit_runtime.platforms.features import Status
+from wheelfit_runtime.platforms.words import THIS_MACHINE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.bridges import BridgeFamily, FamilyMember
+    from wheelfit.core.core_metadata import CoreMetadata
+    from wheelfit.core.document import VariantDocument
+    from wheelfit.core.property_support import Support
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.resolution.accelerator_use import Surroundings
+    from wheelfit.resolution.candidates import Candidates
+    from wheelfit.resolution.resolution import Pin, Resolution
+
+LEAVING_OUT = "leaving out --no-bridges"
+"""What gets a family that counts by default, where that option was given."""
+
+
+class Remedies:
+    """What would suit the machine in place of what is in a result.
+
+    :param resolution: the result.
+    :param around: what is known besides.
+    """
+
+    def __init__(self, resolution: Resolution, around: Surroundings) -> None:
+        self.resolution = resolution
+        """The result."""
+        self.around = around
+        """What is known besides."""
+        self.pins = {pin.name: pin for pin in resolution.pins}
+        """What comes, by name."""
+        self._supports: dict[str, Support] = {}
+
+    # --- the machine --------------------------------------------------------------------------
+
+    def support(self, namespace: str) -> Support | None:
+        """Return the support of the machine for a namespace; None if unknown."""
+        if namespace not in self._supports:
+            document = _document(document_of((namespace,)))
+            self._supports[namespace] = self.around.support_of(document, [namespace])
+        support = self._supports[namespace]
+        detection = support.detections.get(namespace)
+        known = (Status.SUPPORTED, Status.NOTHING)
+        return support if detection is not None and detection.status in known else None
+
+    def holder(self, namespace: str) -> str:
+        """Return the machine that was asked about a namespace, in words."""
+        support = self.support(namespace)
+        return THIS_MACHINE if support is None else support.holders.get(namespace, THIS_MACHINE)
+
+    def is_wished(self, namespace: str) -> bool:
+        """Return whether the user forbids no builds for an accelerator."""
+        return ACCELERATORS[namespace] not in self.around.policy.preferences.forbid
+
+    def is_usable(self, namespace: str, majors: Iterable[str]) -> bool:
+        """Return whether the machine can use libraries of some majors, and the user lets it."""
+        if not self.is_wished(namespace):
+            return False
+        support = self.support(namespace)
+        if support is None or not is_there(support, namespace):
+            return False
+        return not any(lacking_for(support, namespace, major) for major in majors)
+
+    # --- what there is ------------------------------------------------------------------------
+
+    @cached_property
+    def with_libraries(self) -> frozenset[NormalizedName]:
+        """What needs libraries of an accelerator, if only by others, and members of families."""
+        needing: dict[NormalizedName, list[NormalizedName]] = {}
+        members = set()
+        for edge in self.resolution.edges:
+            needing.setdefault(edge.needed, []).append(edge.needing)
+            pin = self.pins.get(edge.needing)
+            if pin is not None and pin.file.is_selector:
+                members.add(edge.needed)
+        left: list[NormalizedName] = [name for name in needing if owner_of_libraries(name)]
+        found: set[NormalizedName] = set()
+        while left:
+            for name in needing.get(left.pop(), ()):
+                if name not in found:
+                    found.add(name)
+                    left.append(name)
+        return frozenset(found | members)
+
+    def by_bridge(self, name: NormalizedName) -> Remedy | None:
+        """Return the remedy by a family not yet in use that has a build for the machine."""
+        pin = self.pins.get(name)
+        is_possible = self.around.policy.preferences.variants and self.around.bridge(name) is None
+        if pin is None or not is_possible:
+            return None
+        found = filter(
+            None, (self.best(family, pin) for family in self.around.policy.families(name))
+        )
+        # One that uses another accelerator is better than one for any machine.
+        remedies = (remedy for _, remedy in found)
+        return min(remedies, key=lambda one: one.has_no_libraries, default=None)
+
+    def of_owner(self, name: NormalizedName) -> tuple[str, Remedy] | None:
+        """Return the family of indexes that counts for a package, and its build for the machine.
+
+        A plain wheel comes all the same where no index of it can be reached.
+        """
+        family, pin = self.around.bridge(name), self.pins.get(name)
+        if family is None or pin is None or not family.is_of_indexes:
+            return None
+        found = self.best(family, pin)
+        return None if found is None else (family.name, found[1])
+
+    def best(self, family: BridgeFamily, pin: Pin) -> tuple[FamilyMember, Remedy] | None:
+        """Return the member of a family that the machine would get in place of a plain wheel.
+
+        One that uses an accelerator goes before newer releases without, as a bridge decides.
+        """
+        project = pin.name if family.is_of_indexes else family.name
+        members = [one for one in family.members if one.is_for(project)]
+        members = [one for one in members if one.covers(pin.filename.tags)]
+        document = _document(family.document(family.members))
+        support = self.around.support_of(
+            document, {name for one in members for name in one.when.namespaces}
+        )
+        fitting = [
+            one
+            for one in members
+            if all(map(self.is_wished, accelerators_of(one.when)))
+            and support.refusal(one.when) is None
+        ]
+        using = [one for one in fitting if accelerators_of(one.when)]
+        others = [one for one in fitting if one not in using and one.has(project, pin.version)]
+        for member in (*using, *others[:1]):
+            remedy = self._remedy(family, pin.name, member)
+            if remedy is not None:
+                return member, remedy
+        return None
+
+    def _remedy(
+        self, family: BridgeFamily, name: NormalizedName, member: FamilyMember
+    ) -> Remedy | None:
+        """Return the remedy that installs a member; None: no wheel of it fits, or the plain one."""
+        if family.is_of_indexes:
+            if member.is_of_registry:
+                return None
+            used = accelerators_of(member.when)
+            build = platform_in_words(used[0], member.when) if used else member.place
+            return Remedy(f"--bridge {family.name}", build, has_no_libraries=not used)
+        if member.label is None or member.distribution == name:
+            return None
+        off = self.around.policy.bridges_off
+        if family.by_default and not off:
+            return None  # it would count if it could
+        candidates = self.around.candidates
+        if candidates is not None and not _has_wheel(candidates, member):
+            return None
+        option = f"--bridge {family.name}"
+        if family.by_default:
+            option = LEAVING_OUT if off == "option" else "--bridge default"
+        return Remedy(option, member.distribution, has_no_libraries=not member.when)
+
+    def typed(self, remedies: Sequence[Remedy]) -> str:
+        """Return the options to type for bridges."""
+        words = dict.fromkeys(one.words for one in remedies if one.words != LEAVING_OUT)
+        if self.around.lock:
+            return f"`{self.around.lock} {' '.join(words)}`"
+        if self.around.policy.bridges_off == "option":
+            return f"{' '.join(words)} in place of --no-bridges" if words else LEAVING_OUT
+        return " ".join(words)
+
+
+def device_of(namespace: str) -> str:
+    """Return the name of a device, as ``NVIDIA GPU``."""
+    family = providers.by_namespace(namespace)
+    return namespace if family is None else family.device.partition(" ")[2]
+
+
+def is_there(support: Support, namespace: str) -> bool:
+    """Return whether there is an accelerator with a driver, as far as is known."""
+    features = support.detections[namespace].features
+    return any(config.values and config.values != ("false",) for config in features)
+
+
+def lacking_for(support: Support, namespace: str, major: str) -> str:
+    """Return the unmet need of libraries of a major version; empty: none is known."""
+    for one in library_needs(namespace, major):
+        feature = Feature(namespace, one.feature)
+        if support.values(namespace, one.feature) and not support.supports(one):
+            holder = support.holders.get(namespace, THIS_MACHINE)
+            return phrases.lacking(feature, (one.value,), support.detections[namespace], holder)
+    return ""
+
+
+def needs_of_extras(
+    core: CoreMetadata, environment: Mapping[str, str]
+) -> Mapping[str, list[Requirement]]:
+    """Return extras that need something for an accelerator, each with these needs."""
+    found: dict[str, list[Requirement]] = {}
+    for extra in concerned_extras(core):
+        with suppress(WheelfitError):  # what cannot be read is told by who needs it
+            needs = [
+                one
+                for one in core.requires
+                if is_for_accelerator(one.name, extra) and _is_of(one, extra, environment)
+            ]
+            if needs:
+                found[extra] = needs
+    return found
+
+
+def _is_of(requirement: Requirement, extra: str, environment: Mapping[str, str]) -> bool:
+    """Return whether a requirement is one of an extra."""
+    asked = frozenset((extra,))
+    return not requirement.applies(environment) and requirement.applies(environment, asked)
+
+
+def _document(content: Mapping[str, object]) -> VariantDocument:
+    """Return variant metadata, by which a machine is asked."""
+    from wheelfit.core.metadata import read_document  # noqa: PLC0415 - start-up
+
+    return read_document(json.dumps(content).encode(), where="accelerators")
+
+
+def _has_wheel(candidates: Candidates, member: FamilyMember) -> bool:
+    """Return whether a member has a wheel for the target; of one project the page is asked for."""
+    listing = None
+    with suppress(WheelfitError):
+        listing = candidates.listing(member.distribution)
+    return listing is not None and any(
+        wheel.rejection is None and not wheel.is_yanked
+        for version, release in listing.releases.items()
+        if member.versions.contains(version)
+        for wheel in release.wheels
+    )

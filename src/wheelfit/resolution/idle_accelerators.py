@@ -1,0 +1,208 @@
+"""Accelerators that a result leaves idle, though another build would use them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from packaging.specifiers import SpecifierSet
+
+from wheelfit.core.accelerators import (
+    ACCELERATORS,
+    accelerators_of,
+    library_major,
+    owner_of_libraries,
+)
+from wheelfit.core.sizes import size_in_words
+from wheelfit.resolution.accelerator_remedies import device_of, needs_of_extras
+from wheelfit.resolution.accelerator_use import AcceleratorUse, Remedy
+from wheelfit_runtime.errors import WheelfitError
+from wheelfit_runtime.wording import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.core.requirements import Requirement
+    from wheelfit.resolution.accelerator_remedies import Remedies
+    from wheelfit.resolution.resolution import Pin
+
+
+def idle_accelerators(
+    arriving: Collection[NormalizedName], remedies: Remedies
+) -> Iterator[AcceleratorUse]:
+    """Yield which accelerators are left idle, each once.
+
+    :param arriving: what is new; of others nothing is told.
+    :param remedies: the result, and what would suit the machine in place of it.
+    """
+    yield from _Idle(arriving, remedies).found()
+
+
+class _Idle:
+    """The search for such accelerators beside one result."""
+
+    def __init__(self, arriving: Collection[NormalizedName], remedies: Remedies) -> None:
+        self._arriving = arriving
+        self._remedies = remedies
+
+    def found(self) -> Iterator[AcceleratorUse]:
+        """Yield which accelerators are left idle though another build would use them."""
+        if not self._remedies.around.policy.preferences.variants:
+            return
+        found: dict[str, dict[NormalizedName, Remedy]] = {}
+        for name in self._arriving:
+            pin = self._remedies.pins.get(name)
+            if pin is not None and self._may_be_idle(pin):
+                for namespace, remedy in self._uses(pin):
+                    found.setdefault(namespace, {})[name] = remedy
+        for namespace, remedies in found.items():
+            yield self._idle(namespace, remedies)
+
+    def _may_be_idle(self, pin: Pin) -> bool:
+        """Return whether nothing says that a package uses an accelerator, or should not."""
+        return (
+            not accelerators_of(pin.properties)
+            and pin.choice.metadata.document is None  # variants have cautions of their own
+            and pin.version.local is None  # which says what it is: somebody chose that
+            and not pin.is_given
+            and owner_of_libraries(pin.name) is None
+            and pin.name not in self._remedies.with_libraries
+        )
+
+    def _needs_libraries(self, pin: Pin) -> bool:
+        """Return whether a wheel needs libraries of an accelerator, whether they come or not."""
+        if pin.core is None:
+            # Locks of other tools do not tell who needs what.
+            return any(map(owner_of_libraries, self._remedies.pins))
+        with suppress(WheelfitError):
+            return any(
+                owner_of_libraries(one.name) is not None
+                and one.applies(self._remedies.around.environment, pin.extras or "", pin.context)
+                for one in pin.core.requires
+            )
+        return False
+
+    def _uses(self, pin: Pin) -> Iterator[tuple[str, Remedy]]:
+        """Yield the namespaces of what the machine has and a package would use, with how."""
+        extras, families = list(self._extras(pin)), self._remedies.around.policy.families(pin.name)
+        if not (extras or families) or _names_builds(pin.name) or self._needs_libraries(pin):
+            return
+        told = set()
+        for extra, namespace, majors in extras:
+            if namespace not in told and self._remedies.is_usable(namespace, majors):
+                size = self._size_with(pin, extra)
+                if size is not None:
+                    told.add(namespace)
+                    yield namespace, Remedy(f"{pin.name}[{extra}]", size=size)
+        for family in families:
+            # Of several projects the first is what the others are made for.
+            if self._remedies.around.bridge(pin.name) is not None or pin.name != family.projects[0]:
+                continue
+            if not any(accelerators_of(one.when) for one in family.members):
+                continue
+            found = self._remedies.best(family, pin)
+            if found is None:
+                continue
+            member, remedy = found
+            for namespace in accelerators_of(member.when):
+                if namespace not in told:
+                    told.add(namespace)
+                    yield namespace, remedy
+
+    def _extras(self, pin: Pin) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+        """Yield extras that bring what an accelerator needs: namespace and majors, newest first.
+
+        :return: nothing for a package whose extras or name say that it is there already.
+        """
+        needs = needs_of_extras(pin.core, self._remedies.around.environment) if pin.core else {}
+        everything = {*self._remedies.pins, *self._remedies.around.there}
+        rows: list[tuple[str, str, tuple[str, ...]]] = []
+        for extra, found in needs.items():
+            others = {one.name for one in found if owner_of_libraries(one.name) is None}
+            if extra in pin.extras or others & everything:
+                return
+            owners = dict.fromkeys(filter(None, (owner_of_libraries(one.name) for one in found)))
+            majors = dict.fromkeys(filter(None, map(_major_of, found)))
+            rows += [(extra, owner, tuple(majors)) for owner in owners]
+            build = None if owners else _build_of(extra)
+            if build is not None:
+                rows.append((extra, *build))
+        yield from sorted(rows, key=lambda row: [*map(int, row[2])], reverse=True)
+
+    def _size_with(self, pin: Pin, extra: str) -> int | None:
+        """Return the bytes that an extra adds to the download; None: it is not available."""
+        candidates = self._remedies.around.candidates
+        if candidates is None:
+            return None
+        from wheelfit.core.requirements import Requirement  # noqa: PLC0415 - start-up
+        from wheelfit.resolution.request import (  # noqa: PLC0415 - start-up
+            RequestedRequirement,
+            ResolutionRequest,
+        )
+        from wheelfit.resolution.resolver import resolve  # noqa: PLC0415 - start-up
+
+        exactly = SpecifierSet(f"=={pin.version}")
+        wanted = Requirement(pin.name, frozenset((extra,)), exactly)  # type: ignore[arg-type]
+        asked = ResolutionRequest(
+            (RequestedRequirement(wanted),), prereleases=pin.version.is_prerelease
+        )
+        try:
+            with_extra = resolve(asked, candidates)
+        except WheelfitError:
+            return None
+        return sum(
+            one.file.size or 0
+            for one in with_extra.pins
+            if one.name not in self._remedies.pins
+            and (owner_of_libraries(one.name) is not None or f"-{extra}-" in one.name)
+        )
+
+    def _idle(self, namespace: str, remedies: Mapping[NormalizedName, Remedy]) -> AcceleratorUse:
+        several = len(remedies) > 1
+        bridges = [one for one in remedies.values() if one.build]
+        extras = [one for one in remedies.values() if not one.build]
+        helps = []
+        size = sum(one.size or 0 for one in extras) or None
+        if extras:
+            words = listed([one.words for one in extras])
+            more = f" ({size_in_words(size)} more)" if size else ""
+            helps.append(f"{words} {'use' if len(extras) > 1 else 'uses'} it{more}")
+        if bridges:
+            builds = listed(list(dict.fromkeys(one.build for one in bridges)))
+            many = len({one.words for one in bridges}) > 1
+            what = "take builds that use it" if many else "takes a build that uses it"
+            helps.append(f"{self._remedies.typed(bridges)} {what} ({builds})")
+        verb = "leave" if several else "leaves"
+        line = (
+            f"{listed(list(remedies))} {verb} the {device_of(namespace)} of "
+            f"{self._remedies.holder(namespace)} idle; {'; '.join(helps)}"
+        )
+        words_of_all = dict.fromkeys(one.words for one in remedies.values())
+        return AcceleratorUse("idle", namespace, tuple(remedies), (), size, (*words_of_all,), line)
+
+
+def _major_of(need: Requirement) -> str | None:
+    """Return of which major the libraries are that a requirement asks for."""
+    versions = [clause.version for clause in need.specifier if clause.operator != "!="]
+    return library_major(need.name, versions[0] if versions else "")
+
+
+def _names_builds(project: str) -> bool:
+    """Return whether a name says itself which accelerator a project is for, or that none."""
+    from wheelfit.core.shorthands import names_builds  # noqa: PLC0415 - start-up
+
+    return names_builds(project)
+
+
+def _build_of(extra: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return for which accelerator and major an extra is that is called as builds are."""
+    from wheelfit.core.shorthands import find_shorthand, is_built_in  # noqa: PLC0415 - start-up
+
+    if not is_built_in(extra):
+        return None
+    place = find_shorthand(extra).place
+    wishes = find_shorthand(extra).require
+    namespaces = [name for name, wish in ACCELERATORS.items() if wish in wishes]
+    return (namespaces[0], tuple(place[1:2])) if namespaces else None
