@@ -20,7 +20,7 @@ from wheelfit.operations.projects import check_folder_pins
 from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.result_limits import check_accelerators
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
-from wheelfit.sources.wheel_labels import SUFFIX, labels_of, written
+from wheelfit.sources.page import LABELS_SUFFIX
 from wheelfit_runtime.errors import FileProblem, IntegrityError, UserError
 
 if TYPE_CHECKING:
@@ -259,13 +259,15 @@ def _give_published_name(pin: Pin, staging: Path, folder: Path) -> None:
     """
     if pin.label is None:
         return
+    from wheelfit.sources.wheel_labels import labels_of, written
+
     name = pin.filename.plain
     (staging / pin.filename.text).replace(staging / name)
     before: dict[str, object] = {}
-    for path in (folder / f"{name}{SUFFIX}", staging / f"{name}{SUFFIX}"):
+    for path in (folder / f"{name}{LABELS_SUFFIX}", staging / f"{name}{LABELS_SUFFIX}"):
         with suppress(OSError, ValueError):  # none, or none that could be read
             before |= labels_of(path.read_bytes())
-    (staging / f"{name}{SUFFIX}").write_bytes(written(pin.file, pin.label, before))
+    (staging / f"{name}{LABELS_SUFFIX}").write_bytes(written(pin.file, pin.label, before))
 
 
 def _moved(staging: Path, folder: Path) -> tuple[DownloadedFile, ...]:

@@ -21,9 +21,8 @@ from wheelfit.errors import InvalidFilename
 from wheelfit.sources.client import PAGE_LIMIT, unexpected
 from wheelfit.sources.file_readers import ReadsFiles
 from wheelfit.sources.local_files import problem
-from wheelfit.sources.page import ACCEPT, VARIANTS_SUFFIX, File, ProjectPage
+from wheelfit.sources.page import ACCEPT, LABELS_SUFFIX, VARIANTS_SUFFIX, File, ProjectPage
 from wheelfit.sources.urls import file_url, redact, split_userinfo
-from wheelfit.sources.wheel_labels import SUFFIX, labelled, labels_of
 from wheelfit_runtime.errors import FileProblem, InvalidPage, NetworkError
 
 if TYPE_CHECKING:
@@ -88,7 +87,9 @@ class DirectoryIndex(_FlatListing):
                 names = sorted(each.name for each in listed if _is_file(each))
         except OSError as error:
             raise problem(self._path, error) from error
-        beside = {name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)}
+        beside = {
+            name.removesuffix(LABELS_SUFFIX) for name in names if name.endswith(LABELS_SUFFIX)
+        }
         for name in names:
             if name in beside:
                 found += self._labelled(name, base)
@@ -106,7 +107,9 @@ class DirectoryIndex(_FlatListing):
 
         :raises FileProblem: it cannot be read, and nobody knows for which machines the wheel is.
         """
-        path = self._path / f"{name}{SUFFIX}"
+        path = self._path / f"{name}{LABELS_SUFFIX}"
+        from wheelfit.sources.wheel_labels import labelled, labels_of  # noqa: PLC0415 - start-up
+
         try:
             return labelled(_local_file(name, base, self.name), labels_of(_page(path)))
         except (ValueError, InvalidFilename) as error:

@@ -28,6 +28,8 @@ ACCEPT = (
 """The ``Accept`` header for pages: JSON preferred, HTML understood (PEP 691)."""
 BRIDGE = "bridge:"
 """Begin of the address of what exists nowhere but in a family: ``bridge:FAMILY/FILE``."""
+LABELS_SUFFIX = ".labels.json"
+"""The end of the name of a file that says as which builds the wheel beside it counts."""
 VARIANTS_SUFFIX = "-variants.json"
 """End of the name of an index-level variants file (F-70)."""
 NO_HASHES: Mapping[str, str] = MappingProxyType({})

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.page import File
 
-SUFFIX = ".labels.json"
-"""The end of the name of such a file, behind that of the wheel."""
-
 
 class _Build(Struct, rename="kebab"):
     """A build that a wheel is."""
