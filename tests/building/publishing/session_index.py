@@ -50,6 +50,8 @@ class SessionServer(LegacyIndex):
     """The name of a file that does not pass."""
     elsewhere: str = ""
     """Where links lead instead."""
+    is_page: bool = False
+    """Whether there is a page for people instead."""
 
     @property
     def root(self) -> str:
@@ -65,6 +67,8 @@ class SessionServer(LegacyIndex):
         body = b"".join(iter(lambda: request.body.read(1 << 20), b""))
         parts = [part for part in request.path.split("/")[2:] if part]
         match [request.method, *parts]:
+            case ["POST"] if self.is_page:
+                return Answer(200, {"content-type": "text/html"}, [b"<html></html>"], 13)
             case ["POST"]:
                 return self._open(json.loads(body))
             case [method, key]:

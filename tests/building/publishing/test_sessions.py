@@ -154,6 +154,14 @@ def test_links_to_other_servers_are_not_followed(
         run(index, files)
 
 
+def test_a_page_for_people(index: SessionServer, files: tuple[OutgoingFile, ...]) -> None:
+    """An address that has no sessions is told with what it has, and what to name instead."""
+    index.is_page = True
+    with pytest.raises(InvalidPage, match="the answer is text/html") as caught:
+        run(index, files)
+    assert "--session-url" in str(caught.value.hint)
+
+
 def published(index: SessionServer, folder: Path, **options: Any) -> PublishReport:
     """Publish by the operation."""
     context = Context({"WHEELFIT_CACHE_DIR": str(folder / "cache")})

@@ -84,7 +84,16 @@ class SessionIndex:
         said = {**_META, "name": name, "version": str(version)}
         answer = self._ask("POST", self.root, what, said, conflicts=True)
         if answer.status != 409:
-            return answer.json(), frozenset()
+            session = answer.json()
+            if not session.get("links"):
+                kind = answer.headers.get("content-type", "").partition(";")[0] or "of no type"
+                raise InvalidPage(
+                    f"no publishing session was opened: the answer is {kind}",
+                    where=redact(self.root),
+                    hint="--session-url is the root of the index's sessions (PEP 694); without it "
+                    "files are uploaded one by one",
+                )
+            return session, frozenset()
         found = self._ask("GET", self._link(answer.headers.get("location")), what).json()
         there = found.get("files") or {}
         strange = sorted(there.keys() - wanted.keys())
