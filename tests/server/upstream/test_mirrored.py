@@ -491,9 +491,22 @@ class TestMetadata:
         assert len(upstream.requests_for("/files/")) == 1
 
     def test_a_wrong_hash(self, mirror: Opener, upstream: RecordingIndex) -> None:
-        """What is not as promised is not passed on."""
+        """What is not as promised is not passed on, but read from the wheel, and promised anew."""
         upstream.faults.wrong_metadata_hash.add(SMALL)
-        assert mirror().ask(f"/files/{SMALL}.metadata").status == 502
+        one = mirror()
+        assert "sha256" in one.page("small")[SMALL]["core-metadata"]
+        assert b"Name: small" in one.file(f"{SMALL}.metadata")
+        assert one.page("small")[SMALL]["core-metadata"] is True
+        assert len(upstream.requests_for(f"{SMALL}.metadata")) == 1
+
+    def test_a_wrong_hash_without_ranges(self, mirror: Opener, upstream: RecordingIndex) -> None:
+        """Clients fetch the wheel then."""
+        upstream.faults.wrong_metadata_hash.add(SMALL)
+        upstream.faults.ranges = False
+        one = mirror()
+        assert one.ask(f"/files/{SMALL}.metadata").status == 404
+        assert "core-metadata" not in one.page("small")[SMALL]
+        assert one.file(SMALL)
 
 
 DOCUMENT = release_document(

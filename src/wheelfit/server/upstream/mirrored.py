@@ -25,7 +25,13 @@ from wheelfit.sources.repository import Content, Elsewhere, content_of, url_of
 from wheelfit.sources.urls import is_loopback, origin, redact, split_userinfo
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.remote import RangeUnsupported, Suffix
-from wheelfit_runtime.errors import IntegrityError, NetworkError, UnexpectedStatus, Unreachable
+from wheelfit_runtime.errors import (
+    HashMismatch,
+    IntegrityError,
+    NetworkError,
+    UnexpectedStatus,
+    Unreachable,
+)
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
@@ -134,6 +140,8 @@ class Mirrored(ReadsContent):
         self._beside: Memory[bytes] = Memory(_MOST_IN_MEMORY, lambda data: len(data) + 256)
         self._learned: Memory[_Learned] = Memory(_MOST_NAMES, lambda _one: 1)
         self._generations: dict[NormalizedName, int] = {}
+        self._contradicted: set[str] = set()
+        """URLs of wheels whose metadata file is not the promised one."""
         self._ranges: dict[str, tuple[bool, float]] = {}
         self._asked: set[NormalizedName] = set()
         self._listed: tuple[float, tuple[NormalizedName, ...]] | None = None
@@ -308,7 +316,7 @@ class Mirrored(ReadsContent):
         if (learned := self._known(file)) is not None:
             hashes = MappingProxyType({"sha256": learned.sha256, **hashes})
             size = learned.size
-        metadata = file.metadata_hashes
+        metadata = self._metadata_hashes(file)
         # Of what a rule names most may not be there, and no page shows what is said of it.
         is_listed = file.filename.endswith(".whl") and self._listing.has_pages
         if metadata is None and is_listed and self._can_look_into(file):
@@ -375,7 +383,7 @@ class Mirrored(ReadsContent):
 
     def _content(self, name: NormalizedName, file: File, suffix: str) -> Content | Elsewhere | None:
         if suffix == _METADATA:
-            return self._metadata(file)
+            return self._metadata(name, file)
         if suffix == _PROVENANCE:
             return self._provenance(file)
         if parse_index_file_name(file.filename) is not None:
@@ -438,12 +446,25 @@ class Mirrored(ReadsContent):
 
     # --- files beside them ------------------------------------------------------------
 
-    def _metadata(self, file: File) -> Content | None:
+    def _metadata(self, name: NormalizedName, file: File) -> Content | None:
         if not file.filename.endswith(".whl"):
             return None
-        promised = str(sorted((file.metadata_hashes or {}).items()))
-        key = ("metadata", file.url, file.hashes.get("sha256"), promised)
-        return self._found(key, lambda: self._read_metadata(file))
+        hashes = self._metadata_hashes(file)
+        key = ("metadata", file.url, file.hashes.get("sha256"), str(sorted((hashes or {}).items())))
+        file = replace(file, metadata_hashes=hashes)
+        try:
+            return self._found(key, lambda: self._read_metadata(file))
+        except HashMismatch as mismatch:
+            if hashes is None:
+                raise
+            self._note(f"{file.filename}: its metadata is read from the wheel, because {mismatch}")
+            self._contradicted.add(file.url)
+            self._generations[name] = self._generations.get(name, 0) + 1
+            return self._metadata(name, file)
+
+    def _metadata_hashes(self, file: File) -> Mapping[str, str] | None:
+        """Return the promised hashes of a metadata file, unless what is there is something else."""
+        return None if file.url in self._contradicted else file.metadata_hashes
 
     def _found(self, key: Hashable, make: Callable[[], bytes]) -> Content | None:
         """Return a small file from memory, or make it; an empty one does not exist now."""
