@@ -7,8 +7,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from wheelfit.core.core_metadata import (
+    edited,
     read_metadata,
-    with_dependencies,
     without_variant_markers,
 )
 from wheelfit.core.markers import VariantContext
@@ -160,6 +160,11 @@ class TestWithoutVariantMarkers:
         assert caught.value.hint == "did you mean variant_label?"
 
 
+def replaced(data: bytes, dependencies: list[str]) -> bytes:
+    """Return metadata with other dependencies."""
+    return edited(data, changed=lambda _text: None, added=dependencies)
+
+
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_other_dependencies(end: bytes) -> None:
     """All dependencies are replaced where the first one stood; everything else keeps its bytes."""
@@ -172,12 +177,12 @@ def test_other_dependencies(end: bytes) -> None:
         b"",
         b"d",
     ]
-    changed = with_dependencies(end.join(lines), ["e", "f ; python_version < '4'"])
+    changed = replaced(end.join(lines), ["e", "f ; python_version < '4'"])
     wanted = [b"Name: a", b"Requires-Dist: e", b"Requires-Dist: f ; python_version < '4'"]
     assert changed == end.join([*wanted, b"Version: 1", b"", b"d"])
 
 
 def test_dependencies_where_there_were_none() -> None:
     """They come at the end of the header, on lines of their own."""
-    assert with_dependencies(b"Name: a", ["b"]) == b"Name: a\nRequires-Dist: b\n"
-    assert with_dependencies(b"Name: a\n\ntext", ["b"]) == b"Name: a\nRequires-Dist: b\n\ntext"
+    assert replaced(b"Name: a", ["b"]) == b"Name: a\nRequires-Dist: b\n"
+    assert replaced(b"Name: a\n\ntext", ["b"]) == b"Name: a\nRequires-Dist: b\n\ntext"

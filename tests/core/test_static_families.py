@@ -19,6 +19,7 @@ from wheelfit.core.ordering import order_labels
 from wheelfit.core.project_table import ProjectTable, read_project_table, wheel_document
 from wheelfit.core.properties import PropertySet
 from wheelfit.core.property_support import support_for
+from wheelfit.core.providers import StaticProvider
 from wheelfit.core.static_families import STATIC_FAMILIES, StaticFamily
 from wheelfit.testing.detectors import FixedDetector
 from wheelfit_runtime.platforms.features import FeatureConfig
@@ -59,7 +60,7 @@ def test_a_template_is_read_as_the_family(family: StaticFamily) -> None:
     """P-162: what a project copies is a whole table, without a note, and means the family."""
     table = table_of(family)
     assert table.priorities == (family.namespace,)
-    assert table.providers == {family.namespace: family.as_provider()}
+    assert table.providers == {family.namespace: StaticProvider(family.features)}
     assert (table.variants, table.notes) == ({}, ())
     assert family.template().startswith(f"# {family.purpose}\n")
     assert re.fullmatch(r"[A-Z].*\.", family.purpose)
@@ -69,7 +70,7 @@ def test_a_template_of_several_features_keeps_their_order() -> None:
     """P-5, P-162: TOML has no order of keys that could be relied on."""
     features = (FeatureConfig("zeta", ("2", "1")), FeatureConfig("alpha", ("on",)))
     several = StaticFamily("made_up", "What two features are.", features)
-    assert table_of(several).providers["made_up"] == several.as_provider()
+    assert table_of(several).providers["made_up"] == StaticProvider(several.features)
 
 
 def test_a_wheel_made_from_a_template_is_sound(family: StaticFamily) -> None:

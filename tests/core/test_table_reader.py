@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from wheelfit.core.labels import parse_label
-from wheelfit.core.table_reader import FaultList, FirstFault, Table, with_lines
-from wheelfit.core.toml_lines import lines_of
+from wheelfit.core.table_reader import FaultList, FirstFault, Table
+from wheelfit.core.toml_lines import lines_of, with_lines
 from wheelfit.core.versions import parse_version
 from wheelfit_runtime.errors import Fault, InvalidConfiguration
 

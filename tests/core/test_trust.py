@@ -13,14 +13,16 @@ from packaging.utils import NormalizedName
 from wheelfit.core.providers import PluginQuestion
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.trust import (
+    NO_POLICY,
+    NO_TRUST,
     PluginRules,
     PolicyFile,
     SitePolicy,
     Trust,
     TrustedFile,
+    TrustedTree,
     TrustEntry,
     command_that_trusts,
-    judge,
 )
 
 A, B, C = "a" * 64, "b" * 64, "c" * 64
@@ -39,6 +41,17 @@ def question(*requirements: str, namespace: str = "acme") -> PluginQuestion:
 def site(**settings: Any) -> SitePolicy:
     """Make a policy of one file."""
     return SitePolicy((PolicyFile("/etc/wheelfit/policy.toml", **settings),))
+
+
+def judge(
+    asked: PluginQuestion,
+    trust: Trust = NO_TRUST,
+    policy: SitePolicy = NO_POLICY,
+    *,
+    everything: bool = False,
+) -> TrustedTree:
+    """Decide by these rules."""
+    return PluginRules(trust, policy, everything).judge(asked)
 
 
 class TestJudge:

@@ -85,8 +85,6 @@ def matches(value: str, version: Version) -> bool:
     >>> from packaging.version import Version
     >>> matches("2.8", Version("2.8.1rc1+cu128")), matches("2.8", Version("2.9"))
     (True, False)
-
-    :param version: of the package that the feature names.
     """
     release = _release(value)
     if release is None or version.epoch:
@@ -100,8 +98,6 @@ def supported_values(version: Version) -> tuple[str, ...]:
     >>> from packaging.version import Version
     >>> supported_values(Version("12.6.4.1"))
     ('12.6.4', '12.6', '12')
-
-    :param version: of the package that the feature names.
     """
     if version.epoch:
         return ()  # P-48
@@ -115,8 +111,6 @@ def recent_first(values: Iterable[str]) -> list[str]:
 
     >>> recent_first(["2", "2.8.0", "2.9", "x"])
     ['2.9', '2.8.0', '2']
-
-    :param values: in any order; unsound ones are left out.
     """
     return sorted((v for v in values if _release(v) is not None), key=_sort_key, reverse=True)
 
@@ -130,9 +124,6 @@ def not_admitted(specifier: SpecifierSet, values: Iterable[str]) -> tuple[str, .
 
     >>> not_admitted(SpecifierSet(">=2.8,<3"), ["2.7", "2.8.0", "2"])
     ('2.7',)
-
-    :param specifier: of the requirement on the package that the feature names.
-    :param values: as a label lists them; unsound ones are left out.
     """
     wanted = specifier.to_range()
     return tuple(
@@ -173,7 +164,6 @@ def branches(
 
     The ways exclude each other, and together they are what P-52 admits.
 
-    :param properties: all properties of the label; their ABI values are sound.
     :param forbidden: namespace, feature and value that must not be what a build relies
         on (F-91).
     """
@@ -257,10 +247,7 @@ def abi_namespaces(providers: Mapping[str, Provider]) -> frozenset[str]:
 
 
 def detect(namespace: str, document: VariantDocument, known: KnownVersions) -> Detection:
-    """Return what is supported of a namespace of the provider (P-51).
-
-    :param namespace: one of `abi_namespaces`.
-    """
+    """Return what is supported of a namespace of the provider (P-51)."""
     used: dict[str, set[str]] = {}
     for properties in document.variants.values():
         for feature, values in properties.features():

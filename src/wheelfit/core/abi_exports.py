@@ -53,10 +53,7 @@ class AbiExports:
     """Patterns of file names, as ``libfast*.so*``; none: every library of the wheel counts."""
 
     def has(self, name: str) -> bool:
-        """Say whether users link with a library.
-
-        :param name: its file name, or what it calls itself.
-        """
+        """Say whether users link with a library."""
         from fnmatch import fnmatchcase  # noqa: PLC0415  # few look at libraries
 
         return not self.libraries or any(fnmatchcase(name, one) for one in self.libraries)
@@ -70,8 +67,6 @@ def read_abi_exports(table: object) -> tuple[AbiExports | None, list[Fault]]:
 
     >>> read_abi_exports({"level": "minor"})[0].level
     <AbiLevel.MINOR: 'minor'>
-
-    :param table: what stands below `KEY`.
     """
     faults = FaultList("B-61")
     reader = Table({}, faults).below(table, KEY)
@@ -89,7 +84,6 @@ def read_abi_exports(table: object) -> tuple[AbiExports | None, list[Fault]]:
 def require_abi_exports(table: object) -> AbiExports:
     """Read the table.
 
-    :param table: what stands below `KEY`.
     :raises InvalidDocument: it has faults; names all of them.
     """
     found, faults = read_abi_exports(table)
@@ -101,8 +95,6 @@ def require_abi_exports(table: object) -> AbiExports:
 def parse_abi_exports(data: bytes, *, where: str) -> AbiExports:
     """Read the file of a wheel.
 
-    :param data: the content of `FILE`.
-    :param where: the wheel, for errors.
     :raises InvalidDocument: it has faults; names all of them.
     """
     document = strict_json.load(data)
@@ -151,8 +143,6 @@ def values_for(compatible: Mapping[Version, bool], exports: AbiExports) -> tuple
     >>> found = {Version("1.9"): False, Version("2.0"): True, Version("2.0.1"): True}
     >>> values_for({**found, Version("2.1.0"): True, Version("2.1.1"): False}, AbiExports())
     ('2.0', '2.1.0')
-
-    :param compatible: the releases that were looked at, and whether they fit.
     """
     groups: dict[str, list[Version]] = {}
     for version in sorted(compatible):

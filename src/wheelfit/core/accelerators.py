@@ -62,20 +62,14 @@ def _is_unused(namespace: str, properties: PropertySet) -> bool:
 
 
 def owner_of_libraries(name: str) -> str | None:
-    """Return whose accelerator a package only holds libraries of; None for all others.
-
-    :param name: of the project, normalised.
-    """
+    """Return whose accelerator a package only holds libraries of; None for all others."""
     if not name.startswith(_BEGINNINGS):  # as nearly all
         return None
     return next(owner for start, owner in LIBRARIES.items() if name.startswith(start))
 
 
 def concerned_extras(core: CoreMetadata) -> list[str]:
-    """Return the extras whose dependencies may be for an accelerator, by their texts alone.
-
-    :param core: of a wheel.
-    """
+    """Return the extras whose dependencies may be for an accelerator, by their texts alone."""
     found: set[str] = set()
     for text in core.requires_texts if core.provides_extra else ():
         head, _, marker = text.lower().replace("_", "-").partition(";")
@@ -91,8 +85,6 @@ def is_for_accelerator(name: str, extra: str) -> bool:
     """Return whether a dependency holds a vendor's libraries, or is called after an extra.
 
     As the plugin ``jax-cuda13-plugin`` of ``jax[cuda13]`` is.
-
-    :param name: of the project, normalised.
     """
     return owner_of_libraries(name) is not None or f"-{extra}-" in name
 
@@ -103,8 +95,6 @@ def library_major(name: str, version: str) -> str | None:
     >>> library_major("nvidia-cudnn-cu13", "9.24.0.43"), library_major("nvidia-cufft", "12.2")
     ('13', None)
 
-    :param name: of the project, normalised.
-    :param version: of the release; some have the number of the platform.
     :return: None if neither tells.
     """
     family = providers.by_namespace(owner_of_libraries(name) or "")
@@ -118,11 +108,7 @@ def library_major(name: str, version: str) -> str | None:
 
 
 def library_needs(namespace: str, major: str) -> tuple[Property, ...]:
-    """Return the properties that a machine must support to use libraries of a major.
-
-    :param namespace: of the accelerator.
-    :param major: as `library_major` returns it.
-    """
+    """Return the properties that a machine must support to use libraries of a major."""
     family = providers.by_namespace(namespace)
     needs = () if family is None else family.library_needs.get(major, ())
     return tuple(Property(namespace, feature, value) for feature, value in needs)

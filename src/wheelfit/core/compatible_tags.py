@@ -65,11 +65,7 @@ def _tags_for(
 
 
 def shorten(tags: Sequence[Tag], implementation: str, version: Version) -> ShortTags | None:
-    """Return what a list of tags is made of; none when `tags_for` cannot rebuild it.
-
-    :param tags: best first.
-    :param implementation: as ``sys.implementation.name``.
-    """
+    """Return what a list of tags is made of; none when `tags_for` cannot rebuild it."""
     short = INTERPRETER_SHORT_NAMES.get(implementation, implementation)
     interpreter = f"{short}{version.major}{version.minor}"
     own = [tag for tag in tags if tag.interpreter == interpreter]
@@ -185,11 +181,7 @@ _IMPLEMENTATIONS: Final = {
 
 
 def interpreter_values(implementation: str, version: Version) -> dict[str, str]:
-    """Return the marker values that an interpreter implies.
-
-    :param implementation: as ``sys.implementation.name``.
-    :param version: version of Python, all of its parts.
-    """
+    """Return the marker values that an interpreter implies."""
     full = f"{version.major}.{version.minor}.{version.micro}"
     full += "".join(map(str, version.pre or ()))
     return {

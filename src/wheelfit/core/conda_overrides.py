@@ -40,7 +40,6 @@ def overridden_target(
     An empty variable about glibc means that there is none, so no wheel for one fits; the other
     three say nothing when they are empty.
 
-    :param target: of the interpreter in use.
     :returns: of the variables in effect ``NAME=value``, and a sentence on each that is ignored.
     """
     in_effect, problems = [], []

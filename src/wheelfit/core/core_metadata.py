@@ -187,33 +187,22 @@ def without_variant_markers(
     without a variant marker keeps its bytes, the description included (B-42). Tools that
     do not know variant markers can read the result.
 
-    :param filtered: as for `Marker.resolve_variants`.
     :param dropped: called with each dependency that goes, as it was written.
     :raises InvalidRequirement: a dependency that may carry a variant marker cannot be
         read.
     """
     if b"variant_" not in data:
         return data
-    edited = bytearray()
-    done = 0
-    for name, value, first, last in _headers(data):
-        if name != "requires-dist" or b"variant_" not in value:
-            continue
-        needed = _text(value)
+
+    def resolved(needed: str) -> str | None:
+        if "variant_" not in needed:
+            return needed
         text = resolved_requirement(needed, context, where=where, filtered=filtered)
-        if text == needed:
-            continue
-        edited += data[done : first.start()]
-        done = last.end()
         if text is None:
             dropped(needed)
-            if edited.endswith(b"\r") and data.startswith(b"\n", done):
-                edited += b"\n"  # else two line ends would become one, and the header longer
-            continue
-        edited += data[first.start() : first.start(2)]
-        edited += text.encode("utf-8", "surrogateescape") + last["end"]
-    edited += data[done:]
-    return bytes(edited)
+        return text
+
+    return edited(data, changed=resolved)
 
 
 def resolved_requirement(
@@ -225,8 +214,6 @@ def resolved_requirement(
     >>> resolved_requirement("a; variant_label != 'x'", VariantContext.PLAIN)
     'a'
 
-    :param text: the dependency as written; returned unchanged if no variant marker is in it.
-    :param filtered: as for `Marker.resolve_variants`.
     :return: what remains; None if the marker is false.
     :raises InvalidRequirement: it cannot be read.
     """
@@ -240,35 +227,12 @@ def resolved_requirement(
     return start.rstrip(" \t") if rest is True else f"{start}; {rest}"
 
 
-def with_dependencies(data: bytes, requirements: Iterable[str]) -> bytes:
-    """Replace all dependencies in core metadata; every other line keeps its bytes.
-
-    :param requirements: what takes their place, in order, each on one line.
-    """
-    old: list[tuple[int, int]] = []
-    end, line_end = 0, b"\n"
-    for name, _, first, last in _headers(data):
-        if name == "requires-dist":
-            old.append((first.start(), last.end()))
-        end, line_end = last.end(), first["end"] or line_end
-    place = old[0][0] if old else end
-    edited = bytearray(data[:place])
-    if edited and not edited.endswith((b"\n", b"\r")):
-        edited += line_end
-    for text in requirements:
-        edited += b"Requires-Dist: " + text.encode("utf-8", "surrogateescape") + line_end
-    for start, stop in old:
-        edited += data[place:start]
-        place = stop
-    return bytes(edited + data[place:])
-
-
 def edited(
     data: bytes,
     *,
     name: str | None = None,
     version: str | None = None,
-    is_kept: Callable[[str], bool] = lambda _text: True,
+    changed: Callable[[str], str | None] = lambda text: text,
     added: Iterable[str] = (),
 ) -> bytes:
     r"""Change name, version or dependencies in core metadata, line by line (B-42).
@@ -280,44 +244,43 @@ def edited(
 
     :param name: the new name; None: it stays.
     :param version: the new version; None: it stays.
-    :param is_kept: given a dependency as written, unfolded; says whether it stays.
-    :param added: dependencies that come behind the others, each on one line.
+    :param changed: returns what a dependency, as written and unfolded, becomes; None: it goes.
+    :param added: dependencies that come behind those that stay, or in place of the first that
+        goes, each on one line.
     """
     new = {"name": name, "version": version}
-    changed = bytearray()
-    done, place, line_end = 0, 0, b"\n"
+    result = bytearray()
+    done, end, line_end = 0, 0, b"\n"
+    place: int | None = None
     for field_name, value, first, last in _headers(data):
-        line_end = first["end"] or line_end
-        text = new.get(field_name)  # of several each, for readers differ in which one counts
-        if text is not None:
-            changed += data[done : first.start(2)] + text.encode() + last["end"]
-            done = last.end()
-        elif field_name == "requires-dist":
-            changed += data[done : first.start()]
-            done = last.end()
-            if is_kept(_text(value)):
-                changed += data[first.start() : done]
-            elif changed.endswith(b"\r") and data.startswith(b"\n", done):
-                changed += b"\n"  # as in `without_variant_markers`
-            place = len(changed)
-    end = _header_end(data)
-    if not place:  # there are no dependencies yet
-        changed += data[done:end]
-        done, place = end, len(changed)
-    lines = bytearray()
-    if changed[:place] and not changed[:place].endswith((b"\n", b"\r")):
-        lines += line_end
-    for text in added:
-        lines += b"Requires-Dist: " + text.encode("utf-8", "surrogateescape") + line_end
-    return bytes(changed[:place] + lines + changed[place:] + data[done:])
-
-
-def _header_end(data: bytes) -> int:
-    """Return where the header ends."""
-    end = 0
-    for _, _, _, last in _headers(data):
-        end = last.end()
-    return end
+        end, line_end = last.end(), first["end"] or line_end
+        is_dependency = field_name == "requires-dist"
+        old = _text(value) if is_dependency else ""
+        # Of several names or versions each, for readers differ in which one counts.
+        text = changed(old) if is_dependency else new.get(field_name)
+        if text == old and is_dependency:
+            result += data[done:end]
+        elif text is not None:
+            result += data[done : first.start(2)]
+            result += text.encode("utf-8", "surrogateescape") + last["end"]
+        elif is_dependency:
+            result += data[done : first.start()]
+            if result.endswith(b"\r") and data.startswith(b"\n", end):
+                result += b"\n"  # else two line ends would become one, and the header longer
+        else:
+            continue
+        done = end
+        if is_dependency and (text is not None or place is None):
+            place = len(result)
+    if place is None:  # there are no dependencies yet
+        result += data[done:end]
+        done, place = end, len(result)
+    lines = b"".join(
+        b"Requires-Dist: " + text.encode("utf-8", "surrogateescape") + line_end for text in added
+    )
+    if lines and place and not result[:place].endswith((b"\n", b"\r")):
+        lines = line_end + lines
+    return bytes(result[:place] + lines + result[place:] + data[done:])
 
 
 _FIELD = pattern(rb"([!-9;-~]++):[ \t]*+([^\r\n]*+)(?P<end>\r\n|\r|\n|\Z)")

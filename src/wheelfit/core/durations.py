@@ -16,7 +16,6 @@ def parse_duration(text: str) -> float:
     >>> parse_duration("30d"), parse_duration("90m")
     (2592000.0, 5400.0)
 
-    :param text: a number and one of ``s``, ``m``, ``h``, ``d`` and ``w``.
     :raises ValueError: it is not a span of time.
     """
     match = _DURATION.fullmatch(text.strip())
@@ -30,8 +29,6 @@ def duration_in_words(seconds: float) -> str:
 
     >>> [duration_in_words(seconds) for seconds in (0.0004, 0.085, 1.94, 125)]
     ['0.4 ms', '85 ms', '1.9 s', '2 min 5 s']
-
-    :param seconds: not negative.
     """
     if seconds < 0.01:
         return f"{1000 * seconds:.1f} ms"

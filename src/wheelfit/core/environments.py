@@ -71,7 +71,6 @@ def representatives(markers: Sequence[Marker]) -> tuple[dict[str, str], ...] | N
 def first_everywhere(requirements: Sequence[Requirement]) -> frozenset[str | None] | None:
     """Return which projects come first after marker filtering, over all environments.
 
-    :param requirements: in order.
     :return: normalised names, and none where no requirement remains in some environment;
         None when that cannot be told.
     """

@@ -153,8 +153,6 @@ def parse_newer_wheel_filename(text: str) -> WheelFilename | None:
 def with_label(filename: WheelFilename, label: Label | None) -> WheelFilename:
     """Return the same file name with another label, or with none.
 
-    :param filename: a plain or a variant wheel's.
-    :param label: the new label; None gives the plain wheel's name.
     :raises InvalidFilename: the result is longer than 255 bytes (F-3).
     """
     text = str(filename)
@@ -185,7 +183,6 @@ def parse_index_file_name(text: str) -> tuple[NormalizedName, Version] | None:
 
     Compare the text with `index_file_name` to learn how it is spelled.
 
-    :param text: the file name, already percent-decoded, without any folder.
     :return: name and version of the release; None when it is not an index file.
     """
     if not text.endswith(_INDEX_SUFFIX):
@@ -206,8 +203,6 @@ def release_of(filename: str) -> tuple[NormalizedName, Version] | None:
 
     >>> release_of("Some_Thing-1.0-py3-none-any-cu128.whl")
     ('some-thing', <Version('1.0')>)
-
-    :param filename: of a wheel, a source distribution or an index file, without any folder.
     """
     if (release := parse_index_file_name(filename)) is not None:
         return release
@@ -233,10 +228,7 @@ def sdist_release(filename: str) -> tuple[NormalizedName, Version] | None:
 
 
 def project_of(filename: str) -> NormalizedName | None:
-    """Return the project that a file of an index is of, by its name; None if it is of none.
-
-    :param filename: as for `release_of`.
-    """
+    """Return the project that a file of an index is of, by its name; None if it is of none."""
     release = release_of(filename)
     return None if release is None else release[0]
 

@@ -67,9 +67,6 @@ class HostProvider:
         """Say whether the entry answers for a provider of its namespace (P-44).
 
         A filter counts only where there is something to compare it with.
-
-        :param package: name in the provider's first requirement; none: not known.
-        :param plugin_api: effective endpoint of the provider; none: not known.
         """
         if self.plugin_api and plugin_api and self.plugin_api != plugin_api:
             return False
@@ -137,7 +134,6 @@ class HostFile:
         an empty one would claim that nothing is supported.
 
         :param target: interpreter and platform to write down; none: leave them out.
-        :param origin: what is described, as ``this machine``.
         :param scrub: takes out of a text what identifies the machine or its user; people
             share these files.
         """
@@ -167,10 +163,7 @@ class HostFile:
         return file if target is None else _with_target(file, target)
 
     def with_target(self, target: Target) -> HostFile:
-        """Return the same with interpreter and platform written down.
-
-        :param target: as `target` returns it; what it leaves to others does not matter then.
-        """
+        """Return the same with interpreter and platform written down."""
         return _with_target(self, target)
 
     def target(self, base: Target, name: str) -> Target:
@@ -261,8 +254,6 @@ class HostDetector:
     ) -> Detection:
         """Return what the file says of a namespace.
 
-        :param package: name in the provider's first requirement, for the filters.
-        :param plugin_api: effective endpoint of the provider, for the filters.
         :returns: ``Status.UNKNOWN`` when the file has no entry that applies (P-44).
         """
         called = f"{_KINDS[self.kind]}{self.name}"

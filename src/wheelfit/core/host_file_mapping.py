@@ -55,7 +55,6 @@ def read_host_file(
 ) -> HostFile:
     """Read a host file.
 
-    :param line_of: says on which line a path of the document stands, for errors.
     :raises UserError: ``invalid-host-file``; the file is of another version, a key is missing or
         misspelled, or a value is not what it should be; names the place.
     """
@@ -115,23 +114,26 @@ def to_mapping(file: HostFile) -> dict[str, Any]:
 
     Reading it again gives an equal host file.
     """
-    mapping: dict[str, Any] = {"metadata": {}}
-    if file.created_by:
-        mapping["metadata"]["created-by"] = file.created_by
-    mapping["metadata"]["version"] = file.version
-    if file.origin:
-        mapping["metadata"]["origin"] = file.origin
-    if file.overrides:
-        mapping["metadata"]["overrides"] = list(file.overrides)
-    if file.interpreter is not None:
-        mapping["interpreter"] = _interpreter_mapping(file.interpreter)
-    if file.platforms:
-        mapping["platform"] = _platform_mapping(file.platforms)
-    if file.environment:
-        mapping["environment"] = dict(file.environment)
-    if file.providers:
-        mapping["provider"] = [_provider_mapping(provider) for provider in file.providers]
-    return mapping
+    metadata = {
+        "created-by": file.created_by,
+        "version": file.version,
+        "origin": file.origin,
+        "overrides": list(file.overrides),
+    }
+    return _filled(
+        {
+            "metadata": _filled(metadata),
+            "interpreter": _interpreter_mapping(file.interpreter) if file.interpreter else None,
+            "platform": _platform_mapping(file.platforms) if file.platforms else None,
+            "environment": dict(file.environment),
+            "provider": [_provider_mapping(provider) for provider in file.providers],
+        }
+    )
+
+
+def _filled(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping without keys that say nothing."""
+    return {key: value for key, value in mapping.items() if value}
 
 
 class _Reader(FirstFault):
@@ -338,15 +340,14 @@ def _environment(table: _Table) -> dict[str, str]:
 
 
 def _interpreter_mapping(interpreter: HostInterpreter) -> dict[str, Any]:
-    mapping: dict[str, Any] = {
-        "implementation": interpreter.implementation,
-        "version": str(interpreter.version),
-    }
-    if interpreter.abis:
-        mapping["abi"] = list(interpreter.abis)
-    if interpreter.tags:
-        mapping["tags"] = [str(tag) for tag in interpreter.tags]
-    return mapping
+    return _filled(
+        {
+            "implementation": interpreter.implementation,
+            "version": str(interpreter.version),
+            "abi": list(interpreter.abis),
+            "tags": [str(tag) for tag in interpreter.tags],
+        }
+    )
 
 
 _FIRST_TAGS = re.compile(
@@ -375,27 +376,28 @@ def _platform_mapping(platforms: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _provider_mapping(provider: HostProvider) -> dict[str, Any]:
-    mapping: dict[str, Any] = {"namespace": provider.namespace}
-    if provider.version:
-        mapping["version"] = provider.version
-    if provider.plugin_api is not None:
-        mapping["plugin-api"] = provider.plugin_api
-    if provider.resolved:
-        mapping["resolved"] = list(provider.resolved)
-    if len(provider.features) > 1:
-        mapping["feature-order"] = [feature.name for feature in provider.features]
-    if several := [feature.name for feature in provider.features if feature.multi_value]:
-        mapping["multi-value"] = several
-    mapping["properties"] = {feature.name: list(feature.values) for feature in provider.features}
-    if provider.warnings:
-        mapping["warnings"] = list(provider.warnings)
-    if provider.evidence:
-        mapping["evidence"] = [
-            {"source": item.source, "value": item.value} for item in provider.evidence
-        ]
-    if provider.devices:
-        mapping["devices"] = [
-            {"feature": item.feature, "device": item.device, "values": sorted(item.values)}
-            for item in provider.devices
-        ]
-    return mapping
+    names = [feature.name for feature in provider.features]
+    listed = _filled(
+        {
+            "version": provider.version,
+            "plugin-api": provider.plugin_api,
+            "resolved": list(provider.resolved),
+            "feature-order": names if len(names) > 1 else None,
+            "multi-value": [feature.name for feature in provider.features if feature.multi_value],
+        }
+    )
+    seen = _filled(
+        {
+            "warnings": list(provider.warnings),
+            "evidence": [
+                {"source": item.source, "value": item.value} for item in provider.evidence
+            ],
+            "devices": [
+                {"feature": item.feature, "device": item.device, "values": sorted(item.values)}
+                for item in provider.devices
+            ],
+        }
+    )
+    # Without any, the table says that nothing is supported.
+    properties = {feature.name: list(feature.values) for feature in provider.features}
+    return {"namespace": provider.namespace, **listed, "properties": properties, **seen}

@@ -80,7 +80,6 @@ def contradictions(
 ) -> tuple[Contradiction, ...]:
     """Return everything that keeps documents of one release from being combined (F-131).
 
-    :param documents: as for `combine`.
     :raises ValueError: there is no document.
     """
     return tuple(_combined(documents)[1])
@@ -98,25 +97,26 @@ def _combined(
         return ordered[0][1], conflicts
     priorities = _priorities(ordered, conflicts)
     providers = _merge(
-        [(where, document.providers) for where, document in ordered],
-        conflicts,
+        ordered,
+        lambda item: item.providers,
         lambda name: ("providers", name),
+        conflicts,
         _comparable,
     )
     variants = _merge(
-        [(where, document.variants) for where, document in ordered],
-        conflicts,
-        lambda label: ("variants", label),
+        ordered, lambda item: item.variants, lambda label: ("variants", label), conflicts
     )
     features = _merge(
-        [(where, document.feature_priorities) for where, document in ordered],
-        conflicts,
+        ordered,
+        lambda item: item.feature_priorities,
         lambda name: ("default-priorities", "feature", name),
+        conflicts,
     )
     values = _merge(
-        [(where, document.value_priorities) for where, document in ordered],
-        conflicts,
+        ordered,
+        lambda item: item.value_priorities,
         lambda feature: ("default-priorities", "property", feature.namespace, feature.name),
+        conflicts,
     )
     _check_providers(ordered, priorities, providers, conflicts)
     layout, schema = _layout(ordered)
@@ -146,8 +146,6 @@ def read_wheel_document(
     """Read what a variant wheel says of itself (F-24, F-27).
 
     :param data: its ``variant.json``; None: it has none.
-    :param limits: how large it may be (F-30).
-    :param accept_unknown_drafts: as for `wheelfit.core.metadata.read_document`.
     :raises InvalidWheel: it says nothing that can be used of its label.
     """
     if data is None:  # F-27
@@ -229,31 +227,23 @@ def _priorities(documents: Documents, conflicts: list[Contradiction]) -> tuple[s
     for where, document in documents:
         found = document.priorities
         if longest[: len(found)] != found:
-            conflicts.append(
-                Contradiction(
-                    longest_where,
-                    where,
-                    ("default-priorities", "namespace"),
-                    (", ".join(longest), ", ".join(found)),
-                )
-            )
+            steps = ("default-priorities", "namespace")
+            values = (", ".join(longest), ", ".join(found))
+            conflicts.append(Contradiction(longest_where, where, steps, values))
     return longest
 
 
-def _same(value: object) -> object:
-    return value
-
-
 def _merge(
-    mappings: Sequence[tuple[str, Mapping[Key, Value]]],
-    conflicts: list[Contradiction],
+    documents: Documents,
+    part: Callable[[VariantDocument], Mapping[Key, Value]],
     steps: Callable[[Key], tuple[str, ...]],
-    comparable: Callable[[Value], object] = _same,
+    conflicts: list[Contradiction],
+    comparable: Callable[[Value], object] = lambda value: value,
 ) -> dict[Key, Value]:
     """Return the union; a key that is there twice must mean the same (F-61, F-62)."""
     merged: dict[Key, tuple[str, Value]] = {}
-    for where, mapping in mappings:
-        for key, value in mapping.items():
+    for where, document in documents:
+        for key, value in part(document).items():
             first_where, first = merged.setdefault(key, (where, value))
             if first is value or first == value:
                 continue
@@ -305,16 +295,9 @@ def _check_providers(
     for where, item in reversed(without):
         first.update(dict.fromkeys(item.priorities, where))
     for namespace in priorities:
-        if namespace in known:
-            continue
-        conflicts.append(
-            Contradiction(
-                first[namespace],
-                having[0][0],
-                ("providers", namespace),
-                (f"names {namespace}", "does not"),
-            )
-        )
+        if namespace not in known:
+            steps, values = ("providers", namespace), (f"names {namespace}", "does not")
+            conflicts.append(Contradiction(first[namespace], having[0][0], steps, values))
 
 
 def _unusable(documents: Documents, conflicts: list[Contradiction]) -> dict[str, str]:

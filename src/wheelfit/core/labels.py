@@ -41,7 +41,6 @@ def is_label(text: str) -> bool:
 def parse_label(text: str) -> Label:
     """Read a label; nothing is stripped, no length is too long (F-2, F-3).
 
-    :param text: as ``cu128``.
     :raises UserError: ``invalid-label``; the text breaks F-2.
     """
     if not is_label(text):

@@ -170,6 +170,13 @@ def comparisons(expression: Expression) -> Iterator[Comparison]:
             yield from comparisons(part)
 
 
+def operands(expression: Expression) -> Iterator[Operand]:
+    """Yield both sides of every comparison, from left to right."""
+    for comparison in comparisons(expression):
+        yield comparison.left
+        yield comparison.right
+
+
 def _format_operand(operand: Operand) -> str:
     if isinstance(operand, Variable):
         return operand.name

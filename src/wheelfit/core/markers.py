@@ -28,8 +28,8 @@ from wheelfit.core.marker_grammar import (
     Conjunction,
     Literal,
     Variable,
-    comparisons,
     format_expression,
+    operands,
     parse_expression,
     without_outer_parentheses,
 )
@@ -67,8 +67,6 @@ class VariantContext(Struct, frozen=True):
     def contains(self, variable: str, text: str) -> bool:
         """Say whether a set variable contains an element (F-103, F-106).
 
-        :param variable: ``variant_namespaces``, ``variant_features`` or
-            ``variant_properties``.
         :param text: as in a marker; blanks around ``::`` do not matter. A text of the
             wrong shape is contained in nothing.
         """
@@ -83,11 +81,7 @@ class VariantContext(Struct, frozen=True):
                 return False
 
     def has_choice(self, variable: str, text: str) -> bool:
-        """Say whether an element is one of several values of its feature (B-41).
-
-        :param variable: as for `contains`.
-        :param text: as for `contains`.
-        """
+        """Say whether an element is one of several values of its feature (B-41)."""
         parts = _parts(text)
         return variable == "variant_properties" and len(self.properties.values(*parts[:2])) > 1
 
@@ -112,28 +106,22 @@ class Marker(Struct, frozen=True):
     @property
     def first_variant_variable(self) -> Variable | None:
         """The first variable of F-100 in the text, or none."""
-        for comparison in comparisons(self.expression):
-            for side in (comparison.left, comparison.right):
-                if isinstance(side, Variable) and side.name in VARIANT_VARIABLES:
-                    return side
+        for side in operands(self.expression):
+            if isinstance(side, Variable) and side.name in VARIANT_VARIABLES:
+                return side
         return None
 
     @property
     def variables(self) -> frozenset[str]:
         """The names of all variables that occur."""
-        return frozenset(
-            side.name
-            for comparison in comparisons(self.expression)
-            for side in (comparison.left, comparison.right)
-            if isinstance(side, Variable)
-        )
+        sides = operands(self.expression)
+        return frozenset(side.name for side in sides if isinstance(side, Variable))
 
     @property
     def _looks_at_extra(self) -> bool:
         return any(
             side == Literal("extra") or (isinstance(side, Variable) and side.name == "extra")
-            for comparison in comparisons(self.expression)
-            for side in (comparison.left, comparison.right)
+            for side in operands(self.expression)
         )
 
     def evaluate(
@@ -191,7 +179,6 @@ class Marker(Struct, frozen=True):
 def parse_marker(text: str) -> Marker:
     """Read an environment marker.
 
-    :param text: as ``python_version < "3.12" and variant_label != "null"``.
     :raises InvalidMarker: the text breaks the grammar, or uses a variant variable with
         an operator it does not have (F-105).
     """

@@ -48,7 +48,6 @@ def read_document(
 
     :param data: the bytes of the file, or plain data (dicts, lists, scalars) as from a
         lock file.
-    :param limits: how large it may be (F-30).
     :param accept_unknown_drafts: whether an unknown 0.x schema is read too (F-38).
     :param strict: whether what would make a part unusable refuses all of it (section 12).
     :raises InvalidDocument: syntax, limits or priorities make all of it unusable.
@@ -78,12 +77,7 @@ def check_document(
     accept_unknown_drafts: bool = False,
     registry: Registry = DEFAULT_REGISTRY,
 ) -> tuple[Fault, ...]:
-    """Return every violation at once; nothing when the document is valid (F-131).
-
-    :param data: the bytes of the file, or plain data as from a lock file.
-    :param limits: how large it may be (F-30).
-    :param accept_unknown_drafts: whether an unknown 0.x schema is read too (F-38).
-    """
+    """Return every violation at once; nothing when the document is valid (F-131)."""
     try:
         document = _load(data, limits)
         _, findings, _ = _read(
@@ -155,8 +149,6 @@ def to_mapping(
 ) -> dict[str, Any]:
     """Return a document as plain data, as for a lock file.
 
-    :param layout: as for `write_document`.
-    :param accept_losses: as for `write_document`.
     :raises InvalidDocument: it may not be written (F-132); says everything at once.
     """
     faults = list(writing_faults(document, layout))
@@ -172,8 +164,6 @@ def losses(document: VariantDocument, layout: WrittenLayout = "850") -> tuple[st
 
     Writing PEP 825 needs no consent to the loss of the providers: who names that layout
     wants it (F-57). What it means is told all the same (F-39).
-
-    :param layout: as for `write_document`.
     """
     lost = [
         f"the preferred features of {namespace} are lost: {', '.join(names)}"
@@ -195,9 +185,6 @@ def writing_faults(document: VariantDocument, layout: WrittenLayout = "850") -> 
     """Return why a document may not be written (F-132); empty when it may.
 
     What would be written is checked as strictly as what comes from outside.
-
-    :param document: the model, made by hand or read from any layout.
-    :param layout: as for `write_document`.
     """
     faults = [
         Fault(path_of("variants", label), f"the label is unusable: {reason}", "F-132")

@@ -83,30 +83,21 @@ class Preferences(Struct, frozen=True):
         force_setattr(self, "origins", MappingProxyType(dict(self.origins)))
 
     def objection(self, properties: PropertySet, support: Support) -> str | None:
-        """Return which wish of the user a compatible variant does not meet, or None.
-
-        :param properties: all properties of the variant; empty for a plain wheel.
-        """
+        """Return which wish of the user a compatible variant does not meet, or None."""
         for choice in self.require:
             if not _names(properties, choice):
                 return f"{choice} is required{self._by(choice)}, and this wheel does not have it"
         return self._forbidden(properties, support)
 
     def unmet(self, present: Iterable[PropertySet]) -> Iterator[Choice]:
-        """Yield what is required and occurs in nothing that is there: a wish in vain.
-
-        :param present: the properties of everything chosen or kept.
-        """
+        """Yield what is required and occurs in nothing that is there: a wish in vain."""
         sets = tuple(present)
         for choice in self.require:
             if not any(_names(properties, choice) for properties in sets):
                 yield choice
 
     def in_vain(self, present: Iterable[PropertySet]) -> Iterator[Choice]:
-        """Yield what is unmet and was required in so many words.
-
-        :param present: as for `unmet`.
-        """
+        """Yield what is unmet and was required in so many words."""
         return (choice for choice in self.unmet(present) if choice not in self.origins)
 
     def _forbidden(self, properties: PropertySet, support: Support) -> str | None:
@@ -194,8 +185,6 @@ class Ranking:
     """The sort keys of property sets, for one document, target and user.
 
     The lists are put together once, as tables, so that many labels cost little.
-
-    :param preferences: what the user puts before the lists (F-69).
     """
 
     def __init__(
@@ -286,10 +275,7 @@ class Ranking:
         return tuple(found)
 
     def best(self, key: Iterable[FeatureKey]) -> tuple[Property, ...]:
-        """Return the best property of each feature, most important first.
-
-        :param key: as `key` gave it.
-        """
+        """Return the best property of each feature, most important first."""
         return tuple(self._properties[one] for one in key)
 
     def rank(self, label: Label, properties: PropertySet) -> RankedVariant | None:

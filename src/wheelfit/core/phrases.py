@@ -56,9 +56,6 @@ def missing(
     >>> found = Detection("x86_64", (FeatureConfig("level", ("v3", "v2", "v1")),), Status.SUPPORTED)
     >>> missing([(Feature("x86_64", "level"), ("v4",))], found)
     'needs x86-64-v4, this CPU is v3 (x86_64 :: level :: v4)'
-
-    :param wanted: what is missing, each with the values of which one would do.
-    :param holder: whose answer it is, as ``this machine``.
     """
     namespace = detection.namespace
     match detection.status:
@@ -89,12 +86,7 @@ def missing_on_device(feature: Feature, wanted: tuple[str, ...], device: str) ->
 def lacking(
     feature: Feature, wanted: tuple[str, ...], detection: Detection, holder: str = THIS_MACHINE
 ) -> str:
-    """Return the values of a feature that a machine has in place of those needed, in words.
-
-    :param wanted: the values of which one would do.
-    :param detection: what is supported; something of the namespace is.
-    :param holder: whose answer it is.
-    """
+    """Return the values of a feature that a machine has in place of those needed, in words."""
     return _words(detection, holder).feature(feature, wanted)
 
 

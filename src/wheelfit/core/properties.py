@@ -88,7 +88,6 @@ def parse_namespace(text: str) -> str:
 def parse_feature(text: str) -> Feature:
     """Read a feature; blanks around ``::`` are ignored (F-5).
 
-    :param text: as ``nvidia :: sm_arch``.
     :raises UserError: ``invalid-property``; wrong number of parts, or a part breaks F-2.
     """
     namespace, name = _parts(text, 2, "a feature")
@@ -98,7 +97,6 @@ def parse_feature(text: str) -> Feature:
 def parse_property(text: str) -> Property:
     """Read a property; blanks around ``::`` are ignored (F-5).
 
-    :param text: as ``nvidia :: sm_arch :: 90_real``.
     :raises UserError: ``invalid-property``; wrong number of parts, or a part breaks F-2.
     """
     namespace, feature, value = _parts(text, 3, "a property")
@@ -129,10 +127,7 @@ class PropertySet:
 
     @classmethod
     def of(cls, *properties: Property | Iterable[Property]) -> PropertySet:
-        """Build a set from properties, or from iterables of them.
-
-        :param properties: in any order; duplicates are dropped.
-        """
+        """Build a set from properties, or from iterables of them."""
         flat: list[Property] = []
         for item in properties:
             if isinstance(item, Property):
@@ -202,10 +197,7 @@ class PropertySet:
         return found[0][1] if found and _order(found[0]) == wanted else ()
 
     def has(self, namespace: str, name: str, value: str) -> bool:
-        """Say whether a property is in the set.
-
-        :param namespace: first part of the property.
-        """
+        """Say whether a property is in the set."""
         values = self.values(namespace, name)
         index = bisect_left(values, value)
         return values[index : index + 1] == (value,)

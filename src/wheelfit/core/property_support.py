@@ -189,10 +189,7 @@ class Support(Struct, frozen=True, dict=True):
 
 
 def namespaces_used(properties: Iterable[PropertySet]) -> frozenset[str]:
-    """Return the namespaces that property sets name; only those are asked for (P-22).
-
-    :param properties: the sets of the labels that may still be chosen.
-    """
+    """Return the namespaces that property sets name; only those are asked for (P-22)."""
     return frozenset(namespace for item in properties for namespace in item.namespaces)
 
 

@@ -126,14 +126,7 @@ class ProviderPolicy(Struct, frozen=True):
 
 
 class Steps:
-    """The six steps for one document and one target.
-
-    :param machine: who answers step 4; None: nobody but the user's lists may be asked.
-    :param user_lists: who answers step 3, as a host file.
-    :param environment: marker environment of the target, for legacy ``enable-if`` (F-51).
-    :param known: the versions of packages that builds may be made for (P-51).
-    :param plugins: who decides step 5 and answers step 6.
-    """
+    """The six steps for one document and one target."""
 
     def __init__(
         self,

@@ -111,7 +111,6 @@ _ENDPOINT = pattern(
 def parse_endpoint(text: str) -> str | None:
     """Read an object reference ``module(.sub)*(:attr(.attr)*)?`` (P-7).
 
-    :param text: the reference; blanks around the colon are allowed (P-62).
     :return: the reference without blanks; None when it is none.
     """
     found = _ENDPOINT.fullmatch(text.strip(" \t"))
@@ -122,10 +121,7 @@ def parse_endpoint(text: str) -> str | None:
 
 
 def default_endpoint(package: str) -> str:
-    """Return the endpoint of a plugin that names none (P-7).
-
-    :param package: name of the first required package, in any spelling.
-    """
+    """Return the endpoint of a plugin that names none (P-7)."""
     return canonicalize_name(package).replace("-", "_")
 
 
@@ -134,7 +130,6 @@ def required_packages(
 ) -> tuple[Requirement, ...]:
     """Return what must be installed in an environment (P-6).
 
-    :param environment: marker variables of the environment of the plugin.
     :return: the requirements whose marker holds, in order.
     """
     remaining: list[Requirement] = []
@@ -151,7 +146,6 @@ def required_packages(
 def effective_endpoint(provider: PluginProvider, environment: Mapping[str, str]) -> str | None:
     """Return the object reference at which a plugin is found (P-7).
 
-    :param environment: marker variables of the environment of the plugin.
     :return: the reference without blanks; None when nothing is required there.
     """
     if provider.plugin_api is not None:
@@ -167,10 +161,7 @@ def recognise(
     *,
     table: Iterable[EmulatedPlugin] = EMULATED_PLUGINS,
 ) -> Recognition:
-    """Say whether a built-in provider stands in for a plugin (P-60, P-62, P-63).
-
-    :param table: the plugins that are emulated (P-64).
-    """
+    """Say whether a built-in provider stands in for a plugin (P-60, P-62, P-63)."""
     remaining = required_packages(provider, environment)
     package = remaining[0].name if remaining else None
     endpoint = effective_endpoint(provider, environment)

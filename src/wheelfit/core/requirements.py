@@ -71,7 +71,6 @@ def parse_requirement(
     :param text: as ``torch[extra] >=2.8 ; python_version < "3.13"``.
     :param allow_variant_markers: true only for the metadata of a wheel; anywhere else
         there is no wheel to scope them to (F-109).
-    :param where: file or command-line argument it stands in, for errors.
     :raises InvalidRequirement: the text is not a requirement, or has a variant marker
         where none may be.
     """

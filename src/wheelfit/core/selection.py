@@ -83,7 +83,6 @@ def select(
 ) -> Selection:
     """Judge the wheels of one release and put them in order (F-90, F-66 to F-68).
 
-    :param filenames: the wheels, in any order.
     :param document: the combined metadata; None: there is none that can be used.
     :param support: what the target supports of the namespaces in play; None: nothing.
     :param tags: what fits the target, best first.

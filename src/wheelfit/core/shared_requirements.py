@@ -100,10 +100,7 @@ class Agreed(NamedTuple):
 
 
 def common(values: Iterable[frozenset[str]]) -> frozenset[str] | None:
-    """Return the values that builds have in common; None when none of them has a say.
-
-    :param values: of each build, as `Agreement.values` returns them.
-    """
+    """Return the values that builds have in common; None when none of them has a say."""
     found: frozenset[str] | None = None
     for some in values:
         if some:
@@ -148,17 +145,13 @@ def named(text: str, agreements: Iterable[Agreement]) -> frozenset[str]:
 
 
 def with_own(own: Iterable[Agreement]) -> tuple[Agreement, ...]:
-    """Return the built-in agreements with those of a user; one of the same name replaces.
-
-    :param own: those of the user; of several with one name the first counts.
-    """
+    """Return the built-in agreements with those of a user; one of the same name replaces."""
     return tuple({one.name: one for one in (*AGREEMENTS, *reversed([*own]))}.values())
 
 
 def binding(own: Iterable[Agreement], mixed: Iterable[str]) -> tuple[Agreement, ...]:
     """Return the agreements that count, built-in and a user's.
 
-    :param mixed: what may be mixed all the same, each as `named` takes it.
     :raises UserError: ``invalid-property``; there is no such agreement.
     """
     known = with_own(own)

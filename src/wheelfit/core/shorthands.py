@@ -86,10 +86,7 @@ def find_shorthand(name: str, own: Iterable[Shorthand] = ()) -> Shorthand:
 
 
 def is_built_in(name: str) -> bool:
-    """Tell whether a word stands for something without anybody's configuration.
-
-    :param name: any spelling.
-    """
+    """Tell whether a word stands for something without anybody's configuration."""
     return _built_in(name.lower()) is not None
 
 
@@ -98,8 +95,6 @@ def names_builds(project: str) -> bool:
 
     >>> names_builds("cupy-cuda12x"), names_builds("tensorflow-cpu"), names_builds("numpy")
     (True, True, False)
-
-    :param project: normalised.
     """
     words = project.split("-")
     squeezed = [row.squeezed for _, row in _BUILDS if row.squeezed]
@@ -130,7 +125,6 @@ def shorthand_rows() -> Iterator[tuple[Shorthand, tuple[str, ...]]]:
 def combined(shorthands: Sequence[Shorthand], own: Preferences) -> Preferences:
     """Return wishes with those that shorthands stand for.
 
-    :param shorthands: as many as the user named.
     :param own: what the user wished in so many words; it is preferred first.
     :raises UsageError: wishes contradict each other.
     """

@@ -25,7 +25,6 @@ def parse_size(text: str) -> int:
     >>> parse_size("1.5 GB"), parse_size("64KiB"), parse_size("500")
     (1500000000, 65536, 500)
 
-    :param text: a number, with a unit or without.
     :raises ValueError: it says no size.
     """
     match = _SIZE.fullmatch(text.strip())

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from wheelfit.core.providers import StaticProvider
 from wheelfit_runtime.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
@@ -31,10 +30,6 @@ class StaticFamily:
     """What its values tell apart, one sentence."""
     features: tuple[FeatureConfig, ...]
     """Features and their values, most preferred first."""
-
-    def as_provider(self) -> StaticProvider:
-        """Return the family as the provider of a document."""
-        return StaticProvider(self.features)
 
     def template(self) -> str:
         """Return what a project writes into its ``pyproject.toml`` to use the family (P-162).

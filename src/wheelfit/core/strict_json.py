@@ -99,10 +99,7 @@ def check_limits(document: Mapping[str, Any], limits: JsonLimits = DEFAULT_LIMIT
 
 
 def path_of(*steps: str | int) -> str:
-    """Write a place in a document, as ``variants["cuda12.6"].nvidia[0]``.
-
-    :param steps: keys and indexes from the outside in.
-    """
+    """Write a place in a document, as ``variants["cuda12.6"].nvidia[0]``."""
     path = ""
     for step in steps:
         if isinstance(step, int):
@@ -124,10 +121,7 @@ def shown(value: object) -> str:
 
 
 def shortened(text: str, longest: int = _LONGEST_SHOWN) -> str:
-    """Cut a text that is too long for a message.
-
-    :param longest: characters that are shown.
-    """
+    """Cut a text that is too long for a message."""
     return text if len(text) <= longest else f"{text[:longest]}..."
 
 

@@ -110,7 +110,6 @@ class Table:
         """Report a fault.
 
         :param message: a predicate without a full stop; its subject is the path.
-        :param rule: the rule that is broken, as ``F-23``.
         """
         self.report(Fault(self.path(*steps), message, rule), hint)
 
@@ -127,10 +126,7 @@ class Table:
     def unknown(
         self, known: Iterable[str], *, cutoff: float = 0.6
     ) -> Iterator[tuple[str, str | None]]:
-        """Yield the keys that are not known, each with the nearest known key or None.
-
-        :param cutoff: the least similarity of the nearest key, from 0 to 1.
-        """
+        """Yield the keys that are not known, each with the nearest known key or None."""
         known = list(known)
         unknown = [key for key in self.content if key not in known]
         if not unknown:
@@ -183,10 +179,7 @@ class Table:
         return 0
 
     def strings(self, key: str, *, single: bool = False) -> tuple[str, ...]:
-        """Return a list of strings; an empty one when the key is missing.
-
-        :param single: whether one string may stand for a list of one.
-        """
+        """Return a list of strings; an empty one when the key is missing."""
         return tuple(self.each(key, str, single=single))
 
     def each(
@@ -273,18 +266,3 @@ def described(value: object) -> str:
     if isinstance(value, Mapping):
         return "a table"
     return "an empty list" if value == [] else shown(value)
-
-
-def with_lines(faults: Iterable[Fault], lines: Mapping[str, int]) -> list[Fault]:
-    """Return faults with the line of each in its message, as ``line 3: is missing``.
-
-    :param lines: the line of every path, from `wheelfit.core.toml_lines.lines_of`.
-    """
-    found: dict[Fault, None] = {}
-    for fault in faults:
-        near = fault.path
-        while near and near not in lines:
-            near = near[: max(near.rfind("."), near.rfind("["), 0)]
-        line = f"line {lines[near]}: " if near else ""
-        found[Fault(fault.path, f"{line}{fault.message}", fault.rule)] = None
-    return list(found)

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 
 class TagPhrases:
-    """The words for what wheels were built for, and what the target is instead.
-
-    :param target: what fits, best first.
-    """
+    """The words for what wheels were built for, and what the target is instead."""
 
     def __init__(self, target: TagPreference) -> None:
         self._python = _python(target.tags[0]) if target.tags else None
@@ -34,10 +31,7 @@ class TagPhrases:
         self._said: dict[frozenset[Tag], str] = {}
 
     def why_none_fits(self, tags: frozenset[Tag]) -> str:
-        """Return the words for a wheel.
-
-        :param tags: the expanded tags of the wheel; none of them fits.
-        """
+        """Return the words for a wheel."""
         words = self._said.get(tags)
         if words is None:
             words = self._said[tags] = f"no wheel tag fits: {self._compare(tags)}"
@@ -69,18 +63,12 @@ class TagPhrases:
 
 
 def pythons_in_words(tags: Iterable[Tag]) -> tuple[str, ...]:
-    """Return what Pythons tags are for, each once.
-
-    :param tags: of any number of wheels.
-    """
+    """Return what Pythons tags are for, each once."""
     return tuple(sorted({_python(tag) for tag in tags}, key=natural))
 
 
 def platforms_in_words(tags: Iterable[Tag]) -> tuple[str, ...]:
-    """Return what platforms tags are for, each once.
-
-    :param tags: of any number of wheels.
-    """
+    """Return what platforms tags are for, each once."""
     return tuple(sorted({_system(tag.platform)[0] for tag in tags}, key=natural))
 
 

@@ -57,7 +57,6 @@ class TagPreference(Struct, frozen=True, dict=True):
     def best(self, tags: frozenset[Tag]) -> int | None:
         """Return the rank of the best of a wheel's tags, 0 for the most preferred.
 
-        :param tags: the expanded tags of one wheel.
         :returns: none when no tag fits the target (F-90, step 1).
         """
         ranks = self._ranks
@@ -109,7 +108,6 @@ class Target(Struct, frozen=True):
     def of(cls, name: str, environment: Mapping[str, str], tags: Iterable[Tag]) -> Target:
         """Build a target whose version is the one of its marker environment.
 
-        :param tags: best first.
         :raises InvalidMarker: ``python_full_version`` is missing or no version.
         """
         text = environment.get("python_full_version", "")

@@ -11,9 +11,10 @@ import tomllib
 from typing import TYPE_CHECKING
 
 from wheelfit.core.strict_json import path_of
+from wheelfit_runtime.errors import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 def line_of(text: str, path: str) -> int | None:
@@ -28,13 +29,20 @@ def line_of(text: str, path: str) -> int | None:
 
 
 def nearest(path: str, lines: Mapping[str, int]) -> int | None:
-    """Return the line of a place, or of what is nearest around it; None for nothing at all.
-
-    :param lines: by path.
-    """
+    """Return the line of a place, or of what is nearest around it; None for nothing at all."""
     while path and path not in lines:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
     return lines.get(path)
+
+
+def with_lines(faults: Iterable[Fault], lines: Mapping[str, int]) -> list[Fault]:
+    """Return faults with the line of each in its message, as ``line 3: is missing``."""
+    found: dict[Fault, None] = {}
+    for fault in faults:
+        line = nearest(fault.path, lines)
+        start = f"line {line}: " if line else ""
+        found[Fault(fault.path, f"{start}{fault.message}", fault.rule)] = None
+    return list(found)
 
 
 def lines_of(text: str) -> Mapping[str, int]:
@@ -61,8 +69,6 @@ def blocks_of(text: str) -> list[tuple[int, int, tuple[str | int, ...]]]:
 
     >>> blocks_of('[a]\nb = 1\n\n# about c\n[c]\n')
     [(0, 2, ('a',)), (4, 5, ('c',))]
-
-    :param text: the document, which is valid TOML.
     """
     lines = text.split("\n")
     headers = headers_of(text)
@@ -81,8 +87,6 @@ def values_of(text: str) -> Mapping[tuple[str | int, ...], tuple[int, int]]:
 
     >>> values_of('a = [\n"b"]\n')
     {('a',): (4, 10), ('a', 0): (6, 9)}
-
-    :param text: the document, which is valid TOML.
     """
     walk = _Walk(text)
     walk.walk()

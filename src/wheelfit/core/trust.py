@@ -221,66 +221,44 @@ class PluginRules(Struct, frozen=True):
         return None
 
     def judge(self, question: PluginQuestion) -> TrustedTree:
-        """Decide the fifth step for one plugin (P-14).
-
-        :param question: namespace, packages and endpoint that a document names.
-        """
+        """Decide the fifth step: whether a plugin may be installed and run (P-14, P-18)."""
         if self.off is not None:
             return TrustedTree(refusal=self.off)
-        return judge(question, self.trust, self.policy, everything=self.everything)
-
-
-def judge(
-    question: PluginQuestion,
-    trust: Trust = NO_TRUST,
-    policy: SitePolicy = NO_POLICY,
-    *,
-    everything: bool = False,
-) -> TrustedTree:
-    """Decide the fifth step: whether a plugin may be installed and run (P-14, P-18).
-
-    :param question: namespace, packages and endpoint that a document names.
-    :param everything: the user trusts everything, for this one command.
-    """
-    never = policy.forbids_plugins
-    if never is not None:
-        return TrustedTree(refusal=f'plugins are forbidden by {never} (plugins = "never")')
-    if everything and policy.forbids_trust_all is None:
-        return TrustedTree(anything=True)
-    for requirement in question.requirements:
-        if requirement.url is not None or requirement.extras:
-            return TrustedTree(
-                refusal=f"{requirement.name} is asked for with an extra or from a URL, "
-                "which cannot be trusted"
-            )
-    files: dict[str, str] = {}
-    for requirement in question.requirements:
-        entries = [
-            entry
-            for entry in (*trust.entries, *policy.granted)
-            if entry.package == requirement.name
-        ]
-        refusal = _objection(requirement, entries, question)
-        if refusal is not None:
-            return TrustedTree(refusal=refusal)
-        for entry in entries:
-            if entry.applies(question):
-                files |= {file.filename: file.sha256 for file in entry.usable_files()}
-    for listing in policy.lists:
-        allowed = {
-            (file.filename, file.sha256)
-            for entry in listing.entries
-            if entry.applies(question)
-            for file in entry.usable_files()
-        }
-        files = {name: digest for name, digest in files.items() if (name, digest) in allowed}
+        never = self.policy.forbids_plugins
+        if never is not None:
+            return TrustedTree(refusal=f'plugins are forbidden by {never} (plugins = "never")')
+        if self.everything and self.policy.forbids_trust_all is None:
+            return TrustedTree(anything=True)
         for requirement in question.requirements:
-            if not _fitting(requirement, files):
+            if requirement.url is not None or requirement.extras:
                 return TrustedTree(
-                    refusal=f"{requirement} is not in the list of {listing.where} "
-                    '(plugins = "listed")'
+                    refusal=f"{requirement.name} is asked for with an extra or from a URL, "
+                    "which cannot be trusted"
                 )
-    return TrustedTree(MappingProxyType(files))
+        files: dict[str, str] = {}
+        for requirement in question.requirements:
+            entries = [entry for entry in self.entries if entry.package == requirement.name]
+            refusal = _objection(requirement, entries, question)
+            if refusal is not None:
+                return TrustedTree(refusal=refusal)
+            for entry in entries:
+                if entry.applies(question):
+                    files |= {file.filename: file.sha256 for file in entry.usable_files()}
+        for listing in self.policy.lists:
+            allowed = {
+                (file.filename, file.sha256)
+                for entry in listing.entries
+                if entry.applies(question)
+                for file in entry.usable_files()
+            }
+            files = {name: digest for name, digest in files.items() if (name, digest) in allowed}
+            for requirement in question.requirements:
+                if not _fitting(requirement, files):
+                    return TrustedTree(
+                        refusal=f"{requirement} is not in the list of {listing.where} "
+                        '(plugins = "listed")'
+                    )
+        return TrustedTree(MappingProxyType(files))
 
 
 def command_that_trusts(requirement: Requirement, question: PluginQuestion) -> str:

@@ -24,8 +24,6 @@ def is_endless(text: str) -> bool:
 
     >>> is_endless("2026.11.30"), is_endless("9" * 5000)
     (False, True)
-
-    :param text: a version, a specifier, or several.
     """
     return _ENDLESS.search(text) is not None
 
@@ -43,7 +41,6 @@ def parse_version(text: str) -> Version:
 def parse_specifiers(text: str) -> SpecifierSet:
     """Read a set of specifiers, which can then be used without fear.
 
-    :param text: as ``>=1,<2``; empty for any version.
     :raises packaging.specifiers.InvalidSpecifier: it is none.
     """
     if is_endless(text):

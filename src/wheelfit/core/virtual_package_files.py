@@ -32,7 +32,6 @@ _HEADING: Final = pattern(r"#\s*platform:\s*(\S+)")
 def read_platforms(data: bytes, where: str) -> tuple[CondaPlatform, ...] | None:
     """Return the machines that a file of conda or pixi describes; None: it is none of these.
 
-    :param where: the file, for errors.
     :raises UserError: ``invalid-host-file``; it is one, and says something that cannot be.
     """
     if data.lstrip()[:1] == b"{":

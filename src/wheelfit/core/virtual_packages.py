@@ -69,8 +69,6 @@ class CondaPlatform:
 def conda_platform(file: HostFile, target: Target) -> tuple[CondaPlatform, tuple[str, ...]]:
     """Return a machine as conda knows it, and what conda cannot be told, one sentence each.
 
-    :param file: the machine.
-    :param target: its target, as `HostFile.target` returns it.
     :raises UserError: ``invalid-host-file``; conda has no such platform.
     """
     tags = tuple(dict.fromkeys(tag.platform for tag in target.tags if tag.platform != "any"))

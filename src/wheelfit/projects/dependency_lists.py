@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from packaging.utils import canonicalize_name
 
-from wheelfit.core import strict_toml, toml_keys, toml_lists
+from wheelfit.core import strict_toml, toml_edits
 from wheelfit.core.requirements import marker_start, parse_requirement
 from wheelfit.core.strict_json import path_of
 from wheelfit.errors import InvalidRequirement
@@ -190,7 +190,7 @@ def without_sources(project: ProjectText, name: NormalizedName) -> ProjectText:
         path = ("tool", tool, "sources")
         for key in _at(tomllib.loads(project.text), path):
             if _same_name(key, name):
-                text = toml_keys.remove_key(project.text, (*path, key))
+                text = toml_edits.remove_key(project.text, (*path, key))
                 project = _checked_without(project, text, (*path, key))
     return project
 
@@ -362,7 +362,7 @@ def _inserted(
 ) -> ProjectText:
     items = [*project.lists()[which]]
     items.insert(place, requirement)
-    text = toml_lists.insert(project.text, _path(which), place, requirement)
+    text = toml_edits.insert(project.text, _path(which), place, requirement)
     return _checked(project, text, which, items)
 
 
@@ -373,14 +373,14 @@ def _replaced(
     if items[place] == requirement:
         return project
     items[place] = requirement
-    text = toml_lists.replace(project.text, _path(which), place, requirement)
+    text = toml_edits.replace(project.text, _path(which), place, requirement)
     return _checked(project, text, which, items)
 
 
 def _removed(project: ProjectText, which: DependencyList, place: int) -> ProjectText:
     items = [*project.lists()[which]]
     del items[place]
-    text = toml_lists.remove(project.text, _path(which), place)
+    text = toml_edits.remove(project.text, _path(which), place)
     return _checked(project, text, which, items)
 
 

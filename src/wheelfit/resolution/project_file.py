@@ -21,8 +21,8 @@ from wheelfit.core import strict_toml
 from wheelfit.core.markers import parse_marker
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.core.strict_json import path_of, shown
-from wheelfit.core.table_reader import FaultList, Table, with_lines
-from wheelfit.core.toml_lines import lines_of
+from wheelfit.core.table_reader import FaultList, Table
+from wheelfit.core.toml_lines import lines_of, with_lines
 from wheelfit.errors import InvalidRequirement
 from wheelfit.resolution.project_conflicts import Member, read_conflicts
 from wheelfit.resolution.project_sources import read_sources

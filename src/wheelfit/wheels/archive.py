@@ -61,7 +61,6 @@ class WheelArchive(ZipArchive):
     :param where: what errors name; by default the path, or the name.
     :param lenient: open it although something is missing or out of place, as far as it can
         be read safely; `faults` then tells of that too.
-    :param expected: as for `ZipArchive`.
     :raises FileProblem: it cannot be read.
     :raises InvalidFilename: it is not named like a wheel.
     :raises InvalidWheel: it is not sound.
@@ -159,7 +158,6 @@ class WheelArchive(ZipArchive):
     def verify(self, advance: Callable[[int], None] = lambda _: None) -> None:
         """Compare every member with RECORD and with the name of the wheel (B-34, B-38).
 
-        :param advance: told of unpacked bytes as they are checked.
         :raises InvalidWheel: something is wrong; the note lists every fault.
         """
         if faults := tuple(fault.message for fault in self.faults(advance)):
@@ -174,7 +172,6 @@ class WheelArchive(ZipArchive):
     ) -> Iterator[Fault]:
         """Yield everything that is wrong; the path of each is a file in dist-info (B-34, B-38).
 
-        :param advance: told of unpacked bytes as they are checked.
         :param contents: whether every member is unpacked and hashed; otherwise RECORD is
             held against the central directory only, whatever the size of the wheel.
         :param identity: whether METADATA and ``variant.json`` are held against the file name.
@@ -237,8 +234,6 @@ class WheelArchive(ZipArchive):
         """Compare one file with its row (B-36, B-38).
 
         :param row: what RECORD says of it; None: nothing.
-        :param advance: told of unpacked bytes as they are checked.
-        :param contents: whether it is unpacked and hashed.
         :raises InvalidWheel: it cannot be unpacked.
         """
         algorithm, _, _ = row.hash.partition("=") if row is not None else ("sha256", "", "")

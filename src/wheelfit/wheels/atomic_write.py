@@ -44,8 +44,6 @@ def write_file(
 ) -> None:
     """Write a whole file: afterwards there is all of it, or what was there before.
 
-    :param path: the file; its folder exists.
-    :param overwrite: whether it may take the place of another file.
     :param private: whether only its owner may read it.
     :param sync: whether to wait until the disk has it; not for what may be lost.
     :raises FileProblem: there is a file of that name, and it must stay.
@@ -107,7 +105,6 @@ def write_all(file: BinaryIO, data: bytes) -> None:
 def give_name(temporary: Path, destination: Path, *, overwrite: bool, sync: bool = True) -> None:
     """Move a complete file to its name, in the same file system.
 
-    :param temporary: the file; may still be there afterwards under that name, too.
     :param overwrite: whether another file gives way.
     :param sync: whether to wait until the disk has the name.
     :raises FileProblem: there is a file of that name.

@@ -39,10 +39,7 @@ class ByteSource(Protocol):
 
 
 class LocalFile:
-    """A file on disk read by position, as POSIX systems can, without a lock.
-
-    :param file: opened for reading; closed with this.
-    """
+    """A file on disk read by position, as POSIX systems can, without a lock."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -80,8 +77,6 @@ class SeekableFile:
     """A file with one position, read by one reader at a time.
 
     For systems that cannot read by position, and for files that are not on disk.
-
-    :param owned: whether it is closed with this.
     """
 
     def __init__(self, file: BinaryIO, *, owned: bool = False) -> None:

@@ -62,7 +62,6 @@ def convert_wheel(
 
     :param folder: where the result goes; may be the folder of the source.
     :param accept_losses: whether what the current layout cannot say may go.
-    :param note: told what else was changed.
     :raises InvalidFilename: the source is not named like a variant wheel.
     :raises InvalidDocument: something would be lost without consent, or may not be written.
     :raises InvalidWheel: the source is not sound; nothing was written.
@@ -100,10 +99,7 @@ def convert_wheel(
 
 
 def with_null_renamed(document: VariantDocument) -> VariantDocument:
-    """Call the null variant by its name (F-53).
-
-    :param document: of any layout.
-    """
+    """Call the null variant by its name (F-53)."""
     variants = dict(document.variants)
     if OLD_NULL not in variants or any(variants[OLD_NULL].features()):
         return document

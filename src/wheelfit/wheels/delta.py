@@ -140,8 +140,6 @@ def read_directory(source: ByteSource, *, where: str) -> Directory:
 def make_directory(tail: bytes, size: int, *, where: str) -> Directory:
     """Take a directory apart.
 
-    :param tail: the end of a wheel, with all of the directory.
-    :param size: bytes of the whole wheel.
     :raises InvalidWheel: it is not sound.
     """
     start = size - len(tail)
@@ -203,7 +201,6 @@ def shared_bytes(wanted: Directory, other: Directory) -> int:
 def make_plan(wanted: Directory, other: Directory, source: ByteSource, *, near: int) -> RebuildPlan:
     """Plan how to put a wheel together.
 
-    :param source: the bytes of the other one.
     :param near: missing parts with no more bytes between them are fetched together.
     :return: what is only likely to be right.
     :raises OSError: the other one cannot be read.
@@ -325,11 +322,7 @@ def _joined(pieces: Iterable[RebuildPiece]) -> list[RebuildPiece]:
 
 
 class Rebuilt:
-    """A wheel read from the pieces of a plan (a ``ByteSource``).
-
-    :param plan: which bytes come from where.
-    :param fetched: has what was missing, at its place in the wheel.
-    """
+    """A wheel read from the pieces of a plan (a ``ByteSource``)."""
 
     def __init__(self, plan: RebuildPlan, other: ByteSource, fetched: ByteSource) -> None:
         self._pieces = plan.pieces

@@ -16,10 +16,7 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def mount_point(path: Path) -> Path:
-    """Return the folder at which the disk of a path begins.
-
-    :param path: need not exist; then its nearest parent that does counts.
-    """
+    """Return the folder at which the disk of a path begins."""
     place = _existing(path)
     try:
         while place != place.parent and place.stat().st_dev == place.parent.stat().st_dev:
@@ -30,10 +27,7 @@ def mount_point(path: Path) -> Path:
 
 
 def free_space(path: Path) -> int:
-    """Return the bytes that are free on the disk of a path.
-
-    :param path: need not exist.
-    """
+    """Return the bytes that are free on the disk of a path."""
     place = _existing(path)
     if hasattr(os, "statvfs"):
         disk = os.statvfs(place)
@@ -48,7 +42,6 @@ def no_space_in_words(
 ) -> str:
     """Return that a disk has not enough space, with its name and both amounts.
 
-    :param path: something on that disk.
     :param needed: bytes; None where unknown.
     :param error: what the system said; None: nothing was tried.
     """

@@ -31,8 +31,6 @@ _LARGEST = {
 def check_text_size(name: str, size: int, dist_info: str, *, where: str) -> None:
     """Refuse a file of dist-info that is too large to be understood.
 
-    :param name: path inside the wheel, of any file.
-    :param dist_info: the folder, without a slash.
     :raises InvalidWheel: it is.
     """
     folder, _, rest = name.partition("/")
@@ -44,7 +42,6 @@ def check_text_size(name: str, size: int, dist_info: str, *, where: str) -> None
 def dist_info_folder(names: Iterable[str], filename: WheelFilename, *, where: str) -> str | None:
     """Find the dist-info folder among the names of members.
 
-    :param names: names of members, maybe not all of them.
     :param filename: what the folder must fit: same name and version, however spelled (F-27).
     :return: the folder without a slash, None if there is none.
     :raises InvalidWheel: there are several, or the folder is that of another release.
@@ -75,10 +72,7 @@ DATA_FOLDERS = frozenset({"purelib", "platlib", "headers", "scripts", "data"})
 
 
 def data_folder(names: Iterable[str], dist_info: str) -> str:
-    """Return the ``.data`` folder that goes with a dist-info folder, there or not.
-
-    :param dist_info: the folder, without a slash.
-    """
+    """Return the ``.data`` folder that goes with a dist-info folder, there or not."""
     stem = dist_info.removesuffix(_SUFFIX)
     name, _, version = stem.rpartition("-")
     for folder in sorted({name.partition("/")[0] for name in names if ".data/" in name}):
@@ -96,7 +90,6 @@ def header_value(text: bytes, name: str) -> str | None:
     >>> header_value(b"Tag: py3-none-any", "tag")
     'py3-none-any'
 
-    :param name: of the header, in any case.
     :return: its first line; None if there is none.
     """
     return next(header_values(text, name), None)
@@ -107,8 +100,6 @@ def header_values(text: bytes, name: str) -> Iterator[str]:
 
     >>> list(header_values(b"Tag: py2-none-any\nTag: py3-none-any", "tag"))
     ['py2-none-any', 'py3-none-any']
-
-    :param name: of the headers, in any case.
     """
     wanted = name.lower().encode("ascii")
     for line in text.splitlines():

@@ -25,7 +25,6 @@ def inflate(member: Member, packed: Iterable[bytes], *, where: str) -> Iterator[
     The last step checks size and CRC-32: whoever uses the content must take
     all pieces first, or write them where they can be thrown away.
 
-    :param packed: its ``compressed_size`` bytes, in pieces of any size.
     :raises InvalidWheel: the data is damaged, or size or CRC differ from the entry.
     """
     library = _fast_library()
@@ -50,7 +49,6 @@ def inflate(member: Member, packed: Iterable[bytes], *, where: str) -> Iterator[
 def inflate_whole(member: Member, packed: bytes, *, where: str, library: Any = None) -> bytes:
     """Return the content of a small member at once, judged as `inflate` judges it.
 
-    :param packed: its ``compressed_size`` bytes.
     :param library: what unpacks; None: the fastest, which takes a millisecond to load.
     :raises InvalidWheel: as `inflate`.
     """

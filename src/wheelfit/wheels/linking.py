@@ -104,7 +104,6 @@ class Linker:
     ) -> None:
         """Give files of a wheel another place.
 
-        :param into: the file system that changes the targets; by default that of this linker.
         :raises OSError: it cannot be written.
         """
         if not moves:

@@ -93,8 +93,6 @@ def collision_faults(names: Iterable[str]) -> tuple[str, ...]:
 
     >>> collision_faults(["a", "a/b.py"])
     ("'a' is a file and also the folder of 'a/b.py'",)
-
-    :param names: all names of the archive, in its order.
     """
     return _collisions(names, str)
 

@@ -165,18 +165,12 @@ def _in_base64(promise: str) -> str:
 
 
 def format_record(rows: Iterable[RecordRow], terminator: str = "\n") -> bytes:
-    """Write a RECORD, every line with its end, the last one too (B-35).
-
-    :param rows: in the order wanted.
-    """
+    """Write a RECORD, every line with its end, the last one too (B-35)."""
     return format_cells(((row.path, row.hash, row.size) for row in rows), terminator)
 
 
 def format_cells(rows: Iterable[tuple[str, str, str | int]], terminator: str = "\n") -> bytes:
-    """Write a RECORD of ten thousands of rows, as `format_record` does.
-
-    :param rows: path, hash and size of each.
-    """
+    """Write a RECORD of ten thousands of rows, as `format_record` does."""
     cells = tuple(rows)
     text = "".join([f"{path},{digest},{size}{terminator}" for path, digest, size in cells])
     returns = len(cells) if terminator == "\r\n" else 0

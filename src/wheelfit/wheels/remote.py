@@ -129,7 +129,6 @@ def announced_extent(
     """Read from the head of an answer which bytes it will hold, before reading them.
 
     :param headers: the headers; names in lower case, or a mapping that ignores case.
-    :param where: the URL without credentials, for errors.
     :raises RangeUnsupported: the server gives no ranges; its body, if any, is the whole file.
     :raises UnexpectedStatus: another status, or other bytes than asked for.
     """
@@ -175,8 +174,6 @@ def read_members(
     At most three requests unless the files lie more than 1 MiB apart.
 
     :param fetch: gives the bytes of a range, with the help of `announced_extent`.
-    :param names: inside dist-info, as ``METADATA``.
-    :param where: the URL without credentials, for errors.
     :return: the content of those that exist.
     :raises RangeUnsupported: the server gives no ranges.
     :raises UnexpectedStatus: the file changed meanwhile, or other bytes came than asked for.
@@ -191,7 +188,6 @@ def read_sizes(fetch: Callable[[Range], RemotePart], *, where: str) -> tuple[int
     At most two requests: all of it stands in the central directory.
 
     :param fetch: gives the bytes of a range, with the help of `announced_extent`.
-    :param where: the URL without credentials, for errors.
     :raises RangeUnsupported: the server gives no ranges.
     :raises UnexpectedStatus: the file changed meanwhile, or other bytes came than asked for.
     :raises InvalidWheel: the wheel is not sound.
@@ -225,8 +221,6 @@ def dist_info_reader(
 ) -> Generator[Range, RemotePart, dict[str, bytes]]:
     """Yield the ranges needed, be sent each part, and return the files.
 
-    :param names: inside dist-info, as ``METADATA``.
-    :param where: the URL without credentials, for errors.
     :return: the content of those that exist.
     :raises UnexpectedStatus: the file changed meanwhile, or a part is incomplete.
     :raises InvalidWheel: the wheel is not sound.

@@ -55,10 +55,7 @@ _ABOVE_LIBRARY = frozenset({"lib", "lib64"})
 
 
 def why_reserved_in_prefix(name: str) -> str | None:
-    """Return why a file of the prefix belongs to no distribution; None if it may.
-
-    :param name: of a file right in the prefix, in any case.
-    """
+    """Return why a file of the prefix belongs to no distribution; None if it may."""
     name = name.casefold()
     if _OF_INTERPRETER.fullmatch(name):
         return _INTERPRETER
@@ -67,18 +64,12 @@ def why_reserved_in_prefix(name: str) -> str | None:
 
 
 def why_reserved_below_prefix(folder: str) -> str | None:
-    """Return why no file of a folder belongs to a distribution; None if some may.
-
-    :param folder: its path below the prefix, with ``/``, in any case.
-    """
+    """Return why no file of a folder belongs to a distribution; None if some may."""
     return "it decides what conda activates" if _OF_CONDA.fullmatch(folder) else None
 
 
 def why_reserved_in_scripts(name: str) -> str | None:
-    """Return why a file among the commands belongs to no distribution; None if it may.
-
-    :param name: of the file, in any case.
-    """
+    """Return why a file among the commands belongs to no distribution; None if it may."""
     if is_interpreter_name(name):
         return "it is the Python interpreter"
     name = name.casefold()
@@ -88,10 +79,7 @@ def why_reserved_in_scripts(name: str) -> str | None:
 
 
 def why_reserved_beside_library(name: str) -> str | None:
-    """Return why a file beside the standard library belongs to no distribution; None if it may.
-
-    :param name: of a file in the folder above that of the standard library, in any case.
-    """
+    """Return why a file beside the standard library belongs to no distribution; None if it may."""
     return _INTERPRETER if _OF_INTERPRETER.fullmatch(name.casefold()) else None
 
 

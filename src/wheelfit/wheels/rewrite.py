@@ -94,8 +94,6 @@ def copy_wheel(
 ) -> None:
     """Copy a wheel byte by byte, as cheaply as the file system can.
 
-    :param overwrite: whether another file may be replaced.
-    :param sync: as for `Writing`.
     :raises FileProblem: a file cannot be read or written, or exists already.
     :raises InvalidWheel: it is not even an archive.
     """
@@ -329,7 +327,6 @@ def new_member(
 ) -> tuple[Member, bytes]:
     """Describe a member that is written, and pack its content.
 
-    :param method: `STORED` or `DEFLATED`.
     :param moment: time and date, as `dos_time` gives them.
     :return: where it will lie is left open.
     """

@@ -120,7 +120,6 @@ class RootedFolder:
     def at(self, name: str) -> tuple[int | None, str]:
         """Return where a file or folder is, for a function of ``os`` that takes ``dir_fd``.
 
-        :param name: of anything but the folder itself; need not exist.
         :return: the number of the open folder in which it is, valid until the next call of a
             method in this thread but one, and its last name; without handles None and a path.
         """
@@ -132,26 +131,17 @@ class RootedFolder:
         return self._number_of(folder), last
 
     def handle(self, folder: str = "") -> int | str:
-        """Return the number of an open folder, valid as that of `at`; without handles its path.
-
-        :param folder: its name; empty for this one.
-        """
+        """Return the number of an open folder, valid as that of `at`; without handles its path."""
         if self._resolving is Resolving.BY_PATH:
             return self._looked_at(folder)
         return self._number_of(folder)
 
     def path_of(self, name: str) -> str:
-        """Return the path of a file or folder in it, for messages.
-
-        :param name: of the file; empty for this folder.
-        """
+        """Return the path of a file or folder in it, for messages."""
         return os.path.join(self.path, *name.split("/")) if name else self.path  # noqa: PTH118
 
     def open_folder(self, name: str = "") -> int:
-        """Open a folder, and return its number, which is the caller's to close.
-
-        :param name: of the folder; empty for this one.
-        """
+        """Open a folder, and return its number, which is the caller's to close."""
         if self._resolving is Resolving.BY_PATH:
             return os.open(self._looked_at(name), os.O_RDONLY)
         return os.dup(self._root) if not name else self._open(name)
@@ -234,10 +224,7 @@ class RootedFolder:
     # --- looking at what is there ---
 
     def lstat(self, name: str = "") -> os.stat_result:
-        """Look at a file, folder or link; a link counts itself.
-
-        :param name: of the file; empty for this folder.
-        """
+        """Look at a file, folder or link; a link counts itself."""
         if not name:
             return os.stat(self.path if self._root < 0 else self._root)
         folder, last = self.at(name)
@@ -252,18 +239,11 @@ class RootedFolder:
         return True
 
     def names(self, folder: str = "") -> list[str]:
-        """Return what is in a folder, sorted.
-
-        :param folder: its name; empty for this one.
-        """
+        """Return what is in a folder, sorted."""
         return sorted(os.listdir(self.handle(folder)))
 
     def open(self, name: str, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
-        """Open a file, never through a link, and return its number.
-
-        :param flags: as for ``os.open``.
-        :param mode: permissions of a new file, less the umask.
-        """
+        """Open a file, never through a link, and return its number."""
         folder, last = self.at(name)
         if folder is None and os.path.lexists(last) and _is_link(os.lstat(last)):
             raise _refusal(last)
@@ -287,8 +267,6 @@ class RootedFolder:
     def make_folder(self, name: str, mode: int = 0o777) -> None:
         """Create a folder.
 
-        :param name: of the folder; the one around it exists.
-        :param mode: its permissions, less the umask.
         :raises FileExistsError: something has this name.
         """
         folder, last = self.at(name)
@@ -311,7 +289,6 @@ class RootedFolder:
     def write(self, name: str, data: bytes, mode: int = 0o666) -> None:
         """Create a file with some content.
 
-        :param mode: its permissions, less the umask.
         :raises FileExistsError: something has this name, be it a link that leads nowhere.
         """
         folder, last = self.at(name)
@@ -345,7 +322,6 @@ class RootedFolder:
     def move(self, source: str, target: str) -> None:
         """Rename a file, link or folder, never onto something.
 
-        :param target: its new name, in the same file system.
         :raises FileExistsError: something has that name.
         """
         (folder, one), (other_folder, other) = self.at(source), self.at(target)
@@ -370,10 +346,7 @@ class RootedFolder:
             os.close(number)
 
     def sync_folder(self, name: str = "") -> None:
-        """Wait until the names in a folder are on the disk.
-
-        :param name: of the folder; empty for this one.
-        """
+        """Wait until the names in a folder are on the disk."""
         if self._resolving is not Resolving.BY_PATH:  # NTFS has a journal for names
             os.fsync(self._number_of(name))
 
@@ -381,7 +354,6 @@ class RootedFolder:
 def read_regular(number: int, at_most: int) -> bytes:
     """Return the content of an open file, or its begin, and close it.
 
-    :param at_most: bytes.
     :raises OSError: it is not a regular file, or cannot be read.
     """
     if not stat.S_ISREG(os.fstat(number).st_mode):
@@ -392,10 +364,7 @@ def read_regular(number: int, at_most: int) -> bytes:
 
 
 def write_all(number: int, data: bytes) -> None:
-    """Write all of some data to an open file.
-
-    :param data: what is written; the system may take it in several parts.
-    """
+    """Write all of some data to an open file."""
     view = memoryview(data)
     while view:
         view = view[os.write(number, view) :]

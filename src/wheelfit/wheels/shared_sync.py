@@ -25,7 +25,6 @@ class SharedSync:
     def wait(self, sync: Callable[[], bool]) -> bool:
         """Have everything synced that was written until now.
 
-        :param sync: does it; gives False where that cannot be done.
         :raises OSError: something could not be written. The system may tell that once only, so
             everybody who waited is told.
         """

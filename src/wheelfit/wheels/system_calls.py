@@ -45,9 +45,7 @@ def exchange(
 ) -> bool:
     """Give two files or folders each other's names in one step.
 
-    :param other: what exists, in the same file system.
     :param folder: number of the open folder in which the first name is; None: it is a path.
-    :param other_folder: the same of the second.
     :return: False where the system or the file system cannot; then nothing has happened.
     :raises OSError: it can, but not these two.
     """
@@ -60,9 +58,7 @@ def move_exclusively(
 ) -> bool:
     """Rename a file or folder, but never onto something.
 
-    :param target: its new name, in the same file system.
     :param folder: number of the open folder in which the first name is; None: it is a path.
-    :param other_folder: the same of the second.
     :return: False where the system or the file system cannot; then nothing has happened.
     :raises FileExistsError: something has that name.
     :raises OSError: it cannot be moved.
@@ -74,8 +70,6 @@ def move_exclusively(
 def open_below(folder: int, name: str, flags: int) -> int | None:
     """Open something below a folder, on a way without any link that never leaves the folder.
 
-    :param name: relative, with ``/``.
-    :param flags: as for ``os.open``; nothing is created.
     :return: the number of what was opened; None where the system cannot.
     :raises OSError: it cannot be opened; ``ELOOP`` if there is a link on the way.
     """
@@ -98,7 +92,6 @@ def clone_file(source: str, target: str) -> None:
 
     Only on macOS; Linux has `share_bytes`.
 
-    :param target: the new one; does not exist.
     :raises OSError: the system or the file system cannot; nothing is left then.
     """
     call = _function("clonefile", 3) if sys.platform == "darwin" else None
@@ -112,7 +105,6 @@ def share_bytes(reading: int, writing: int) -> None:
 
     Only on Linux.
 
-    :param writing: number of the empty one.
     :raises OSError: the file system cannot.
     """
     from fcntl import ioctl  # noqa: PLC0415  # not on Windows
@@ -127,8 +119,6 @@ def make_room(reading: int, writing: int, length: int) -> None:
     happens.
 
     :param reading: number of the file that is copied.
-    :param writing: number of the empty one.
-    :param length: bytes that will be written at least.
     :raises OSError: there is not that much room.
     """
     call = _fallocate() if sys.platform == "linux" else None
@@ -170,8 +160,6 @@ def start_writing(number: int, start: int, length: int) -> None:
 
     Waiting for gigabytes in the end takes much longer. Where there is no such call nothing
     happens.
-
-    :param start: position of the part.
     """
     call = _sync_file_range() if sys.platform == "linux" else None
     if call is not None:

@@ -39,7 +39,6 @@ def differing_file(wheel: UnpackedWheel, archive: WheelArchive) -> str | None:
     Names, contents and permissions are compared with the archive, and so is the wheel's manifest,
     which need not be trusted.
 
-    :param archive: the archive, the hash of which was verified.
     :raises InvalidWheel: the archive is not sound.
     """
     members = [member for member in archive.members if not member.is_folder]

@@ -257,10 +257,7 @@ class UnpackedWheel:
 
 
 def write_manifest(wheel: UnpackedWheel) -> None:
-    """Write what `read_unpacked` reads; nothing is synchronised with the disk.
-
-    :param wheel: lies in its folder already.
-    """
+    """Write what `read_unpacked` reads; nothing is synchronised with the disk."""
     files = wheel.files
     # No name of a member contains a control character, a tab or a line end in particular.
     lines = (
@@ -300,7 +297,6 @@ def release_of(folder: Path) -> str | None:
 def read_unpacked(folder: Path, filename: WheelFilename, *, where: str) -> UnpackedWheel | None:
     """Return the wheel in a folder; None if none is there that was written completely.
 
-    :param filename: what the wheel is called now; several names may stand for the same bytes.
     :raises InvalidWheel: the wheel is that of another release than its name says.
     """
     try:

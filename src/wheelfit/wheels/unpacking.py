@@ -60,13 +60,10 @@ def unpack(
 ) -> UnpackedWheel:
     """Unpack a wheel; after an error what lies in the folder is worthless.
 
-    :param folder: an empty folder.
     :param sha256: of the archive; a function is asked when everything was read.
-    :param advance: told of unpacked bytes.
     :param known: names a file that has the very content of a member, to be linked instead.
         It is not used if it is not as it was.
     :param in_order: begin with what comes first, for an archive that is still arriving.
-    :param is_windows: whether the folder lies on Windows.
     :raises InvalidWheel: the wheel is not sound, or not what its RECORD promises, or has names
         that this system cannot have (B-34).
     :raises OSError: the folder cannot be written.

@@ -62,11 +62,7 @@ class VirtualWheel:
         return sum(stop - start for start, stop in self.kept) + len(self.tail)
 
     def between(self, start: int, stop: int) -> Iterator[Stretch]:
-        """Yield where the bytes between two positions come from.
-
-        :param start: position of the first byte of the virtual wheel.
-        :param stop: position behind the last one.
-        """
+        """Yield where the bytes between two positions come from."""
         position = 0
         for first, last in self.kept:
             length = last - first
@@ -84,7 +80,6 @@ def with_metadata(archive: WheelArchive, metadata: bytes) -> VirtualWheel:
 
     RECORD follows, and signatures of the old one are left out (B-37).
 
-    :param archive: the original; of it the directory, RECORD and little else is read.
     :raises InvalidWheel: the original is not sound.
     """
     folder = archive.dist_info

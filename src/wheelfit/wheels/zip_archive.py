@@ -210,7 +210,6 @@ class ZipArchive:
     def contents(self, members: Iterable[Member]) -> Iterator[tuple[Member, bytes]]:
         """Yield small files with their contents; what lies together is read together.
 
-        :param members: some of `members`, each small enough to be held in memory.
         :raises InvalidWheel: as `chunks`.
         """
         for first, stop, adjacent in self._adjacent(members):
@@ -281,8 +280,6 @@ class ZipArchive:
     def make_room(self, length: int, target: BinaryIO) -> None:
         """Let the disk set room aside for bytes that `copy_bytes` will write.
 
-        :param length: how many, at least.
-        :param target: an empty file.
         :raises OSError: there is not that much room.
         """
         if sys.platform == "linux" and isinstance(self._source, LocalFile):
@@ -297,7 +294,6 @@ class ZipArchive:
 
         The kernel copies where it can; on some file systems that moves no byte at all.
 
-        :param target: a file without a buffer.
         :param begin_writing: whether the disk shall begin with what is there already, for
             somebody will wait for all of it in the end.
         :raises InvalidWheel: the archive ends before.
@@ -348,10 +344,7 @@ def _source_of(source: Path | BinaryIO | ByteSource) -> ByteSource:
 
 
 def unsound(faults: Sequence[str], where: str) -> InvalidWheel:
-    """Return the error that reports several faults together.
-
-    :param faults: at least one.
-    """
+    """Return the error that reports several faults together."""
     first, *rest = faults
     message = first if not rest else f"{len(faults)} things are wrong, first: {first}"
     shown = [f"- {fault}" for fault in faults[:_REPORTED]]

@@ -128,7 +128,6 @@ def find_end(tail: bytes, size: int, *, where: str) -> DirectoryEnd:
     """Find the end of the central directory.
 
     :param tail: the last bytes of the archive, `TAIL_SIZE` or more if it has that many.
-    :param size: bytes of the whole archive.
     :raises InvalidWheel: there is none, or its parts contradict each other.
     """
     mark = tail.rfind(_END_MARK)
@@ -341,10 +340,7 @@ def check_extents(members: Sequence[Member], end: DirectoryEnd, *, where: str) -
 
 
 def following_offsets(members: Iterable[Member], end: DirectoryEnd) -> dict[int, int]:
-    """Say for the offset of each member where the next one begins, or the directory.
-
-    :param members: all that are known.
-    """
+    """Say for the offset of each member where the next one begins, or the directory."""
     return dict(pairwise([*sorted(member.offset for member in members), end.offset]))
 
 
@@ -371,10 +367,7 @@ class LocalHeader(Struct, frozen=True):
 
 
 def local_header_size(header: bytes) -> int:
-    """Return the length of a local header with name and extra fields.
-
-    :param header: its beginning, at least `LOCAL_HEADER_SIZE` bytes.
-    """
+    """Return the length of a local header with name and extra fields."""
     name_length, extra_length = _LENGTHS.unpack_from(header, 26)
     return LOCAL_HEADER_SIZE + int(name_length) + int(extra_length)
 

@@ -27,8 +27,6 @@ def dos_time(epoch: int) -> tuple[int, int]:
 
     >>> dos_time(0) == dos_time(315532800)
     True
-
-    :param epoch: seconds since 1970, as in ``SOURCE_DATE_EPOCH``.
     """
     moment = time.gmtime(min(max(epoch, _EARLIEST), _LATEST))
     clock = moment.tm_hour << 11 | moment.tm_min << 5 | moment.tm_sec // 2
@@ -106,11 +104,7 @@ def encode_entry(member: Member) -> bytes:
 
 
 def encode_end(count: int, size: int, offset: int) -> bytes:
-    """Return the end records.
-
-    :param count: how many members there are.
-    :param size: bytes of the central directory.
-    """
+    """Return the end records."""
     wide = b""
     if count >= _FULL16 or size >= _FULL32 or offset >= _FULL32:
         # The count that just fits means "look elsewhere" to some readers, so it is wide too.

@@ -146,21 +146,21 @@ def apply_edits(
     removed: list[str] = []
     kept: set[str] = set()
 
-    def is_kept(text: str) -> bool:
+    def unless_removed(text: str) -> str | None:
         # What would be added again stays where it is, so that doing it twice changes nothing.
         if edits.remove and text not in wanted:
             requirement = parse_requirement(text, allow_variant_markers=True, where=where)
             if requirement.name in edits.remove:
                 removed.append(text)
-                return False
+                return None
         kept.add(text)
-        return True
+        return text
 
     changed = core_metadata.edited(
         data,
         name=None if new_name == spelled else new_name,
         version=None if version == core.version else str(version),
-        is_kept=is_kept,
+        changed=unless_removed,
     )
     added = [text for text in wanted if text not in kept]
     if added:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from wheelfit.core.providers import ABI_DEPENDENCY, BuiltinProvider, PluginProvider, StaticProvider
-from wheelfit.core.variant_json_layouts import entries, priorities, schema, variants
+from wheelfit.core.variant_json_layouts import entries, priorities, variants
 from wheelfit.core.variant_json_layouts.layout import Parts
-from wheelfit.core.variant_json_layouts.pep850 import unknown_keys
+from wheelfit.core.variant_json_layouts.pep850 import KEYS, unknown_keys
 from wheelfit.core.variant_json_layouts.priorities import kept_overrides, order_static
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from wheelfit.core.providers import Provider
     from wheelfit.core.variant_json_layouts.findings import Findings
 
-_KEYS = frozenset([schema.KEY, priorities.KEY, entries.KEY, variants.KEY])
-_PRIORITIES = frozenset(["namespace", "feature", "property"])
 _ENTRY_KEYS = frozenset(["requires", "static-properties", "plugin-api", "optional"])
 
 
@@ -32,7 +30,7 @@ class March(Struct, frozen=True):
     def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
         """Read a document; see `Layout.read`. Unknown keys are always ignored (F-46)."""
         del tolerant
-        unknown_keys(document, _KEYS, findings, fault=False, known_priorities=_PRIORITIES)
+        unknown_keys(document, KEYS, findings, fault=False, known_priorities=priorities.OLD_KEYS)
         namespaces = priorities.read_namespaces(document, findings)
         first = priorities.read_prefixes(document, findings)
         providers = entries.read_entries(
@@ -40,15 +38,7 @@ class March(Struct, frozen=True):
             findings,
             lambda namespace, entry: _provider(namespace, entry, first, findings),
         )
-        namespaces = add_abi_dependency(document, namespaces, providers, findings)
-        providers = entries.match_priorities(providers, namespaces, findings)
-        priorities.note_unknown_prefixes(first, namespaces, findings)
-        return Parts(
-            namespaces,
-            providers,
-            variants.read_variants(document, namespaces, findings, hyphens_in=ABI_DEPENDENCY),
-            *kept_overrides(providers, first),
-        )
+        return old_parts(document, namespaces, providers, first, findings)
 
 
 MARCH = March()
@@ -73,7 +63,26 @@ def _provider(
     return PluginProvider(requires, entry.plugin_api(requires), optional=optional)
 
 
-def add_abi_dependency(
+def old_parts(
+    document: Mapping[str, Any],
+    namespaces: tuple[str, ...],
+    providers: dict[str, Provider],
+    first: priorities.Prefixes,
+    findings: Findings,
+) -> Parts:
+    """Return the parts of a document of the drafts, whose providers have been read."""
+    namespaces = _add_abi_dependency(document, namespaces, providers, findings)
+    providers = entries.match_priorities(providers, namespaces, findings)
+    priorities.note_unknown_prefixes(first, namespaces, findings)
+    return Parts(
+        namespaces,
+        providers,
+        variants.read_variants(document, namespaces, findings, hyphens_in=ABI_DEPENDENCY),
+        *kept_overrides(providers, first),
+    )
+
+
+def _add_abi_dependency(
     document: Mapping[str, Any],
     namespaces: tuple[str, ...],
     providers: dict[str, Provider],

@@ -20,11 +20,10 @@ from wheelfit.core.providers import (
     StaticProvider,
 )
 from wheelfit.core.strict_json import path_of, shown
-from wheelfit.core.variant_json_layouts import entries, priorities, schema, variants
-from wheelfit.core.variant_json_layouts.draft_2026_03 import add_abi_dependency
-from wheelfit.core.variant_json_layouts.layout import Parts
-from wheelfit.core.variant_json_layouts.pep850 import unknown_keys
-from wheelfit.core.variant_json_layouts.priorities import kept_overrides, order_static
+from wheelfit.core.variant_json_layouts import entries, priorities
+from wheelfit.core.variant_json_layouts.draft_2026_03 import old_parts
+from wheelfit.core.variant_json_layouts.pep850 import KEYS, unknown_keys
+from wheelfit.core.variant_json_layouts.priorities import order_static
 from wheelfit.errors import InvalidMarker
 
 if TYPE_CHECKING:
@@ -32,10 +31,9 @@ if TYPE_CHECKING:
 
     from wheelfit.core.providers import Provider
     from wheelfit.core.variant_json_layouts.findings import Findings
+    from wheelfit.core.variant_json_layouts.layout import Parts
 
 STATIC_KEY = "static-properties"
-_KEYS = frozenset([schema.KEY, priorities.KEY, entries.KEY, variants.KEY])
-_PRIORITIES = frozenset(["namespace", "feature", "property"])
 _ENTRY_KEYS = frozenset(
     ["requires", "plugin-api", "optional", "enable-if", "plugin-use", "install-time"]
 )
@@ -53,8 +51,8 @@ class Legacy(Struct, frozen=True):
     def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
         """Read a document; see `Layout.read`. Unknown keys are always ignored (F-46)."""
         del tolerant
-        known = _KEYS | {STATIC_KEY} if self.static_on_top else _KEYS
-        unknown_keys(document, known, findings, fault=False, known_priorities=_PRIORITIES)
+        known = KEYS | {STATIC_KEY} if self.static_on_top else KEYS
+        unknown_keys(document, known, findings, fault=False, known_priorities=priorities.OLD_KEYS)
         namespaces = priorities.read_namespaces(document, findings)
         first = priorities.read_prefixes(document, findings)
         static = self._static(document, first, findings)
@@ -65,15 +63,7 @@ class Legacy(Struct, frozen=True):
         )
         for namespace in unlisted:  # F-59, F-54
             findings.note(f"{namespace} is not in the priorities; it comes last (F-59)")
-        namespaces = add_abi_dependency(document, (*namespaces, *unlisted), providers, findings)
-        providers = entries.match_priorities(providers, namespaces, findings)
-        priorities.note_unknown_prefixes(first, namespaces, findings)
-        return Parts(
-            namespaces,
-            providers,
-            variants.read_variants(document, namespaces, findings, hyphens_in=ABI_DEPENDENCY),
-            *kept_overrides(providers, first),
-        )
+        return old_parts(document, (*namespaces, *unlisted), providers, first, findings)
 
     def _static(
         self, document: Mapping[str, Any], first: priorities.Prefixes, findings: Findings

@@ -51,11 +51,7 @@ class Entry:
         self._steps = steps
 
     def broken(self, message: str, rule: str, *steps: str | int) -> None:
-        """Record a violation that makes this namespace unsupported (F-130).
-
-        :param message: what is wrong, one sentence without a final full stop.
-        :param rule: the rule, as ``P-1``.
-        """
+        """Record a violation that makes this namespace unsupported (F-130)."""
         fault = self._findings.fault((*self._steps, *steps), message, rule)
         if self.reason is None:
             self.reason = str(fault)
@@ -151,10 +147,7 @@ class Entry:
         return tuple(seen)
 
     def feature_order(self, lists: StaticLists) -> tuple[str, ...]:
-        """Read ``feature-order`` (P-5).
-
-        :param lists: the static features it must name.
-        """
+        """Read ``feature-order`` (P-5)."""
         key = "feature-order"
         if key not in self.values:
             if len(lists) > 1:
@@ -180,7 +173,6 @@ def configs(lists: StaticLists, order: Iterable[str]) -> tuple[FeatureConfig, ..
 def _one_default(requires: tuple[str, ...], *, exactly: bool) -> bool:
     """Say whether the first requirement after marker filtering is always the same (P-7).
 
-    :param requires: sound requirements.
     :param exactly: whether every environment is looked at; else names are counted, which
         costs little and may be too strict.
     """
@@ -205,7 +197,6 @@ def read_entries(
 ) -> dict[str, Provider]:
     """Read every entry of ``providers``; a broken one affects its own namespace only (F-130).
 
-    :param findings: collects what is wrong; it is also wrong that there are none.
     :param read: reads the entry of a namespace; what it returns for an entry that turns
         out broken does not matter.
     """
@@ -305,10 +296,7 @@ def _provider(entry: Entry) -> Provider:
 def match_priorities(
     providers: dict[str, Provider], namespaces: tuple[str, ...], findings: Findings
 ) -> dict[str, Provider]:
-    """Return the providers of the listed namespaces, in their order (F-22, F-130).
-
-    :param findings: collects namespaces without provider and providers without namespace.
-    """
+    """Return the providers of the listed namespaces, in their order (F-22, F-130)."""
     for namespace in namespaces:
         if namespace not in providers:
             problem = "a namespace of the priorities has no provider and is unsupported"

@@ -47,11 +47,7 @@ class Findings:
         return (*notes[:_MOST_NOTES], f"and {len(notes) - _MOST_NOTES} more notes")
 
     def fault(self, steps: tuple[str | int, ...], message: str, rule: str) -> Fault:
-        """Record a violation; the caller decides what it costs.
-
-        :param message: what is wrong, one sentence without a final full stop.
-        :param rule: the rule, as ``F-23``.
-        """
+        """Record a violation; the caller decides what it costs."""
         fault = Fault(path_of(*steps), message, rule)
         self.faults.append(fault)
         return fault

@@ -9,7 +9,7 @@ from msgspec import Struct
 from wheelfit.core.providers import StaticProvider
 from wheelfit.core.variant_json_layouts import entries, priorities, schema, variants
 from wheelfit.core.variant_json_layouts.layout import Parts
-from wheelfit.core.variant_json_layouts.pep850 import unknown_keys
+from wheelfit.core.variant_json_layouts.pep850 import KEYS, unknown_keys
 from wheelfit.core.variant_json_layouts.priorities import kept_overrides, order_static
 
 if TYPE_CHECKING:
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.providers import Provider
     from wheelfit.core.variant_json_layouts.findings import Findings
-
-_KEYS = frozenset([schema.KEY, priorities.KEY, variants.KEY])
-_PRIORITIES = frozenset(["namespace", "feature", "property"])
 
 
 class Pep825(Struct, frozen=True):
@@ -33,10 +30,10 @@ class Pep825(Struct, frozen=True):
 
     def read(self, document: Mapping[str, Any], findings: Findings, *, tolerant: bool) -> Parts:
         """Read a document; see `Layout.read`."""
-        known_priorities = _PRIORITIES if self.prefixes else frozenset(["namespace"])
+        known_priorities = priorities.OLD_KEYS if self.prefixes else frozenset(["namespace"])
         unknown_keys(
             document,
-            _KEYS | {entries.KEY},
+            KEYS,
             findings,
             fault=not tolerant,
             known_priorities=known_priorities,
@@ -70,10 +67,7 @@ PEP825_FIRST = Pep825("L4", "PEP 825 v0.1.0", prefixes=True)
 
 
 def write(document: VariantDocument) -> dict[str, Any]:
-    """Return a document as plain data in layout L5, which drops the providers (F-39).
-
-    :param document: whether it may be written is for `wheelfit.core.metadata` to say.
-    """
+    """Return a document as plain data in layout L5, which drops the providers (F-39)."""
     return {
         schema.KEY: schema.PEP_825,
         priorities.KEY: {"namespace": list(document.priorities)},

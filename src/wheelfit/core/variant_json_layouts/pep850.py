@@ -48,11 +48,7 @@ def unknown_keys(
     fault: bool,
     known_priorities: frozenset[str] = frozenset(["namespace"]),
 ) -> None:
-    """Note keys of the document and of its priorities that no rule knows (F-20, F-21).
-
-    :param fault: whether a strict reader minds.
-    :param known_priorities: keys that ``default-priorities`` may have.
-    """
+    """Note keys of the document and of its priorities that no rule knows (F-20, F-21)."""
     findings.ignored_keys(
         (), (key for key in document if key not in known), rule="F-20", fault=fault
     )
@@ -63,10 +59,7 @@ def unknown_keys(
 
 
 def write(document: VariantDocument) -> dict[str, Any]:
-    """Return a document as plain data in this layout, without broken providers.
-
-    :param document: whether it may be written is for `wheelfit.core.metadata` to say.
-    """
+    """Return a document as plain data in this layout, without broken providers."""
     return {
         schema.KEY: schema.PEP_850,
         priorities.KEY: {"namespace": list(document.priorities)},

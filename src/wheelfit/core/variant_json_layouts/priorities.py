@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from wheelfit.core.variant_json_layouts.findings import Findings
 
 KEY = "default-priorities"
+OLD_KEYS = frozenset(["namespace", "feature", "property"])
+"""What old layouts have below it (F-49)."""
 
 
 class Prefixes(Struct):
@@ -31,10 +33,7 @@ class Prefixes(Struct):
 
 
 def put_first(first: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
-    """Return the known items, those of the prefix before the others (F-49).
-
-    :param first: the prefix; items that are not known are left out.
-    """
+    """Return the known items, those of the prefix before the others (F-49)."""
     known = tuple(known)
     present = frozenset(known)
     return tuple(dict.fromkeys((*(item for item in first if item in present), *known)))
@@ -71,11 +70,7 @@ def read_namespaces(document: Mapping[str, Any], findings: Findings) -> tuple[st
 
 
 def read_prefixes(document: Mapping[str, Any], findings: Findings) -> Prefixes:
-    """Read ``feature`` and ``property`` of an old layout (F-49, F-55).
-
-    :param document: the document; `read_namespaces` has looked at it before.
-    :param findings: collects what is wrong; a wrong type refuses the whole.
-    """
+    """Read ``feature`` and ``property`` of an old layout (F-49, F-55)."""
     prefixes = Prefixes()
     entry = document.get(KEY)
     if not isinstance(entry, dict):
@@ -134,10 +129,7 @@ def _items(
 def note_unknown_prefixes(
     prefixes: Prefixes, namespaces: Iterable[str], findings: Findings
 ) -> None:
-    """Note prefixes of namespaces that the document does not have.
-
-    :param prefixes: what was read; the unknown ones are removed.
-    """
+    """Note prefixes of namespaces that the document does not have."""
     known = frozenset(namespaces)
     for kind, by_namespace in (("feature", prefixes.features), ("property", prefixes.values)):
         for namespace in [name for name in by_namespace if name not in known]:
@@ -148,11 +140,7 @@ def note_unknown_prefixes(
 def order_static(
     namespace: str, provider: StaticProvider, prefixes: Prefixes, findings: Findings
 ) -> StaticProvider:
-    """Return a static provider with the prefixes of its document applied (F-49).
-
-    :param provider: with features and values in document order.
-    :param findings: takes the note that no order was given (F-50).
-    """
+    """Return a static provider with the prefixes of its document applied (F-49)."""
     by_name = {feature.name: feature for feature in provider.features}
     first = prefixes.features.get(namespace, ())
     if len(by_name) > 1 and not by_name.keys() <= set(first):
@@ -170,10 +158,7 @@ def order_static(
 def kept_overrides(
     providers: Mapping[str, Provider], prefixes: Prefixes
 ) -> tuple[dict[str, tuple[str, ...]], dict[Feature, tuple[str, ...]]]:
-    """Return the prefixes that only the answer of a plugin can be ordered by (F-49).
-
-    :param providers: of the document; static ones were ordered on reading.
-    """
+    """Return the prefixes that only the answer of a plugin can be ordered by (F-49)."""
     features = {
         namespace: names
         for namespace, names in prefixes.features.items()

@@ -43,7 +43,6 @@ def read_variants(
     """Read the usable labels; the broken ones go to the findings (F-130).
 
     :param namespaces: those that variants may use (F-21).
-    :param findings: collects what is wrong; no ``variants`` at all refuses the whole.
     :param hyphens_in: a namespace whose feature names may have ``-`` for ``_`` (F-54).
     """
     if KEY not in document:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from msgspec import structs
 
 from wheelfit.core.abi_dependency import KnownVersions
-from wheelfit.core.core_metadata import read_metadata, with_dependencies, without_variant_markers
+from wheelfit.core.core_metadata import edited, read_metadata, without_variant_markers
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.markers import VariantContext
 from wheelfit.core.ordering import order_labels
@@ -416,7 +416,7 @@ class _Lister:
         first = min(builds.items(), key=lambda item: (item[0] not in here, str(item[0])))[1]
         text = resolved[first.filename.label]
         if len(set(needs.values())) > 1:
-            text = with_dependencies(text, merged_requirements(needs))
+            text = edited(text, changed=lambda _text: None, added=merged_requirements(needs))
         return text
 
 

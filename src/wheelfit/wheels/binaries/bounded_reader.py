@@ -65,7 +65,6 @@ class Window:
     def read_some(self, start: int, length: int) -> bytes:
         """Return bytes of the file, or as many of them as there are.
 
-        :param length: how many at most.
         :raises Unreadable: more was looked at than anything needs.
         """
         length = max(0, min(length, self.size - start))
@@ -81,7 +80,6 @@ class Window:
     def unpack(self, form: str, start: int) -> tuple[int, ...]:
         """Return numbers of the file.
 
-        :param form: as for `struct`, integers only.
         :raises Unreadable: they lie outside.
         """
         return struct.unpack(form, self.read(start, struct.calcsize(form)))
@@ -89,8 +87,6 @@ class Window:
     def text(self, start: int, longest: int = 4096) -> str:
         """Return a text that a zero ends.
 
-        :param start: position of its first letter.
-        :param longest: bytes that it may have.
         :raises Unreadable: it lies outside, or does not end.
         """
         if not 0 <= start < self.size:

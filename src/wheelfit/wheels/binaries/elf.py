@@ -352,7 +352,6 @@ def _version_names(file: ELFFile) -> Iterator[tuple[int, tuple[str, str]]]:
 def read_producers(window: Window) -> tuple[tuple[str, str], ...]:
     """Return the units of compilation that debug information names, with what compiled each.
 
-    :param window: the file, opened with an allowance for whole sections.
     :return: file name of the source and ``DW_AT_producer``, one pair for each unit; empty where
         there is no debug information.
     :raises Unreadable: it cannot be read.

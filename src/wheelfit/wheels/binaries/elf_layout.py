@@ -62,7 +62,6 @@ class DynamicEntries(NamedTuple):
 class ElfLayout:
     """An ELF file of any class and byte order.
 
-    :param window: the file.
     :raises Unreadable: its header is not sound.
     """
 
@@ -258,10 +257,7 @@ class _Names:
         self._data = window.read_some(start, min(max(size, 0), self._KEPT))
 
     def at(self, offset: int, longest: int = 4096) -> str:
-        """Return the text at an offset.
-
-        :param longest: bytes that it may have.
-        """
+        """Return the text at an offset."""
         end = self._data.find(b"\0", offset)
         if end < 0 or offset < 0:
             return self._window.text(self._start + offset, longest)

@@ -252,8 +252,5 @@ class Binaries(Struct, frozen=True):
 
 
 def in_order(images: Iterable[DeviceCode]) -> tuple[DeviceCode, ...]:
-    """Return images sorted, each kind once.
-
-    :param images: in any order.
-    """
+    """Return images sorted, each kind once."""
     return tuple(sorted(set(images), key=lambda one: one.sort_key))

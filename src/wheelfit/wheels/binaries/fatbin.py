@@ -40,7 +40,6 @@ _ALIGNMENT = 8
 def read_images(window: Window, start: int, size: int) -> Iterator[DeviceCode]:
     """Yield the images of containers that lie one behind the other.
 
-    :param start: where the first container begins.
     :param size: bytes of all of them; zeros may stand between.
     :raises Unreadable: something does not fit; what came before is right.
     """

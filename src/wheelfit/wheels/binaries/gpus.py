@@ -50,8 +50,6 @@ def takers(value: str) -> tuple[frozenset[Capability], CodeKind] | None:
 
     >>> takers("120f_real")[0] == {Capability(12, 0), Capability(12, 1)}
     True
-
-    :param value: of ``sm_arch``.
     """
     match = _VALUE.fullmatch(value)
     if match is None:
@@ -77,8 +75,6 @@ def takers(value: str) -> tuple[frozenset[Capability], CodeKind] | None:
 def unserved(value: str, code: Iterable[DeviceCode]) -> tuple[Capability, ...] | None:
     """Return the GPUs that take a wheel for a value, and find no code of that kind in it.
 
-    :param value: of ``sm_arch``.
-    :param code: what the wheel, or one binary in it, has.
     :return: the oldest first; None for a value that is not known.
     """
     found = takers(value)
@@ -92,10 +88,7 @@ def unserved(value: str, code: Iterable[DeviceCode]) -> tuple[Capability, ...] |
 
 
 def cuda_of_ptx(version: tuple[int, int]) -> Capability | None:
-    """Return the CUDA version whose drivers are the first to understand PTX; None: unknown (P-91).
-
-    :param version: of the PTX ISA.
-    """
+    """Return the CUDA version whose drivers are the first to understand PTX; None: unknown (P-91)."""
     toolkits = [cuda for cuda, ptx in tables.PTX_OF_TOOLKIT.items() if tuple(ptx) >= version]
     return min(toolkits, default=None)
 

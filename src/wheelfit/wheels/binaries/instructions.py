@@ -199,10 +199,7 @@ class _Kinds(dict[int, bool]):
         return self._known[code][1]
 
     def learn(self, instruction: Any) -> bool:
-        """Keep what an instruction is, and return whether it matters where it is.
-
-        :param instruction: the first one with its code.
-        """
+        """Keep what an instruction is, and return whether it matters where it is."""
         level = _level(instruction, self._levels)
         mnemonic = instruction.mnemonic
         if mnemonic == self._library.Mnemonic.TZCNT:

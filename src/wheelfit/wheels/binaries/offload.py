@@ -36,7 +36,6 @@ _HEAD = 1 << 13
 def read_targets(window: Window, start: int, size: int) -> Iterator[str]:
     """Yield what bundles have code for, as ``gfx90a:xnack+``, that lie one behind the other.
 
-    :param start: where the first bundle begins.
     :param size: bytes of all of them; zeros may stand between.
     :raises Unreadable: something does not fit; what came before is right.
     """

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 
 def has_boards(binaries: Binaries) -> bool:
-    """Return whether binaries can run on Jetson and DRIVE boards, whose processors are ARM.
-
-    :param binaries: of a wheel; those without a machine, as cubins, run anywhere.
-    """
+    """Return whether binaries can run on Jetson and DRIVE boards, whose processors are ARM."""
     machines = {machine for one in binaries for machine in one.machines}
     return not machines or "aarch64" in machines
 

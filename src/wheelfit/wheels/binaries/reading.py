@@ -185,7 +185,6 @@ def code_sections(file: BinaryIO, binary: Binary) -> list[tuple[int, int]]:
 def symbols_in(file: BinaryIO, only: frozenset[str] | None = None) -> Symbols:
     """Return the dynamic symbols of an ELF file.
 
-    :param only: names of the symbols that count; None: all.
     :raises Unreadable: it has none that can be read.
     :raises NeedsExtra: the library for it is not installed.
     """

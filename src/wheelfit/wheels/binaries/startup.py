@@ -219,7 +219,6 @@ def with_ends(window: Window, startup: Startup, functions: frozenset[int]) -> St
 
     Code of an assembler may follow a function, and no table lists it.
 
-    :param functions: addresses of those whose ends are of interest.
     :raises Unreadable: it contradicts itself.
     """
     if not functions:

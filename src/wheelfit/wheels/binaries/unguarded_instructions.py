@@ -56,8 +56,6 @@ def claimed_level(features: Mapping[str, Iterable[str]]) -> str | None:
 
     >>> claimed_level({"level": ["v3", "v2"]}), claimed_level({"avx2": ["on"]}), claimed_level({})
     ('v2', 'v3', 'v1')
-
-    :param features: of the namespace ``x86_64``, with their values.
     """
     if "level" in features:
         return min((value for value in features["level"] if value in LEVELS), default=None)
@@ -73,7 +71,6 @@ def unguarded_code(
 
     Of binaries whose instructions were not counted nothing is said.
 
-    :param claimed: the level that it needs by what it claims.
     :param is_whole: whether these are all binaries of the wheel; one that is not looked at may ask
         for the processor.
     """

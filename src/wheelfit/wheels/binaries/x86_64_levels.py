@@ -18,9 +18,5 @@ def level_of_bits(bits: int) -> str | None:
 
 
 def is_below(level: str, other: str) -> bool:
-    """Say whether a level is lower than another; both are known.
-
-    :param level: as ``v2``.
-    :param other: as ``v3``.
-    """
+    """Say whether a level is lower than another; both are known."""
     return LEVELS.index(level) < LEVELS.index(other)

@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from wheelfit.core.toml_keys import remove_key
+from wheelfit.core.toml_edits import remove_key
 
 PATH = ("tool", "uv", "sources", "old")
 HEAD = "# mine\n[project]\nname = 'demo'\n"
