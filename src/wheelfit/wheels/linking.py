@@ -13,12 +13,12 @@ import sys
 import threading
 from contextlib import suppress
 from enum import StrEnum
-from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from wheelfit.wheels.native_file_system import NATIVE
+from wheelfit.wheels.native_file_system import NATIVE, new_file, open_source
+from wheelfit.wheels.rooted_folder import closed_at_end
 from wheelfit.wheels.unpacked import TREE
 
 if TYPE_CHECKING:
@@ -159,56 +159,38 @@ class _Work:
         if way is LinkMode.REFLINK and sys.platform != "linux":
             return 0
         done = 0
-        from_folder = os.open(source, os.O_RDONLY)
-        try:
-            to_folder = self._files.open_folder(move.target)
-            if to_folder is None:
-                return 0
+        to_folder = self._files.open_folder(move.target)
+        if to_folder is None:
+            return 0
+        with (
+            closed_at_end(to_folder),
+            closed_at_end(os.open(source, os.O_RDONLY)) as from_folder,
+        ):
+            folders = {"src_dir_fd": from_folder, "dst_dir_fd": to_folder}
             try:
-                if way is LinkMode.HARDLINK:
-                    link = partial(
-                        os.link,
-                        src_dir_fd=from_folder,
-                        dst_dir_fd=to_folder,
-                        follow_symlinks=False,
-                    )
-                    for name in move.names:
-                        link(name, name)
-                        done += 1
-                else:
-                    for name, mark in zip(move.names, move.marks, strict=True):
+                for name, mark in zip(move.names, move.marks, strict=True):
+                    if way is LinkMode.HARDLINK:
+                        os.link(name, name, **folders, follow_symlinks=False)
+                    else:
                         self._clone(name, from_folder, to_folder, executable=mark == "x")
-                        done += 1
+                    done += 1
             except OSError as error:
                 if error.errno in _FINAL:
                     error.filename = os.path.join(move.target, move.names[done])  # noqa: PTH118
                     raise
-            finally:
-                os.close(to_folder)
-        finally:
-            os.close(from_folder)
         return done
 
     def _clone(self, name: str, from_folder: int, to_folder: int, *, executable: bool) -> None:
         """Make a reflink; it gets the permissions of a new file."""
         from wheelfit.wheels.system_calls import share_bytes  # noqa: PLC0415  # it imports ctypes
 
-        reading = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=from_folder)
-        try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            mode = 0o777 if executable else 0o666
-            writing = os.open(name, flags, mode, dir_fd=to_folder)
-            try:
-                share_bytes(reading, writing)
-                if executable:
-                    os.fchmod(writing, self._mode_of(executable=True))
-            except BaseException:
-                os.unlink(name, dir_fd=to_folder)
-                raise
-            finally:
-                os.close(writing)
-        finally:
-            os.close(reading)
+        with (
+            closed_at_end(open_source(name, from_folder)) as reading,
+            new_file(name, to_folder, 0o777 if executable else 0o666) as writing,
+        ):
+            share_bytes(reading, writing)
+            if executable:
+                os.fchmod(writing, self._mode_of(executable=True))
 
     def _place(self, source: str, target: str, *, executable: bool) -> None:
         for way in tuple(self._left):

@@ -19,7 +19,7 @@ from functools import cache, partial, wraps
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from wheelfit.wheels.rooted_folder import read_regular, write_all
+from wheelfit.wheels.rooted_folder import closed_at_end, read_regular, write_all
 from wheelfit.wheels.shared_sync import SharedSync
 
 if TYPE_CHECKING:
@@ -148,10 +148,8 @@ class NativeFileSystem:
         if number is None:
             path = _native(folder)
             return os.stat(path).st_dev, _mount_of(path)  # noqa: PTH116
-        try:
+        with closed_at_end(number):
             return os.fstat(number).st_dev, _mount_of(number)
-        finally:
-            os.close(number)
 
     def is_case_sensitive(self, folder: AnyPath) -> bool:
         """See `FileSystem`."""
@@ -183,11 +181,8 @@ class NativeFileSystem:
         """See `FileSystem`."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         folder, name = self._at(path)
-        number = os.open(name, flags, 0o666, dir_fd=folder)
-        try:
+        with closed_at_end(os.open(name, flags, 0o666, dir_fd=folder)) as number:
             write_all(number, data)
-        finally:
-            os.close(number)
 
     @_with_whole_paths
     def set_mode(self, path: AnyPath, mode: int) -> None:
@@ -201,17 +196,12 @@ class NativeFileSystem:
             if not hasattr(os, "O_PATH"):
                 raise
             # What cannot be read yet has no other way than by its handle's own name.
-            number = self._open(path, os.O_PATH)
-            try:
+            with closed_at_end(self._open(path, os.O_PATH)) as number:
                 if not stat.S_ISLNK(os.fstat(number).st_mode):
                     os.chmod(f"/proc/self/fd/{number}", mode)  # noqa: PTH101
-            finally:
-                os.close(number)
         else:
-            try:
+            with closed_at_end(number):
                 os.fchmod(number, mode)
-            finally:
-                os.close(number)
 
     @_with_whole_paths
     def remove_file(self, path: AnyPath) -> None:
@@ -334,55 +324,38 @@ class NativeFileSystem:
     def _copy(self, source: AnyPath, target: AnyPath, fill: Callable[[int, int], None]) -> None:
         """Create a file with the permissions and times of another; something else fills it."""
         folder, name = self._from(source)
-        reading = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
-        try:
+        with closed_at_end(open_source(name, folder)) as reading:
             found = os.fstat(reading)
-            to_folder, new = self._at(target)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            writing = os.open(new, flags, stat.S_IMODE(found.st_mode), dir_fd=to_folder)
-            try:
+            mode = stat.S_IMODE(found.st_mode)
+            with new_file(*reversed(self._at(target)), mode) as writing:
                 fill(reading, writing)
                 os.utime(writing, ns=(found.st_atime_ns, found.st_mtime_ns))
-                os.fchmod(writing, stat.S_IMODE(found.st_mode))
-            except BaseException:
-                os.unlink(new, dir_fd=to_folder)
-                raise
-            finally:
-                os.close(writing)
-        finally:
-            os.close(reading)
+                os.fchmod(writing, mode)
 
     @_with_whole_paths
     def sync_file(self, path: AnyPath) -> None:
         """See `FileSystem`."""
         # Windows flushes only what is open for writing.
-        number = self._open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
-        try:
+        flags = os.O_RDWR if sys.platform == "win32" else os.O_RDONLY
+        with closed_at_end(self._open(path, flags)) as number:
             _sync(number)
-        finally:
-            os.close(number)
 
     @_with_whole_paths
     def sync_folder(self, path: AnyPath) -> None:
         """See `FileSystem`."""
         number = self.open_folder(path)
-        if number is None:
-            return  # NTFS has a journal for names, and folders cannot be opened
-        try:
-            _sync(number)
-        finally:
-            os.close(number)
+        if number is not None:  # NTFS has a journal for names, and folders cannot be opened
+            with closed_at_end(number):
+                _sync(number)
 
     def sync_tree(self, folder: AnyPath) -> None:
         """See `FileSystem`."""
         number = self.open_folder(folder)
         if number is not None:
-            try:
+            with closed_at_end(number):
                 shared = _SYNCS.setdefault(os.fstat(number).st_dev, SharedSync())
                 if shared.wait(partial(_calls().sync_file_system, number)):
                     return
-            finally:
-                os.close(number)
         for name, is_folder in self.entries(folder):
             path = f"{os.fspath(folder)}{os.sep}{name}"
             if is_folder:
@@ -390,6 +363,23 @@ class NativeFileSystem:
             elif stat.S_ISREG(self.lstat(path).st_mode):
                 self.sync_file(path)
         self.sync_folder(folder)
+
+
+def open_source(name: str, folder: int | None) -> int:
+    """Open a file that is copied, which is no link, by its name in an open folder."""
+    return os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
+
+
+@contextmanager
+def new_file(name: str, folder: int | None, mode: int) -> Iterator[int]:
+    """Open a new file by its name in an open folder; on an error nothing is left of it."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with closed_at_end(os.open(name, flags, mode, dir_fd=folder)) as number:
+        try:
+            yield number
+        except BaseException:
+            os.unlink(name, dir_fd=folder)
+            raise
 
 
 NATIVE: Final = NativeFileSystem()

@@ -19,7 +19,7 @@ import stat
 import sys
 import threading
 from collections import OrderedDict
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 from wheelfit.errors import LinkInTheWay
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType, TracebackType
     from typing import Self
 
@@ -292,11 +293,8 @@ class RootedFolder:
         :raises FileExistsError: something has this name, be it a link that leads nowhere.
         """
         folder, last = self.at(name)
-        number = os.open(last, _NEW, mode, dir_fd=folder)
-        try:
+        with closed_at_end(os.open(last, _NEW, mode, dir_fd=folder)) as number:
             write_all(number, data)
-        finally:
-            os.close(number)
 
     def remove_file(self, name: str) -> None:
         """Remove a file or a link; what a link leads to stays."""
@@ -339,16 +337,23 @@ class RootedFolder:
     def sync_file(self, name: str) -> None:
         """Wait until the content of a file is on the disk."""
         # Windows flushes only what is open for writing.
-        number = self.open(name, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
-        try:
+        flags = os.O_RDWR if sys.platform == "win32" else os.O_RDONLY
+        with closed_at_end(self.open(name, flags)) as number:
             os.fsync(number)
-        finally:
-            os.close(number)
 
     def sync_folder(self, name: str = "") -> None:
         """Wait until the names in a folder are on the disk."""
         if self._resolving is not Resolving.BY_PATH:  # NTFS has a journal for names
             os.fsync(self._number_of(name))
+
+
+@contextmanager
+def closed_at_end(number: int) -> Iterator[int]:
+    """Close an open file or folder when the block ends."""
+    try:
+        yield number
+    finally:
+        os.close(number)
 
 
 def read_regular(number: int, at_most: int) -> bytes:

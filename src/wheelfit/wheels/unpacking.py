@@ -25,6 +25,7 @@ from wheelfit.wheels.linking import current_umask
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.paths import target_faults
 from wheelfit.wheels.record import DIGEST_SIZES, RecordRow, encode_digest, leads_out
+from wheelfit.wheels.rooted_folder import write_all
 from wheelfit.wheels.unpacked import TREE, FileTable, UnpackedFile, UnpackedWheel, write_manifest
 from wheelfit.wheels.zip_archive import unsound
 from wheelfit_runtime.errors import InvalidWheel
@@ -315,7 +316,7 @@ class _Work:
         row = self._checked(member, promise, f"{algorithm}={encode_digest(digest)}")
         number = self._create(member)
         try:
-            _write(number, data)
+            write_all(number, data)
             written = os.fstat(number).st_mtime_ns
         finally:
             os.close(number)
@@ -331,7 +332,7 @@ class _Work:
         def take(piece: bytes) -> None:
             nonlocal begun, count
             seen.update(piece)
-            _write(number, piece)
+            write_all(number, piece)
             count += len(piece)
             if count - begun >= _WRITE_BACK:
                 from wheelfit.wheels.system_calls import start_writing  # noqa: PLC0415  # ctypes
@@ -376,12 +377,6 @@ class _Work:
 
 def _algorithm(promise: RecordRow | None) -> str:
     return "sha256" if promise is None else promise.hash.partition("=")[0]
-
-
-def _write(number: int, data: bytes) -> None:
-    done = os.write(number, data)
-    while done < len(data):
-        done += os.write(number, memoryview(data)[done:])
 
 
 class _Apart:

@@ -19,12 +19,11 @@ from wheelfit.checking.wheels.platform_tags import platform_findings
 from wheelfit.checking.wheels.stable_abi import stable_abi_findings
 from wheelfit.core.sizes import size_in_words
 from wheelfit.core.versions import parse_version
-from wheelfit.wheels.binaries.facts import CodeKind
+from wheelfit.wheels.binaries.facts import CodeKind, is_below
 from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, takers, unserved
 from wheelfit.wheels.binaries.offload import values_of
 from wheelfit.wheels.binaries.ptx import has_boards, refused_ptx
 from wheelfit.wheels.binaries.unguarded_instructions import claimed_level, unguarded_code
-from wheelfit.wheels.binaries.x86_64_levels import is_below
 from wheelfit_runtime.patterns import pattern
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 from wheelfit_runtime.wording import count_of, listed

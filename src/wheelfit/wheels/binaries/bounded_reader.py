@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import io
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from typing import BinaryIO
+
+_Item = TypeVar("_Item")
 
 
 class Unreadable(ValueError):
@@ -37,6 +40,16 @@ SYMBOLS = Allowance(12_000_000, 1 << 30, 256 << 20)
 
 _FIRST_LOOKS = 20_000
 _BYTES_FOR_A_LOOK = 16
+
+
+def collected(part: Callable[[], Iterable[_Item]], faults: list[str]) -> list[_Item]:
+    """Return what a part of a file has, up to a fault, which is kept."""
+    found: list[_Item] = []
+    try:
+        found.extend(part())
+    except Unreadable as error:
+        faults.append(str(error))
+    return found
 
 
 class Window:

@@ -12,14 +12,13 @@ from __future__ import annotations
 import struct
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import starmap
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
 from wheelfit.errors import NeedsExtra
 from wheelfit.wheels.binaries import fatbin, offload
-from wheelfit.wheels.binaries.bounded_reader import Stream, Unreadable, Window, printable
+from wheelfit.wheels.binaries.bounded_reader import Stream, Unreadable, Window, collected, printable
 from wheelfit.wheels.binaries.elf_layout import LISTED, ElfLayout
 from wheelfit.wheels.binaries.facts import (
     ANY_SUFFIX,
@@ -30,18 +29,16 @@ from wheelfit.wheels.binaries.facts import (
     IsaLevels,
     SymbolVersion,
     in_order,
+    level_of_bits,
 )
-from wheelfit.wheels.binaries.x86_64_levels import level_of_bits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from elftools.elf.elffile import ELFFile
 
-    from wheelfit.wheels.binaries.elf_layout import Section
 
 MAGIC = b"\x7fELF"
-_Item = TypeVar("_Item")
 
 MACHINES = {
     62: "x86_64",
@@ -67,7 +64,7 @@ def read_elf(window: Window, member: str) -> Binary:
     layout = ElfLayout(window)
     if layout.machine == _CUDA:
         return Binary(member, Format.CUBIN, window.size, code=(_cubin(window),))
-    return _Reader(window, layout).binary(member)
+    return _binary(window, layout, member)
 
 
 def _open(window: Window) -> ELFFile:
@@ -140,71 +137,44 @@ def _tables(file: ELFFile, kind: str) -> Iterator[Any]:
     yield from file.iter_sections(kind)
 
 
-class _Reader:
-    """A reader of one file, part by part; a fault in one part leaves the others."""
-
-    def __init__(self, window: Window, layout: ElfLayout) -> None:
-        self._window = window
-        self._layout = layout
-        self._faults: list[str] = []
-
-    def binary(self, member: str) -> Binary:
-        layout, machine = self._layout, _machine(self._layout)
-        numbered = self._tried(layout.sections)
-        needed, rpath, names = self._tried(layout.dynamic) or ([], [], [])
-        versions = list(
-            starmap(SymbolVersion, self._tried(lambda: layout.needed_versions(numbered)))
-        )
-        bits = dict(self._tried(layout.gnu_properties)) if machine == "x86_64" else {}
-        code: list[DeviceCode] = []
-        unlinked: list[DeviceCode] = []
-        targets: list[str] = []
-        sections = [one for one in numbered if one.is_in_file]
-        for section in sections:
-            wanted = (
-                code
-                if section.name in fatbin.LOADED_SECTIONS
-                else unlinked
-                if section.name in fatbin.UNLINKED_SECTIONS
-                else None
-            )
-            if wanted is not None:
-                wanted += self._tried(partial(self._images, section))
-            if section.name in offload.SECTIONS:
-                targets += self._tried(partial(self._targets, section))
-        return Binary(
-            member,
-            Format.ELF,
-            self._window.size,
-            (machine,),
-            names[0] if names else None,
-            tuple(needed),
-            tuple(rpath),
-            tuple(sorted(set(versions))),
-            IsaLevels(
-                level_of_bits(bits.get(_NEEDED_LEVELS, 0)), level_of_bits(bits.get(_USED_LEVELS, 0))
-            ),
-            code=in_order(code),
-            debug=sum(one.size for one in sections if one.name.startswith(_DEBUG)),
-            unlinked=in_order(unlinked),
-            targets=tuple(sorted(set(targets))),
-            faults=tuple(dict.fromkeys(self._faults)),
-        )
-
-    def _tried(self, part: Callable[[], Iterable[_Item]]) -> list[_Item]:
-        """Return what a part has, up to a fault, which is kept."""
-        found: list[_Item] = []
-        try:
-            found.extend(part())
-        except Unreadable as error:
-            self._faults.append(str(error))
-        return found
-
-    def _images(self, section: Section) -> Iterator[DeviceCode]:
-        yield from fatbin.read_images(self._window, section.start, section.size)
-
-    def _targets(self, section: Section) -> Iterator[str]:
-        yield from offload.read_targets(self._window, section.start, section.size)
+def _binary(window: Window, layout: ElfLayout, member: str) -> Binary:
+    """Read a file part by part; a fault in one part leaves the others."""
+    faults: list[str] = []
+    machine = _machine(layout)
+    numbered = collected(layout.sections, faults)
+    needed, rpath, names = collected(layout.dynamic, faults) or ([], [], [])
+    versions = collected(lambda: layout.needed_versions(numbered), faults)
+    bits = dict(collected(layout.gnu_properties, faults)) if machine == "x86_64" else {}
+    code: list[DeviceCode] = []
+    unlinked: list[DeviceCode] = []
+    targets: list[str] = []
+    sections = [one for one in numbered if one.is_in_file]
+    for section in sections:
+        name, place = section.name, (section.start, section.size)
+        if name in fatbin.LOADED_SECTIONS:
+            code += collected(partial(fatbin.read_images, window, *place), faults)
+        elif name in fatbin.UNLINKED_SECTIONS:
+            unlinked += collected(partial(fatbin.read_images, window, *place), faults)
+        elif name in offload.SECTIONS:
+            targets += collected(partial(offload.read_targets, window, *place), faults)
+    return Binary(
+        member,
+        Format.ELF,
+        window.size,
+        (machine,),
+        names[0] if names else None,
+        tuple(needed),
+        tuple(rpath),
+        tuple(sorted({SymbolVersion(*one) for one in versions})),
+        IsaLevels(
+            level_of_bits(bits.get(_NEEDED_LEVELS, 0)), level_of_bits(bits.get(_USED_LEVELS, 0))
+        ),
+        code=in_order(code),
+        debug=sum(one.size for one in sections if one.name.startswith(_DEBUG)),
+        unlinked=in_order(unlinked),
+        targets=tuple(sorted(set(targets))),
+        faults=tuple(dict.fromkeys(faults)),
+    )
 
 
 def executable_sections(window: Window) -> list[tuple[int, int]]:

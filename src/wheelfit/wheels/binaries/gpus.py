@@ -88,7 +88,7 @@ def unserved(value: str, code: Iterable[DeviceCode]) -> tuple[Capability, ...] |
 
 
 def cuda_of_ptx(version: tuple[int, int]) -> Capability | None:
-    """Return the CUDA version whose drivers are the first to understand PTX; None: unknown (P-91)."""
+    """Return the first CUDA version whose drivers understand PTX; None: unknown (P-91)."""
     toolkits = [cuda for cuda, ptx in tables.PTX_OF_TOOLKIT.items() if tuple(ptx) >= version]
     return min(toolkits, default=None)
 

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from wheelfit.errors import NeedsExtra
 from wheelfit.wheels.binaries import pe
 from wheelfit.wheels.binaries.bounded_reader import FACTS, SYMBOLS, Allowance, Unreadable, Window
-from wheelfit.wheels.binaries.facts import Binaries, Format, InstructionUse
-from wheelfit.wheels.binaries.reading import read_binary, unpacked_binaries
+from wheelfit.wheels.binaries.facts import LEVELS, Binaries, Format, InstructionUse
+from wheelfit.wheels.binaries.reading import binaries_of
 from wheelfit.wheels.binaries.startup import (
     CodeSection,
     Startup,
@@ -27,7 +27,6 @@ from wheelfit.wheels.binaries.startup import (
     read_startup,
     with_ends,
 )
-from wheelfit.wheels.binaries.x86_64_levels import LEVELS
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -82,14 +81,7 @@ def with_instructions(binary: Binary, file: BinaryIO) -> Binary:
     try:
         if binary.format is Format.PE:
             sections = pe.executable_sections(Window(file, FACTS))
-            startup = Startup(
-                tuple(CodeSection(0, start, size) for start, size in sections),
-                functions=(),
-                records=(),
-                initialisers=frozenset(),
-                modules=(),
-                asks=False,
-            )
+            startup = Startup(tuple(CodeSection(0, start, size) for start, size in sections))
         else:
             startup = read_startup(Window(file, SYMBOLS))
         levels, use = _count(Window(file, _CODE), Window(file, SYMBOLS), startup)
@@ -108,12 +100,7 @@ def counted_binaries(
     :raises NeedsExtra: a library for that is not installed.
     :raises FileProblem: there is no room for what is unpacked.
     """
-    found = []
-    for member, file in unpacked_binaries(archive, is_wanted=is_wanted):
-        binary = read_binary(file, member.name)
-        if binary is not None:
-            found.append(with_instructions(binary, file))
-    return Binaries(tuple(found))
+    return binaries_of(archive, is_wanted=is_wanted, described=with_instructions)
 
 
 def _count(window: Window, tables: Window, startup: Startup) -> tuple[Counter[str], InstructionUse]:

@@ -6,12 +6,13 @@ as far as the file says.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from wheelfit.wheels.binaries import fatbin, offload
-from wheelfit.wheels.binaries.bounded_reader import Unreadable
+from wheelfit.wheels.binaries.bounded_reader import Unreadable, collected
 from wheelfit.wheels.binaries.facts import Binary, Format, in_order
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ class _Section(Struct, frozen=True):
     size: int
     is_executable: bool = False
 
+    @property
+    def size_in_file(self) -> int:
+        return min(self.size, self.extent) or self.size
+
 
 def executable_sections(window: Window) -> list[tuple[int, int]]:
     """Return where code is: the position and size of each section.
@@ -48,7 +53,7 @@ def executable_sections(window: Window) -> list[tuple[int, int]]:
     _, count = window.unpack("<HH", header + 4)
     (optional_size,) = window.unpack("<H", header + 20)
     return [
-        (one.start, min(one.size, one.extent) or one.size)
+        (one.start, one.size_in_file)
         for one in _sections(window, header + 24 + optional_size, count)
         if one.is_executable
     ]
@@ -75,45 +80,30 @@ def read_pe(window: Window, member: str) -> Binary | None:
     (optional_size,) = window.unpack("<H", header + 20)
     optional = header + 24
     faults: list[str] = []
-    needed: list[str] = []
     code: list[DeviceCode] = []
     unlinked: list[DeviceCode] = []
-    targets: set[str] = set()
-    try:
-        sections = list(_sections(window, optional + optional_size, count))
-    except Unreadable as error:
-        sections, count = [], 0
-        faults.append(str(error))
-    try:
-        needed.extend(_libraries(window, optional, sections))
-    except Unreadable as error:
-        faults.append(str(error))
-    debug = 0
-    try:
-        debug = _debug_size(window, header, sections)
-    except Unreadable as error:
-        faults.append(str(error))
+    targets: list[str] = []
+    sections = collected(lambda: list(_sections(window, optional + optional_size, count)), faults)
+    needed = collected(lambda: _libraries(window, optional, sections), faults)
+    debug = collected(lambda: [_debug_size(window, header, sections)], faults)
     for section in sections:
-        size = min(section.size, section.extent) or section.size
-        try:
-            if section.name in fatbin.LOADED_SECTIONS:
-                code.extend(fatbin.read_images(window, section.start, size))
-            elif section.name in fatbin.UNLINKED_SECTIONS:
-                unlinked.extend(fatbin.read_images(window, section.start, size))
-            elif section.name in offload.SECTIONS:
-                targets.update(offload.read_targets(window, section.start, size))
-        except Unreadable as error:
-            faults.append(str(error))
+        place = (section.start, section.size_in_file)
+        if section.name in fatbin.LOADED_SECTIONS:
+            code += collected(partial(fatbin.read_images, window, *place), faults)
+        elif section.name in fatbin.UNLINKED_SECTIONS:
+            unlinked += collected(partial(fatbin.read_images, window, *place), faults)
+        elif section.name in offload.SECTIONS:
+            targets += collected(partial(offload.read_targets, window, *place), faults)
     return Binary(
         member,
         Format.PE,
         window.size,
         (_MACHINES.get(machine, f"0x{machine:x}"),),
         needed=tuple(dict.fromkeys(needed)),
-        debug=debug,
+        debug=sum(debug),
         code=in_order(code),
         unlinked=in_order(unlinked),
-        targets=tuple(sorted(targets)),
+        targets=tuple(sorted(set(targets))),
         faults=tuple(faults),
     )
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.core.properties import Property, PropertySet
-from wheelfit.wheels.binaries.facts import ANY_SUFFIX, CodeKind
+from wheelfit.wheels.binaries.facts import ANY_SUFFIX, LEVELS, CodeKind
 from wheelfit.wheels.binaries.gpus import cuda_majors, cuda_of_ptx, unserved
 from wheelfit.wheels.binaries.offload import values_of
 from wheelfit.wheels.binaries.ptx import has_boards, refused_ptx
-from wheelfit.wheels.binaries.x86_64_levels import LEVELS
 from wheelfit_runtime.platforms.providers.nvidia.facts import Capability
 from wheelfit_runtime.wording import listed
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import io
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries import elf, fatbin, macho, pe
-from wheelfit.wheels.binaries.bounded_reader import FACTS, SYMBOLS, Unreadable, Window
+from wheelfit.wheels.binaries.bounded_reader import FACTS, SYMBOLS, Unreadable, Window, collected
 from wheelfit.wheels.binaries.facts import Binaries, Binary, Format, in_order
 from wheelfit_runtime.errors import FileProblem
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.wheels.binaries.elf import Symbols
-    from wheelfit.wheels.binaries.facts import DeviceCode
     from wheelfit.wheels.zip_directory import Member
 
 _TEXTS = frozenset(
@@ -39,19 +39,25 @@ _FIRST = 64
 _LONGEST_PTX = 1 << 20
 
 
-def binaries_of(archive: WheelArchive) -> Binaries:
+def binaries_of(
+    archive: WheelArchive,
+    *,
+    is_wanted: Callable[[Member], bool] = lambda _member: True,
+    described: Callable[[Binary, BinaryIO], Binary] = lambda binary, _file: binary,
+) -> Binaries:
     """Return what the binaries of a wheel are (B-60).
 
     What a binary says of itself is not trusted: where it does not fit, its faults say so.
 
+    :param described: adds what is found out otherwise.
     :raises InvalidWheel: a member is damaged.
     :raises FileProblem: there is no room for what is unpacked.
     """
     found = []
-    for member, file in unpacked_binaries(archive):
+    for member, file in unpacked_binaries(archive, is_wanted=is_wanted):
         binary = read_binary(file, member.name)
         if binary is not None:
-            found.append(binary)
+            found.append(described(binary, file))
     return Binaries(tuple(found))
 
 
@@ -153,22 +159,14 @@ def read_binary(file: BinaryIO, name: str) -> Binary | None:
             case Format.MACHO:
                 return macho.read_macho(window, name)
             case Format.PTX:
-                code = (fatbin.ptx_code(window.read_some(0, _LONGEST_PTX)),)
-                return Binary(name, kind, window.size, code=code)
+                text = window.read_some(0, _LONGEST_PTX)
+                return Binary(name, kind, window.size, code=(fatbin.ptx_code(text),))
             case _:
-                return _fat_binary(window, name)
+                faults: list[str] = []
+                code = collected(partial(fatbin.read_images, window, 0, window.size), faults)
+                return Binary(name, kind, window.size, code=in_order(code), faults=tuple(faults))
     except Unreadable as error:
         return Binary(name, kind, window.size, faults=(str(error),))
-
-
-def _fat_binary(window: Window, name: str) -> Binary:
-    code: list[DeviceCode] = []
-    faults = []
-    try:
-        code.extend(fatbin.read_images(window, 0, window.size))  # keeps what came before a fault
-    except Unreadable as error:
-        faults.append(str(error))
-    return Binary(name, Format.FATBIN, window.size, code=in_order(code), faults=tuple(faults))
 
 
 def code_sections(file: BinaryIO, binary: Binary) -> list[tuple[int, int]]:

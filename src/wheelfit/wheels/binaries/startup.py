@@ -62,15 +62,15 @@ class Startup:
     """What is known of the functions of a library."""
 
     sections: tuple[CodeSection, ...]
-    functions: tuple[int, ...]
+    functions: tuple[int, ...] = ()
     """Addresses of all functions, sorted; empty where the library does not list them."""
-    records: tuple[int, ...]
+    records: tuple[int, ...] = ()
     """For each function the address of its record, which has its size."""
-    initialisers: frozenset[int]
+    initialisers: frozenset[int] = frozenset()
     """Addresses of functions that the loader calls."""
-    modules: tuple[tuple[str, int], ...]
+    modules: tuple[tuple[str, int], ...] = ()
     """Names and addresses of the functions that make modules."""
-    asks: bool
+    asks: bool = False
     """Whether it uses what tells processors apart when it is loaded."""
 
     def end_of_function(self, address: int) -> int:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from wheelfit.wheels.binaries.x86_64_levels import LEVELS, is_below
+from wheelfit.wheels.binaries.facts import LEVELS, is_below
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
