@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from wheelfit.errors import EnvironmentBusy
 from wheelfit.installation.checked_wheel import CheckedWheel, check_wheel
@@ -91,17 +91,12 @@ def apply(
 ) -> Applied:
     """Change an environment so that a plan comes true; all of it, or nothing.
 
-    :param plan: what to do; made from what is installed now.
-    :param wheels: for each pin of the plan, the wheel.
-    :param progress: told of bytes as they are put into place.
     :param replace: overwrite files that belong to no distribution.
     :param compile_bytecode: write ``.pyc`` files, as pip does unless told otherwise.
     :param startup_files: what is done about wheels with files that run whenever Python starts.
     :param linker: gives the files of the wheels their places; the fastest way by default.
     :param break_system_packages: change an externally managed environment too (PEP 668).
     :param circumstances: what was chosen by, for the record in ``.dist-info``.
-    :param patience: seconds to wait for another process that changes the environment.
-    :param file_system: what changes the disk when all is staged.
     :raises PolicyRefusal: ``externally-managed``; PEP 668 forbids it.
     :raises PlanOutdated: another process changed what the plan is about.
     :raises WheelGone: another process removed or changed what would be installed.
@@ -121,16 +116,9 @@ def apply(
         raise
     environment.check_writable(_folders(checked, plan, environment))
     job = _Job(
-        plan,
-        environment,
-        checked,
-        progress,
-        replace,
-        compile_bytecode,
-        startup_files,
-        linker or Linker(),
-        file_system,
-    )
+        plan, environment, checked, replace, startup_files, compile_bytecode,
+        progress, linker or Linker(), file_system,
+    )  # fmt: skip
     try:
         notes = _change_locked(job, patience)
     except FileNotFoundError as error:
@@ -153,10 +141,7 @@ def rehearse(
 ) -> None:
     """Refuse what `apply` would refuse, as far as the wheels at hand tell; nothing is changed.
 
-    :param plan: what to do.
-    :param environment: where.
     :param wheels: those at hand, by name; nothing is said of the others.
-    :param replace: as for `apply`, and so is what follows.
     """
     checked = tuple(
         check_wheel(pin, wheels[pin.name], Circumstances())
@@ -164,17 +149,7 @@ def rehearse(
         if pin.name in wheels
     )
     environment.check_writable(_folders(checked, plan, environment))
-    job = _Job(
-        plan,
-        environment,
-        checked,
-        NO_PROGRESS,
-        replace,
-        compile_bytecode=False,
-        startup_files=startup_files,
-        linker=Linker(),
-        disk=NATIVE,
-    )
+    job = _Job(plan, environment, checked, replace, startup_files)
     staying = [entry for entry in environment.installed() if entry not in plan.remove]
     _laid_out(job, staying, FolderScan())
 
@@ -196,12 +171,12 @@ class _Job(Struct, frozen=True):
     plan: Plan
     environment: Environment
     checked: tuple[CheckedWheel, ...]
-    progress: Progress
     replace: bool
-    compile_bytecode: bool
     startup_files: StartupFiles
-    linker: Linker
-    disk: FileSystem
+    compile_bytecode: bool = False
+    progress: Progress = NO_PROGRESS
+    linker: Linker = field(default_factory=Linker)
+    disk: FileSystem = NATIVE
 
 
 def _folders(
@@ -367,8 +342,6 @@ def _compile_modules(environment: Environment, stage: Callable[[str], Path]) -> 
     The interpreter of the environment does it, since bytecode belongs to one version, in as
     many processes as there are processors. It runs without the environment's
     ``site-packages`` (``-S``), where start-up files may lie.
-
-    :param stage: returns the staged folder of a scheme.
     """
     finals = environment.runtime.folders()
     # By folder: mostly there is one library.

@@ -57,10 +57,6 @@ def breakages(
     What is installed and not named in a request takes no part in the resolution, as with
     pip; so it is told what becomes of it. Needs of extras do not count, because nobody
     recorded which extras were asked for.
-
-    :param plan: what changes.
-    :param installed: what is there now; of one name, what is imported comes first.
-    :param environment: values of the marker variables.
     """
     removed = set(plan.remove)
     replaced = {pin.name: pin.version for pin in plan.install}

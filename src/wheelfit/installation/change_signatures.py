@@ -37,10 +37,7 @@ class Signer:
         """Why no secret is stored, as a sentence; None before it is needed, and where one is."""
 
     def of(self, *parts: str | bytes | int) -> str:
-        """Return the signature of some values, as text.
-
-        :param parts: what is signed, in its order.
-        """
+        """Return the signature of some values, as text."""
         import hmac  # noqa: PLC0415 - start-up
 
         signing = hmac.new(self._secret, digestmod="sha256")
@@ -50,11 +47,7 @@ class Signer:
         return signing.hexdigest()
 
     def is_of(self, signature: str, *parts: str | bytes | int) -> bool:
-        """Return whether a signature is that of some values.
-
-        :param signature: any text.
-        :param parts: what should have been signed.
-        """
+        """Return whether a signature is that of some values."""
         import hmac  # noqa: PLC0415 - start-up
 
         return hmac.compare_digest(signature.encode("utf-8", "replace"), self.of(*parts).encode())

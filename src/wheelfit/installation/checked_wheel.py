@@ -93,9 +93,6 @@ def check_wheel(
 ) -> CheckedWheel:
     """Check a wheel against what was resolved, and lay out where its members go.
 
-    :param pin: what was resolved.
-    :param wheel: the wheel.
-    :param circumstances: what it was chosen by.
     :raises InvalidWheel: the wheel is not sound.
     :raises IntegrityError: ``metadata-disagreement``; it is another wheel than the one that was
         chosen.

@@ -64,8 +64,6 @@ def parse_choice(data: bytes) -> RecordedChoice | None:
     """Return what ``wheelfit.json`` says, or None if it cannot be understood.
 
     Whoever reads falls back on ``variant.json`` then; a later version may add keys.
-
-    :param data: content of the file.
     """
     try:
         content = json.loads(data)

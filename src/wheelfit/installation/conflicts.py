@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Literal, cast
 from msgspec import Struct
 
 from wheelfit.installation.environment import nearest_existing
+from wheelfit.installation.environment_folders import is_below
 from wheelfit.installation.folder_scan import FolderScan
-from wheelfit.installation.removal import Bounds, RealPaths, is_below, recorded_files
+from wheelfit.installation.removal import Bounds, RealPaths, is_real_folder, recorded_files
 from wheelfit.installation.scripts import script_of
 from wheelfit.installation.startup_files import StartupFiles, StartupPlaces
 from wheelfit.wheels.entry_points import is_interpreter_name
@@ -63,11 +64,7 @@ class _Conflict(Struct, frozen=True):
 
 
 def scheme_folders(folders: Mapping[str, Path], name: str) -> dict[str, Path]:
-    """Return the folder of each scheme for one distribution; headers have one of their own.
-
-    :param folders: by scheme name.
-    :param name: of the distribution.
-    """
+    """Return the folder of each scheme for one distribution; headers have one of their own."""
     return {**folders, "headers": folders["headers"] / name}
 
 
@@ -85,14 +82,9 @@ def lay_out(
 ) -> tuple[Layout, ...]:
     """Compare what will be written with what exists, and with each other.
 
-    :param wheels: what will be installed together.
     :param leaving: by folder, an absolute path, the names of files that are removed before.
     :param staying: the distributions that are not removed; asked only if there is a conflict.
     :param replace: what belongs to no distribution may be replaced.
-    :param startup_files: what is done about files that run code whenever Python starts.
-    :param file_system: says whether case matters.
-    :param real: what has been found of links so far.
-    :param look: looks at each folder once.
     :raises IntegrityError: ``file-conflict``; something would be overwritten; all conflicts of a
         wheel are named.
     :raises PolicyRefusal: ``startup-file``; a wheel has such files, and there shall be none.
@@ -221,15 +213,7 @@ def _writes(wheel: CheckedWheel, environment: Environment) -> Iterator[_Group]:
 
 
 class _ExistingFiles:
-    """The files that exist or that earlier wheels write; each folder is read once.
-
-    :param leaving: by folder, the names of files that are removed before.
-    :param staying: the distributions that are not.
-    :param real: what has been found of links so far.
-    :param look: says what is in a folder.
-    :param replace: what belongs to no distribution may be replaced.
-    :param ignores_case: two spellings may name one file.
-    """
+    """The files that exist or that earlier wheels write; each folder is read once."""
 
     def __init__(
         self,
@@ -265,10 +249,6 @@ class _ExistingFiles:
 
         Yields the names of those that are there already with this very content, and of those
         in whose place something else is, with the conflict.
-
-        :param folder: where they will lie.
-        :param group: the files.
-        :param where: the wheel.
         """
         taken = self._files.setdefault(folder, {})
         above = self._file_above(folder)
@@ -324,7 +304,7 @@ class _ExistingFiles:
             return None
         if owner := self._owners.of(obstacle):
             return _Conflict(f"{obstacle} belongs to {owner}")
-        is_nobodys = not _is_folder(obstacle)
+        is_nobodys = not is_real_folder(obstacle)
         if self._replace and is_nobodys:
             return False
         return _Conflict(f"{obstacle} belongs to no installed distribution", is_nobodys)
@@ -360,7 +340,7 @@ class _ExistingFiles:
         """Return what is there, unless it goes before."""
         if self._goes(path):
             return None
-        return path if not _is_folder(path) or self._stays(path) else None
+        return path if not is_real_folder(path) or self._stays(path) else None
 
     def _goes(self, path: str) -> bool:
         folder, name = os.path.split(_fold(path) if self._ignores_case else path)
@@ -386,10 +366,6 @@ class _ExistingFiles:
 
 def _fold(name: str) -> str:
     return name.lower() if name.isascii() else unicodedata.normalize("NFC", name).casefold()
-
-
-def _is_folder(path: str) -> bool:
-    return os.path.isdir(path) and not os.path.islink(path)  # noqa: PTH112, PTH114
 
 
 def _has_content(path: str, content: str) -> bool:

@@ -52,11 +52,7 @@ class InstalledNeeds:
 
     @classmethod
     def of(cls, installed: Iterable[Installed], environment: Mapping[str, str]) -> InstalledNeeds:
-        """Read what each package needs.
-
-        :param installed: of one name, what is imported comes first.
-        :param environment: values of the marker variables.
-        """
+        """Read what each package needs."""
         packages = by_name(installed)
         needs = [
             need for entry in packages.values() for need in _needs(entry, packages, environment)

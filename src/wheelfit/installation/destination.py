@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wheelfit.installation.scripts import script_of
+from wheelfit.wheels.file_system import make_with_parents
 from wheelfit.wheels.linking import Linker, Move
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.record import format_cells, row_for
@@ -27,15 +28,11 @@ class Destination:
     """Staged folders that a wheel is written into as if they were the final ones.
 
     :param stages: for each scheme, the folder that stands for the final one.
-    :param runtime: for each scheme, the folder at run time, for the paths in RECORD.
     :param interpreter: what scripts name in their first line.
     :param launcher: kind of script launcher, as ``posix``.
     :param skip: final files, as (scheme, path), that are there already with this content:
         they are listed in RECORD and not written.
     :param unchanged: folders of the wheel of which every file is in its final place.
-    :param advance: told how many bytes are in their place.
-    :param linker: links what stays as it is.
-    :param files: what changes the stages.
     """
 
     def __init__(
@@ -65,7 +62,6 @@ class Destination:
     def fill(self, wheel: CheckedWheel) -> None:
         """Write everything that a wheel consists of, RECORD last.
 
-        :param wheel: what to write.
         :raises OSError: that is not possible.
         """
         prefixes = {scheme: self._prefix(scheme, wheel.root) for scheme in self._stages}
@@ -140,14 +136,9 @@ class Destination:
                     self._files.make_folder(folder)
             else:
                 folder = str(self._stages[scheme])
-                self._make(folder)
+                make_with_parents(self._files, folder)
             self._made[scheme, path] = folder
         return folder
-
-    def _make(self, folder: str) -> None:
-        if not self._files.exists(folder):
-            self._make(os.path.dirname(folder))  # noqa: PTH120
-            self._files.make_folder(folder)
 
     def _with_interpreter(self, path: Path) -> bytes | None:
         """Return a script for "python" with the interpreter that it is for (PEP 427).

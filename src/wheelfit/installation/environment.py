@@ -100,8 +100,6 @@ class Environment:
 
         What is made elsewhere for Windows gets launchers of Windows; they look for
         ``python.exe`` beside themselves and then on ``PATH``, for nobody here knows where it is.
-
-        :param target: what the wheels are chosen for.
         """
         platforms = {tag.platform for tag in target.tags}
         launcher = next((kind for name, kind in _LAUNCHERS.items() if name in platforms), None)
@@ -154,7 +152,6 @@ class Environment:
     def check_allowed(self, *, break_system_packages: bool = False) -> None:
         """Refuse an environment that belongs to another package manager (PEP 668).
 
-        :param break_system_packages: the user insists.
         :raises PolicyRefusal: ``externally-managed``; nobody insists.
         """
         text = self.interpreter.externally_managed
@@ -252,7 +249,6 @@ def _inspect_another(
     changed than the one that is meant.
 
     :param refused: the first that it may mean.
-    :param error: why that cannot be used.
     :raises UnusableInterpreter: nothing else can be used either; the last says why.
     """
     candidates = list(interpreters_called(python, environ))
@@ -291,7 +287,6 @@ def open_environment(
 
     :param python: path, folder of a virtual environment, command or version; None: the
         active environment, else ``.venv`` in the current folder or one above.
-    :param environ: environment variables.
     :param system: ``--system``: the first Python on ``PATH`` outside of virtual environments.
     :param may_be_own: whether the environment that runs this process does where there is no
         other, because it only tells for which Python wheels are chosen. It always does together

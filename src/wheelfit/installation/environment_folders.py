@@ -58,20 +58,13 @@ class Schemes(NamedTuple):
         return self
 
     def moved(self, old: str, new: Path) -> Schemes:
-        """Return the schemes with a leading folder replaced.
-
-        :param old: the first part of every path, as written there.
-        :param new: what stands for it.
-        """
+        """Return the schemes with a leading folder replaced."""
         return Schemes(
             **{name: new / folder.relative_to(old) for name, folder in self.folders().items()}
         )
 
     def below(self, root: Path) -> Schemes:
-        """Return the schemes as they lie below another root folder (``--root``).
-
-        :param root: what takes the place of ``/``, or of the drive on Windows.
-        """
+        """Return the schemes as they lie below another root folder (``--root``)."""
         return Schemes(
             **{
                 name: root / folder.relative_to(folder.anchor)
@@ -94,19 +87,13 @@ class EnvironmentFolders:
         """Return the places of an environment, links followed, wherever these lead.
 
         To change it, `Environment.real_folders` has those of which none leads out.
-
-        :param schemes: where its files are written.
-        :param seal: signs what is written down.
         """
         folders = schemes.folders().items()
         return cls({name: os.path.realpath(folder) for name, folder in folders}, seal)
 
     def has(self, path: str) -> bool:
-        """Return whether something lies in one of the folders.
-
-        :param path: absolute, without links.
-        """
-        return any(path != root and _is_below(path, root) for root in self.roots.values())
+        """Return whether something lies in one of the folders."""
+        return any(path != root and is_below(path, root) for root in self.roots.values())
 
     @property
     def library(self) -> str:
@@ -155,13 +142,10 @@ class EnvironmentFolders:
         return found
 
     def outermost(self, scheme: str) -> str:
-        """Return the name of the folder around another one that no other is around.
-
-        :param scheme: the name of one of the five.
-        """
+        """Return the name of the folder around another one that no other is around."""
         around = scheme
         for name, root in self.roots.items():
-            if root != self.roots[around] and _is_below(self.roots[around], root):
+            if root != self.roots[around] and is_below(self.roots[around], root):
                 around = name
         # Of two names for one folder always the same.
         return next(name for name, root in self.roots.items() if root == self.roots[around])
@@ -169,11 +153,10 @@ class EnvironmentFolders:
     def encode(self, path: str) -> str:
         """Return how a path is written down.
 
-        :param path: absolute, in one of the folders.
         :raises ValueError: it is in none of them.
         """
         for name, root in self.roots.items():
-            if _is_below(path, root):
+            if is_below(path, root):
                 rest = path[len(root) :].strip(os.sep)
                 return f"{name}/{rest.replace(os.sep, '/')}" if rest else name
         raise ValueError(path)
@@ -191,7 +174,7 @@ class EnvironmentFolders:
         # The thing itself may be a link, which is moved as such; the folder it is in may not
         # lead out.
         folder = os.path.realpath(os.path.dirname(path) if names else path)  # noqa: PTH120
-        if not any(_is_below(folder, os.path.realpath(root)) for root in self.roots.values()):
+        if not any(is_below(folder, os.path.realpath(root)) for root in self.roots.values()):
             raise ValueError(text)
         return path
 
@@ -205,6 +188,7 @@ def _is_no_name(text: str) -> bool:
     )
 
 
-def _is_below(path: str, root: str) -> bool:
+def is_below(path: str, root: str) -> bool:
+    """Return whether a path is a folder or lies in it; links were followed before."""
     # Never by characters alone: /env-other is not below /env (GHSA-6vgw-5pg2-w6jp).
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)

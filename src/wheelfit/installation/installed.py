@@ -97,7 +97,6 @@ class Installed(Struct, frozen=True):
     def may_need(self, names: Pattern[bytes]) -> bool:
         """Tell whether its core metadata may name one of some projects as needed.
 
-        :param names: what `needing` returned.
         :raises FileProblem: the file cannot be read.
         """
         return names.search(self._metadata_text()[1]) is not None
@@ -116,10 +115,7 @@ class Installed(Struct, frozen=True):
             ) from None
 
     def record(self, name: str) -> bytes | None:
-        """Return the content of one of its records; None if it is not a file that can be read.
-
-        :param name: of the file in ``.dist-info``.
-        """
+        """Return the content of one of its records; None if it is not a file that can be read."""
         return _read_small(self.path / name)
 
     def present(self) -> InstalledBuild:
@@ -138,10 +134,7 @@ class Installed(Struct, frozen=True):
 
 
 def needing(names: Iterable[NormalizedName]) -> Pattern[bytes]:
-    """Return a pattern that is found in all metadata by which one of some projects is needed.
-
-    :param names: of the projects, at least one.
-    """
+    """Return a pattern that is found in all metadata by which one of some projects is needed."""
     spellings = "|".join(name.replace("-", "[-_.]+") for name in names)
     return re.compile(
         rf"(?:^|\r)requires-dist:\s*(?:{spellings})(?![A-Z0-9])".encode(),
@@ -197,10 +190,7 @@ def scan(folders: Iterable[Path], own: Iterable[Path] | None = None) -> Scan:
 
 
 def by_name(installed: Iterable[_Named]) -> dict[NormalizedName, _Named]:
-    """Return one of each name, the one that is imported.
-
-    :param installed: in the order in which `scan` found them, or what was read of them.
-    """
+    """Return one of each name, the one that is imported."""
     found: dict[NormalizedName, _Named] = {}
     for entry in installed:
         found.setdefault(entry.name, entry)

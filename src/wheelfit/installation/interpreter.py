@@ -86,8 +86,6 @@ def find_interpreter(
 
     :param python: a path of an interpreter, a folder of a virtual environment, a command
         on ``PATH``, or a version as ``3.12`` (`interpreters_called`); None if nothing was named.
-    :param environ: environment variables.
-    :param folder: the current folder.
     :param system: whether the Python of the system is named: the first on ``PATH`` that belongs
         to no virtual environment.
     :raises UnusableInterpreter: what is named or active does not exist, or ``.venv`` belongs to
@@ -184,7 +182,6 @@ def interpreters_called(python: str, environ: Mapping[str, str]) -> Iterator[Pat
     They are those on ``PATH``, and for a version those of pyenv, of uv and of the system.
 
     :param python: a version as ``3.12``, or a command.
-    :param environ: environment variables.
     """
     import shutil  # noqa: PLC0415 - start-up
 
@@ -234,8 +231,6 @@ def is_running(path: Path) -> bool:
 
     A virtual environment's interpreter is a link to its base, so the link itself counts
     and not the file it leads to: same name in the same folder.
-
-    :param path: of an interpreter.
     """
     if not sys.executable:
         return False
@@ -272,10 +267,8 @@ def inspect_interpreter(
     running one is asked in process.
 
     :param path: of the interpreter; None: the running one.
-    :param environ: environment variables for the child process.
     :param deadline: seconds the child process has.
     :param store: opens where the answer is kept, and taken from while it cannot have changed.
-    :param clock: returns nanoseconds since the epoch.
     :param tags: whether to find out the supported wheel tags too; without them only the standard
         library is used, and nothing is kept.
     :raises UnusableInterpreter: it cannot be started, is not a Python, is too old, or fails.

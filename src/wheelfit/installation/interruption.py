@@ -47,10 +47,7 @@ class Interruption:
 
 
 def find_interruption(environment: Environment) -> Interruption | None:
-    """Look whether a change of an environment is not finished; nothing is changed.
-
-    :param environment: where.
-    """
+    """Look whether a change of an environment is not finished; nothing is changed."""
     places = EnvironmentFolders.of(environment.schemes, environment.seal)
     if not places.is_changing:
         return None
@@ -93,11 +90,8 @@ def mend(
 ) -> Recovery | None:
     """Undo or finish a change that was interrupted; None if there is none.
 
-    :param environment: where.
     :param alone: nobody else is at work, somebody says; counts where there are no locks.
     :param trusting: the user vouches for a journal that is not known to be the user's own.
-    :param patience: seconds to wait for another process that changes it.
-    :param file_system: what changes the disk.
     :raises NotRecoverable: its journal cannot be relied on; nothing was touched.
     :raises LinkInTheWay: a link leads out of the environment.
     :raises EnvironmentUnavailable: the environment is busy, or cannot be written.

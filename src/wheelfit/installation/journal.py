@@ -64,10 +64,7 @@ class Journal:
     """The renames in their order."""
 
     def to_bytes(self, places: EnvironmentFolders) -> bytes:
-        """Return the content of the file.
-
-        :param places: the folders of the environment.
-        """
+        """Return the content of the file."""
         document = {
             "version": _VERSION,
             "layout": dict(places.layout),
@@ -94,8 +91,6 @@ def format_folders(
 ) -> bytes:
     """Return what names what was made elsewhere for a change.
 
-    :param places: the folders of the environment.
-    :param workplaces: the other ones, which lie in other file systems.
     :param made: for schemes, how many folders from theirs upwards were made.
     """
     document = {
@@ -113,12 +108,7 @@ def _signed(document: Any, places: EnvironmentFolders) -> bytes:
 
 
 def mark_of(places: EnvironmentFolders, workplace: str, disk: FileSystem) -> str:
-    """Return the name of the file that marks a workplace as this user's.
-
-    :param places: the folders of the environment.
-    :param workplace: one of its workplaces, which exists.
-    :param disk: where it lies.
-    """
+    """Return the name of the file that marks a workplace as this user's."""
     found = disk.lstat(workplace)
     mode = stat.S_IMODE(found.st_mode)
     return MARK + places.seal.of("workplace", found.st_ino, found.st_uid, mode)[:32]
@@ -129,9 +119,6 @@ def mark_workplace(
 ) -> None:
     """Mark a workplace as this user's; one that existed before is checked first.
 
-    :param places: the folders of the environment.
-    :param workplace: one of its workplaces, which exists.
-    :param disk: where it lies.
     :param made: whether this process has just made it.
     :raises NotRecoverable: it came from elsewhere; nothing was touched.
     """
@@ -161,8 +148,6 @@ def check_workplace(
 
     An empty one may be that of a process that was killed before it could mark it.
 
-    :param places: the folders of the environment.
-    :param workplace: one of its workplaces, which exists.
     :param disk: where it lies, its folders held open.
     :param trusting: the user vouches for it; a link is refused all the same.
     :raises NotRecoverable: it came from elsewhere; nothing was touched.
@@ -220,10 +205,7 @@ def _foreign(
 
 
 def stage_of(places: EnvironmentFolders) -> JournalStage | None:
-    """Say how far the change is that was begun; None if no step of one was made.
-
-    :param places: the folders of the environment.
-    """
+    """Say how far the change is that was begun; None if no step of one was made."""
     for stage in JournalStage:
         if os.path.lexists(os.path.join(places.workplace, stage.value)):  # noqa: PTH118
             return stage
@@ -239,9 +221,6 @@ def read_journal(
 ) -> Journal:
     """Read the journal of a change.
 
-    :param places: the folders of the environment.
-    :param disk: where it lies.
-    :param stage: how far it is.
     :param trusting: the user vouches for it.
     :raises NotRecoverable: it is not whole, or not of this environment, or of somebody else.
     """
@@ -257,9 +236,6 @@ def read_changes(
 ) -> tuple[str, ...]:
     """Return what a change was in words; its steps, which take longer, are not looked at.
 
-    :param places: the folders of the environment.
-    :param disk: where it lies.
-    :param stage: how far it is.
     :raises NotRecoverable: the journal is not whole, or of somebody else.
     """
     path = os.path.join(places.workplace, stage.value)  # noqa: PTH118
@@ -274,8 +250,6 @@ def read_folders(
 ) -> tuple[list[str], dict[str, int]]:
     """Return what `format_folders` was given; nothing if it was not written, or not here.
 
-    :param places: the folders of the environment.
-    :param disk: where it lies.
     :param trusting: the user vouches for it.
     """
     path = os.path.join(places.workplace, FOLDERS)  # noqa: PTH118

@@ -50,7 +50,6 @@ def recall(path: str, environ: Mapping[str, str], store: Store) -> Mapping[str, 
 
     :param path: the absolute path by which it would be started; links are not followed.
     :param environ: the variables with which it would be started.
-    :param store: where answers are kept.
     """
     entry = store.read(KIND, interpreter_key(path))
     if entry is None:
@@ -72,11 +71,8 @@ def keep(
 ) -> None:
     """Keep what an interpreter said, if it can be told later whether that still holds.
 
-    :param path: the absolute path by which it was started.
-    :param environ: the variables with which it was started.
     :param facts: what it said; its ``files`` are those that it depends on.
     :param began: when it was started, in nanoseconds since the epoch.
-    :param store: where answers are kept.
     """
     facts = dict(facts)
     loaded = facts.pop("files", None) or ()

@@ -38,7 +38,6 @@ def locked(folder: Path, *, patience: float = PATIENCE) -> Iterator[bool]:
     there would help nobody. The workplace of a change is the lock then.
 
     :param folder: the library folder of the environment; it exists.
-    :param patience: seconds to wait for another process.
     :raises EnvironmentBusy: another process still holds the lock after that.
     :raises LinkInTheWay: a link is in the place of the lock.
     :raises OSError: there is no room for a lock, nor for anything else.
@@ -76,7 +75,6 @@ def locked(folder: Path, *, patience: float = PATIENCE) -> Iterator[bool]:
 def _acquire(path: str) -> int | None:
     """Return the descriptor of the locked file; None if another process holds the lock.
 
-    :param path: the lock file; made if it does not exist.
     :raises OSError: there can be no lock.
     :raises ImportError: this Python has no file locks.
     """

@@ -81,8 +81,6 @@ def plan(
     machine cannot use the old one. It stays if it is the same wheel. What the user named by
     a file or URL is installed in any case.
 
-    :param resolution: what shall be there; distributions it does not name are not touched.
-    :param installed: what is there; of one name, what is imported comes first.
     :param reinstall: replace even what is the same.
     :param by_hash: keep what was named by a file or URL, if it is known to be that file.
     """
@@ -115,8 +113,6 @@ def plan_sync(
 ) -> Plan:
     """Compare what a lock holds for a machine with what is there.
 
-    :param resolution: what shall be there.
-    :param installed: what is there; of one name, what is imported comes first.
     :param spared: names of what stays though the lock does not name it; what points to a
         source tree, or lies where the environment only looks, stays in any case. None:
         nothing is removed but what is replaced.
@@ -152,11 +148,7 @@ def _is_same(entry: Installed, pin: Pin, *, by_hash: bool) -> bool:
 
 
 def _is_of(there: Mapping[str, Any] | None, wanted: Mapping[str, Any]) -> bool:
-    """Return whether two records are of the same source, whose content is fixed or used itself.
-
-    :param there: the ``direct_url.json`` of what is installed; None: it has none.
-    :param wanted: that of what shall be.
-    """
+    """Return whether two records are of the same source, whose content is fixed or used itself."""
     if there is None or there.get("url") != wanted["url"]:
         return False
     if there.get("subdirectory", "") != wanted.get("subdirectory", ""):
@@ -194,8 +186,6 @@ def plan_uninstall(
 ) -> tuple[Plan, tuple[NormalizedName, ...]]:
     """Find what to remove.
 
-    :param names: what the user wants to go.
-    :param installed: what is there.
     :return: the plan, and the names of which nothing is installed.
     """
     wanted = tuple(dict.fromkeys(names))

@@ -32,8 +32,9 @@ from wheelfit.installation.journal import (
     read_journal,
     stage_of,
 )
-from wheelfit.installation.removal import RealPaths, files_in_record
+from wheelfit.installation.removal import RealPaths, files_in_record, is_real_folder
 from wheelfit.installation.steps import StepKind
+from wheelfit.wheels.file_system import make_with_parents
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit_runtime.errors import InvalidWheel
 from wheelfit_runtime.patterns import pattern
@@ -90,8 +91,6 @@ def recover(
 ) -> Recovery | None:
     """Undo or finish a change that was interrupted; None if there is none.
 
-    :param places: the folders of the environment; its lock is held.
-    :param file_system: what changes the disk.
     :param trusting: the user vouches for a journal that is not known to be the user's own.
     :raises NotRecoverable: the journal cannot be relied on; nothing was touched.
     :raises LinkInTheWay: a link came in between; it was not followed.
@@ -131,9 +130,6 @@ def _recover(places: EnvironmentFolders, disk: FileSystem, *, trusting: bool) ->
 def undo(places: EnvironmentFolders, journal: Journal, file_system: FileSystem) -> list[str]:
     """Undo the steps of a journal that were made, however many these are.
 
-    :param places: the folders of the environment.
-    :param journal: of a change that is not committed.
-    :param file_system: where it lies.
     :return: what is not as it was before, a sentence each.
     """
     notes = _Undoing(places, journal, file_system).undo()
@@ -142,23 +138,14 @@ def undo(places: EnvironmentFolders, journal: Journal, file_system: FileSystem) 
 
 
 def mark(places: EnvironmentFolders, stage: JournalStage, file_system: FileSystem) -> None:
-    """Say of a change for good that it is done or undone.
-
-    :param places: the folders of the environment.
-    :param stage: which of both.
-    :param file_system: where it lies.
-    """
+    """Say of a change for good that it is done or undone."""
     journal = os.path.join(places.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
     file_system.replace(journal, os.path.join(places.workplace, stage.value))  # noqa: PTH118
     file_system.sync_folder(places.workplace)
 
 
 def sync_folders(steps: Iterable[Step], file_system: FileSystem) -> None:
-    """Wait until steps that were made or undone are on the disk.
-
-    :param steps: which.
-    :param file_system: where.
-    """
+    """Wait until steps that were made or undone are on the disk."""
     paths = {path for step in steps for path in (step.place, step.aside) if path}
     for folder in sorted({os.path.dirname(path) for path in paths}):  # noqa: PTH120
         if os.path.isdir(folder):  # noqa: PTH112
@@ -208,8 +195,8 @@ class _Undoing:
                 case StepKind.DROP:
                     if self._is_superseded(step):
                         emptied.append(step.place)
-                    elif not self._disk.exists(step.place):
-                        self._make_folders(step.place)
+                    else:
+                        make_with_parents(self._disk, step.place)
         for folder in reversed(emptied):
             _remove_empty(folder, self._disk)
         for name in sorted(self._superseded):
@@ -218,7 +205,7 @@ class _Undoing:
 
     def _undo_put(self, step: Step) -> None:
         if not self._disk.exists(step.aside) and self._disk.exists(step.place):
-            if not _is_folder(step.place) and self._is_foreign(step.place):
+            if not is_real_folder(step.place) and self._is_foreign(step.place):
                 self._note_stays(step.place)
                 return
             self._disk.move(step.place, step.aside)
@@ -235,7 +222,7 @@ class _Undoing:
                 return
             for path in self._foreign(step.place, step.place):
                 old = step.aside + path[len(step.place) :]
-                if self._disk.exists(old) and not _is_folder(old):
+                if self._disk.exists(old) and not is_real_folder(old):
                     self._disk.remove_file(old)
             if not self._disk.exchange(step.place, step.aside):
                 raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), step.place)
@@ -257,7 +244,7 @@ class _Undoing:
             return
         if not self._disk.exists(step.place):
             self._move_back(step)
-        elif _is_folder(step.place) and _is_folder(step.aside):
+        elif is_real_folder(step.place) and is_real_folder(step.aside):
             # Somebody made a folder of that name; what was in the old one has room in it.
             for path in _files_below(step.aside):
                 self._move_into_room(path, step.place + path[len(step.aside) :])
@@ -265,18 +252,18 @@ class _Undoing:
             self._note_stays(step.place)
 
     def _move_back(self, step: Step) -> None:
-        self._make_folders(os.path.dirname(step.place))  # noqa: PTH120
+        make_with_parents(self._disk, os.path.dirname(step.place))  # noqa: PTH120
         self._disk.move(step.aside, step.place)
 
     def _bring_back(self, folder: str, place: str) -> None:
         """Return to its place what others have put into a folder that we took away again."""
-        if _is_folder(folder):
+        if is_real_folder(folder):
             for path in list(self._foreign(folder, place)):
                 self._move_into_room(path, place + path[len(folder) :])
 
     def _strip(self, place: str) -> None:
         """Remove what came or was to go from among what others have put there."""
-        if not _is_folder(place):
+        if not is_real_folder(place):
             if not self._is_foreign(place):
                 self._disk.remove_file(place)
             return
@@ -290,14 +277,9 @@ class _Undoing:
 
     def _move_into_room(self, path: str, place: str) -> None:
         if not self._disk.exists(place):
-            self._make_folders(os.path.dirname(place))  # noqa: PTH120
+            make_with_parents(self._disk, os.path.dirname(place))  # noqa: PTH120
             self._disk.move(path, place)
             self._note_stays(place)
-
-    def _make_folders(self, folder: str) -> None:
-        if not self._disk.exists(folder):
-            self._make_folders(os.path.dirname(folder))  # noqa: PTH120
-            self._disk.make_folder(folder)
 
     def _note_stays(self, path: str) -> None:
         if len(self._notes) < _SHOWN:
@@ -400,10 +382,6 @@ def number_of(path: str) -> int:
     # File systems give the number of what was removed to what comes next. Of a distribution that
     # another tool installed anew the record is younger.
     return number << 64 | record.st_mtime_ns
-
-
-def _is_folder(path: str) -> bool:
-    return os.path.isdir(path) and not os.path.islink(path)  # noqa: PTH112, PTH114
 
 
 def _files_below(folder: str) -> Iterator[str]:

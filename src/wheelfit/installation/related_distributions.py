@@ -56,8 +56,6 @@ class Companions:
         """Find what belongs to some variants.
 
         :param start: the variants that shall be exchanged.
-        :param installed: what is there; of one name, what is imported comes first.
-        :param environment: values of the marker variables.
         """
         there = by_name(installed)
         start = {name for name in start if name in there and there[name].label is not None}
@@ -71,10 +69,7 @@ class Companions:
         return cls(there, needs, needs_of_extras, builds, followers)
 
     def unneeded(self, resolution: Resolution) -> dict[NormalizedName, str]:
-        """Return the followers that nothing needs any more, each with the reason as a clause.
-
-        :param resolution: what takes the place of the builds.
-        """
+        """Return the followers that nothing needs any more, each with the reason as a clause."""
         coming = {pin.name for pin in resolution.pins}
         result = coming | {kept.name for kept in resolution.kept}
         gone = set(self.followers - result)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.errors import NotRemovable
-from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE
+from wheelfit.installation.environment_folders import LOCK_FILE, WORKPLACE, is_below
 from wheelfit.installation.folder_scan import FolderScan
 from wheelfit.installation.steps import FolderListing
 from wheelfit.wheels.record import parse_record
@@ -69,7 +69,6 @@ class Removal:
 def recorded_files(installed: Installed) -> tuple[str, ...]:
     """Return the files that RECORD names, as absolute paths without ``..``.
 
-    :param installed: any distribution; one without RECORD has no files.
     :raises InvalidWheel: its RECORD cannot be read.
     """
     return files_in_record(installed.path / "RECORD", installed.path)
@@ -145,10 +144,6 @@ def plan_removal(
 ) -> Removal:
     """Find what goes with a distribution.
 
-    :param installed: what is to be removed.
-    :param environment: where it is installed.
-    :param others: the distributions that stay.
-    :param real: what has been found of links so far.
     :param look: looks at each folder once; for several that go together one and the same.
     :raises NotRemovable: it has no RECORD, or none that can be read, or one that leads out of the
         environment, or lies where this environment only looks.
@@ -214,8 +209,6 @@ def plan_removal(
 def check_removable(installed: Installed, environment: Environment) -> None:
     """Refuse what certainly cannot be removed, without a look at its files.
 
-    :param installed: what is to be removed.
-    :param environment: where it is installed.
     :raises NotRemovable: it has no RECORD, or lies where this environment only looks.
     """
     if installed.outside:
@@ -251,6 +244,11 @@ def _is_file_or_link(path: str) -> bool:
         return False
 
 
+def is_real_folder(path: str) -> bool:
+    """Return whether a path is that of a folder, not of a link to one."""
+    return os.path.isdir(path) and not os.path.islink(path)  # noqa: PTH112, PTH114
+
+
 class RealPaths:
     """A comparison of paths that follows links; each folder is resolved once."""
 
@@ -260,28 +258,19 @@ class RealPaths:
         self._missing: set[str] = set()
 
     def of(self, path: str) -> str:
-        """Return a path with the links among its folders followed; it may be a link itself.
-
-        :param path: absolute, without ``..``.
-        """
+        """Return a path with the links among its folders followed; it may be a link itself."""
         folder, _, name = path.rpartition(os.sep)
         return f"{self.folder(folder)}{os.sep}{name}"
 
     def resolved(self, path: Path) -> str:
-        """Return any path with all links followed.
-
-        :param path: of which there are few.
-        """
+        """Return any path with all links followed."""
         text = str(path)
         if text not in self._resolved:
             self._resolved[text] = os.path.realpath(text)
         return self._resolved[text]
 
     def folder(self, folder: str) -> str:
-        """Return a folder with all links followed, as `os.path.realpath` does.
-
-        :param folder: absolute, without ``..``.
-        """
+        """Return a folder with all links followed, as `os.path.realpath` does."""
         if folder not in self._folders:
             above, _, name = folder.rpartition(os.sep)
             # Windows has more than links to follow.
@@ -325,12 +314,7 @@ def _shared(
 
 
 class Bounds:
-    """The files of an environment that a distribution may own; each folder is read once.
-
-    :param environment: where it is, or will be, installed.
-    :param own: the ``.dist-info`` folder of the distribution.
-    :param real: what has been found of links so far.
-    """
+    """The files of an environment that a distribution may own; each folder is read once."""
 
     def __init__(self, environment: Environment, own: Path, real: RealPaths | None = None) -> None:
         self._real = RealPaths() if real is None else real
@@ -357,10 +341,7 @@ class Bounds:
         }
 
     def why_not(self, path: str) -> str | None:
-        """Say why a file cannot belong to the distribution; None if it can.
-
-        :param path: absolute, without ``..``.
-        """
+        """Say why a file cannot belong to the distribution; None if it can."""
         folder, name = os.path.split(path)
         if self.takes_any(folder) or self._verdicts[folder] is not None:
             return self._verdicts[folder]
@@ -381,10 +362,7 @@ class Bounds:
         return None
 
     def takes_any(self, folder: str) -> bool:
-        """Tell whether a file may lie in a folder whatever its name is.
-
-        :param folder: absolute, without ``..``.
-        """
+        """Tell whether a file may lie in a folder whatever its name is."""
         if folder not in self._verdicts:
             self._verdicts[folder] = self._why_not_in(folder)
             if self._real.folder(folder) in self._particular:
@@ -414,11 +392,6 @@ class Bounds:
                 if (reason := why_reserved_below_prefix(below)) is not None:
                     return reason
         return None
-
-
-def is_below(folder: str, root: str) -> bool:
-    """Tell whether a folder is another one or lies in it; links were followed before."""
-    return (folder + os.sep).startswith(_start(root))
 
 
 def _start(root: str) -> str:

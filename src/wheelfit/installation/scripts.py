@@ -28,8 +28,6 @@ if __name__ == "__main__":
 def script_of(command: Command, interpreter: str, launcher: str) -> tuple[str, bytes]:
     """Return the name and the content of the script that runs a command.
 
-    :param command: from the wheel; its names were checked.
-    :param interpreter: path of the Python that shall run it.
     :param launcher: kind of script, ``posix`` or one of Windows.
     """
     first = f"#!{interpreter}\n".encode()

@@ -30,7 +30,6 @@ def make_folders(folder: str, make: Callable[[str], None] = os.mkdir) -> list[st
     """Create a folder and those above it, and return which, the deepest first.
 
     :param folder: absolute; one that exists is left alone.
-    :param make: creates one of them.
     """
     missing = []
     while not os.path.isdir(folder):  # noqa: PTH112
@@ -49,10 +48,7 @@ def make_folders(folder: str, make: Callable[[str], None] = os.mkdir) -> list[st
 
 
 def remove_folders(made: Sequence[str]) -> None:
-    """Remove folders that `make_folders` made, if nothing is in them.
-
-    :param made: the deepest first.
-    """
+    """Remove folders that `make_folders` made, if nothing is in them."""
     for folder in made:
         with suppress(OSError):
             os.rmdir(folder)  # noqa: PTH106
@@ -61,10 +57,7 @@ def remove_folders(made: Sequence[str]) -> None:
 class Workplaces:
     """The folders in which one change is prepared.
 
-    :param places: the folders of the environment; that of the library exists.
     :param made: folders that were created for this change, the deepest first.
-    :param disk: changes the folders of the environment.
-    :param around: changes the folders above them.
     """
 
     def __init__(
@@ -114,7 +107,6 @@ class Workplaces:
     def open(self, *, made: bool) -> None:
         """Mark the workplace beside the library as one of this user.
 
-        :param made: whether `claim` made it.
         :raises NotRecoverable: it came from elsewhere; nothing was touched.
         """
         mark_workplace(self._places, self._places.workplace, self._disk, made=made)
@@ -127,10 +119,7 @@ class Workplaces:
         remove_folders(self._made)
 
     def stage(self, scheme: str) -> Path:
-        """Return the folder that stands for one of the environment.
-
-        :param scheme: the name of one of the five.
-        """
+        """Return the folder that stands for one of the environment."""
         if scheme in self._staged:
             return self._staged[scheme]
         # One tree stands for all folders that lie in each other, for two may have one in common.
@@ -144,19 +133,13 @@ class Workplaces:
         return self._staged[scheme]
 
     def store(self, folder: str) -> str:
-        """Return the folder to which what goes from a folder is moved.
-
-        :param folder: of the environment.
-        """
+        """Return the folder to which what goes from a folder is moved."""
         store = os.path.join(self.near(folder), f"old-{self._token}")  # noqa: PTH118
         self._make(store)
         return store
 
     def near(self, folder: str) -> str:
-        """Return the workplace in the file system of a folder.
-
-        :param folder: of the environment; need not exist yet.
-        """
+        """Return the workplace in the file system of a folder."""
         existing = folder
         while not os.path.isdir(existing):  # noqa: PTH112
             existing = os.path.dirname(existing)  # noqa: PTH120
@@ -174,11 +157,7 @@ class Workplaces:
         return self._workplaces[device]
 
     def is_near(self, path: str, folder: str) -> bool:
-        """Return whether something lies in the workplace in the file system of a folder.
-
-        :param path: in one of the workplaces.
-        :param folder: of the environment; exists.
-        """
+        """Return whether something lies in the workplace in the file system of a folder."""
         workplace = self._workplaces.get(self._device(folder))
         return workplace is not None and path.startswith(workplace + os.sep)
 

@@ -27,10 +27,7 @@ class StartupFiles(Enum):
 
 
 class StartupPlaces:
-    """The folders in which Python looks for startup files.
-
-    :param environment: into which is installed.
-    """
+    """The folders in which Python looks for startup files."""
 
     def __init__(self, environment: Environment) -> None:
         folders = (*environment.schemes.libraries(), environment.stdlib)
@@ -40,10 +37,7 @@ class StartupPlaces:
         self._real: dict[str, str] = {}
 
     def are_near(self, folder: str) -> bool:
-        """Tell whether any file of a folder can be one; most folders hold none.
-
-        :param folder: where files will lie, links followed.
-        """
+        """Tell whether any file of a folder can be one; most folders hold none."""
         lower = (folder + os.sep).lower()
         for root in map(str.lower, self._folders):
             if lower == root:
@@ -55,10 +49,7 @@ class StartupPlaces:
         return False
 
     def runs(self, path: str) -> bool:
-        """Tell whether a file runs code whenever Python starts.
-
-        :param path: where it will lie, absolute.
-        """
+        """Tell whether a file runs code whenever Python starts."""
         lower = path.lower()
         if not lower.endswith(STARTUP_ENDINGS) and not any(
             name in lower for name in STARTUP_MODULES

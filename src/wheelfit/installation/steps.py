@@ -94,7 +94,6 @@ def plan_steps(
 
     :param stages: what comes: pairs of a staged folder and the one it stands for, which exists.
     :param leaving: by folder, an absolute path, the owner of each file in it that goes.
-    :param look: says what lies where.
     :param store: names the folder to which what goes from some folder is moved.
     :param kept: folders that stay whatever happens: those of the environment.
     :param replace: what is in the way may be moved aside though nobody owns it.

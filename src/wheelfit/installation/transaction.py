@@ -69,8 +69,6 @@ def environment_error(
 ) -> EnvironmentUnavailable:
     """Say in our words why the environment could not be changed.
 
-    :param error: what the system said.
-    :param nothing: what became of the environment.
     :param place: of the environment, where everything is written.
     :param needed: bytes of what should have come there.
     """
@@ -104,11 +102,9 @@ class Transaction:
     Use as a context manager; the environment is locked. Fill the folders that `stage` gives,
     then call `switch` once. Leaving the block without that removes what was staged.
 
-    :param places: the folders of the environment; that of the library exists.
     :param made: folders that were created for this change, the deepest first.
     :param patience: where the file system has no locks, the workplace is the lock: seconds to
         wait for another process; None: the environment is locked.
-    :param file_system: what changes the disk.
     """
 
     def __init__(
@@ -196,10 +192,7 @@ class Transaction:
     # --- stage ---
 
     def stage(self, scheme: str) -> Path:
-        """Return the folder that stands for one of the environment.
-
-        :param scheme: the name of one of the five.
-        """
+        """Return the folder that stands for one of the environment."""
         return self._workplaces.stage(scheme)
 
     # --- switch ---

@@ -31,10 +31,7 @@ def unchanged_folders(
     A folder that would be exchanged as a whole is unchanged as a whole or not at all, so that
     whoever looks meanwhile never sees a mixture of old and new.
 
-    :param wheel: what will be installed.
-    :param roots: by scheme, the absolute path of the folder in which its files are.
     :param leaving: by folder, an absolute path, the names of files that go.
-    :param look: says what is in a folder.
     :return: by folder of the wheel, the absolute path of the other one.
     """
     coming: dict[str, WheelFolder] = {}

@@ -33,10 +33,7 @@ def uninstall(
 ) -> Applied:
     """Remove distributions; all of them, or none.
 
-    :param names: what to remove.
     :param dry_run: only find out what would be removed, and refuse what cannot be.
-    :param break_system_packages: change an externally managed environment too (PEP 668).
-    :param patience: seconds to wait for another process that changes the environment.
     :raises UserError: ``not-installed``; one of them is not there.
     :raises NotRemovable: it is unknown which files belong to one of them.
     :raises PolicyRefusal: ``externally-managed``; PEP 668 forbids it.

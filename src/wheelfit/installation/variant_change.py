@@ -79,8 +79,6 @@ def variant_changes(
     whose successor has the same properties, but for the versions of other packages that it
     was built for (P-56).
 
-    :param plan: what is to be done.
-    :param installed: what is there; of one name, what is imported comes first.
     :param misfits: why installed variants cannot stay, by name.
     :param agreements: on what builds agree, as on a CUDA major.
     """

@@ -25,8 +25,6 @@ def judge(
 ) -> tuple[FitVerdict, ...]:
     """Judge the installed variants (F-96, P-56); what is hidden by another one is left out.
 
-    :param installed: what is there; of one name, what is imported comes first.
-    :param ask: as for `wheelfit.checking.installed.judge_installed`.
     :param coming: what is to be installed beside them.
     """
     first = by_name(installed)

@@ -30,9 +30,6 @@ HIDDEN_VARIABLES = frozenset(
 def create_virtual_environment(executable: Path, folder: Path, environ: Mapping[str, str]) -> None:
     """Create an empty virtual environment, without pip.
 
-    :param executable: the Python of the environment.
-    :param folder: of the environment; it does not exist, or is empty.
-    :param environ: environment variables of the process.
     :raises EnvironmentUnavailable: neither ``venv`` nor ``virtualenv`` can create one.
     """
     python, place = str(executable), str(folder)
@@ -61,7 +58,6 @@ def create_virtual_environment(executable: Path, folder: Path, environ: Mapping[
 def empty_folder(folder: Path, *, clear: bool) -> Iterator[Path | None]:
     """Provide an empty folder for a new environment; if the block fails, all is as it was.
 
-    :param folder: of the environment.
     :param clear: whether a virtual environment that is there gives way. Until the block has
         succeeded it is only set aside.
     :return: the folder in which the old environment is meanwhile; None if there was none.
@@ -136,9 +132,6 @@ def _not_created(folder: Path, error: OSError) -> FileProblem:
 
 
 def ignore_in_git(folder: Path) -> None:
-    """Keep an environment out of the repository around it, as newer Pythons do.
-
-    :param folder: of the environment.
-    """
+    """Keep an environment out of the repository around it, as newer Pythons do."""
     with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as file:
         file.write("*\n")

@@ -22,7 +22,7 @@ from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.core.trust import PluginRules, TrustedFile, TrustEntry
 from wheelfit.errors import UsageError
 from wheelfit.installation.environment import open_environment
-from wheelfit.installation.plugins.environments import digest_of, environments_holding
+from wheelfit.installation.plugins.environments import environments_holding
 from wheelfit.installation.plugins.installed_plugins import plugin_entry_points
 from wheelfit.installation.plugins.plugin_wheels import resolve_plugin
 from wheelfit.operations.indexes import open_indexes, read_settings
@@ -35,6 +35,7 @@ from wheelfit.operations.trust_store import change_trust, read_policies, read_tr
 from wheelfit.operations.user_folders import home
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
+from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import HashMismatch, PolicyRefusal, ProjectNotFound, UserError
 
 if TYPE_CHECKING:
@@ -368,7 +369,7 @@ def _look_up(
     with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder:
         for pin in pins:
             promised = pin.file.hashes.get("sha256")
-            digest = promised or digest_of(repository.download(pin.file, Path(folder)))
+            digest = promised or sha256_of_file(repository.download(pin.file, Path(folder)))
             found.append(PluginWheel(pin, digest, is_computed=promised is None))
     return sorted(found, key=lambda one: (one.pin.name != requirement.name, one.pin.name))
 

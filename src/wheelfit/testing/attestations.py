@@ -70,11 +70,7 @@ class SigningAuthority:
         self._authority = builder.sign(self._root.private, SHA256())
 
     def attest(self, filename: str, sha256: str) -> bytes:
-        """Return an attestation, as JSON, that the workflow published a file.
-
-        :param filename: the name of the file.
-        :param sha256: of its content, hexadecimal.
-        """
+        """Return an attestation, as JSON, that the workflow published a file."""
         statement = _json({
             "_type": "https://in-toto.io/Statement/v1",
             "subject": [{"name": filename, "digest": {"sha256": sha256}}],
@@ -98,8 +94,6 @@ class SigningAuthority:
         """Write the root of trust; return the variables with which programs take it for Sigstore's.
 
         Programs take it that verify without a network, on Linux.
-
-        :param folder: for caches; nothing else may have its root of trust there.
         """
         place = folder / "sigstore-python" / "tuf" / quote(_TUF, safe="")
         place.mkdir(parents=True)

@@ -211,7 +211,6 @@ def pe_file(
     """Return a PE file for 64 bits.
 
     :param machine: 0x8664 is x86-64, 0xAA64 is ARM64.
-    :param sections: others, by the first eight letters of their names.
     """
     address = 0x1000
     table = b""

@@ -160,10 +160,7 @@ class WithoutOwners(NativeFileSystem):
 
 
 class Changing(NativeFileSystem):
-    """A file system that does something before every change of the disk.
-
-    :param before: called with the name of the method.
-    """
+    """A file system that does something before every change of the disk."""
 
     by_folder = False
 

@@ -21,7 +21,6 @@ _LICENCE = "You may use this library in tests.\n"
 def compile_library(soname: str, source: str, *, needed: Iterable[str] = ()) -> bytes:
     """Return a shared library.
 
-    :param source: in C.
     :param needed: SONAMEs of libraries that it wants; they need not exist.
     :raises FileNotFoundError: there is no C compiler.
     """
@@ -58,8 +57,6 @@ def build_cuda_wheels(
     of its wheel, has a second build beside it, and the names of 13 have no suffix.
 
     :param versions: as ``12.9``; each gets a table ``cuda-toolkit`` of that version.
-    :param machine: of the tags.
-    :param patch: third number of the tables.
     """
     made = []
     for version in versions:

@@ -65,13 +65,10 @@ def build_wheel(
     'fast_fft-2.1-py3-none-any-cu128.whl'
 
     :param folder: where to put it; made if it does not exist.
-    :param name: as METADATA spells it; normalised in file and folder names.
-    :param version: the same.
     :param label: makes it a variant wheel.
     :param document: ``variant.json``. A mapping of a whole release is reduced to
         the entry of ``label`` (F-24); bytes are taken as they are, right or wrong.
         With a label and no document the wheel is invalid (F-27).
-    :param requires: values of ``Requires-Dist``, unchecked.
     :param files: path to content; default is a package with a ``__version__``.
     :param tag: compressed tag set, as ``cp312.cp313-none-any``.
     :param build: build tag, as ``7``.
@@ -141,9 +138,6 @@ def build_large_wheel(folder: Path, name: str, version: str, size: int, **argume
     The file ``{name}/zeros.bin`` is stored, not packed, so the wheel is as large as it.
 
     :param name: as for `build_wheel`.
-    :param version: as for `build_wheel`.
-    :param size: bytes of the file.
-    :param arguments: as for `build_wheel`; ``files`` are beside it.
     """
     package = canonicalize_name(name).replace("-", "_")
     small = build_wheel(folder, name, version, **arguments)
@@ -192,7 +186,6 @@ def release_document(
     ... )["default-priorities"]
     {'namespace': ['blas']}
 
-    :param variants: label to namespace to feature to values.
     :param static: namespaces whose provider is a list: feature to values, best first.
     :param providers: the other namespaces, as JSON objects.
     :param namespaces: most important first; default: as in ``static``, then ``providers``.

@@ -7,16 +7,23 @@ Reading is done with ``os`` directly, except for what depends on the file system
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Hashable, Iterable
     from contextlib import AbstractContextManager
     from typing import TypeAlias
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 """A path; thousands of them are quicker as plain strings."""
+
+
+def make_with_parents(files: FileSystem, folder: str) -> None:
+    """Create a folder and those around it, as far as they do not exist."""
+    if not files.exists(folder):
+        make_with_parents(files, os.path.dirname(folder))  # noqa: PTH120
+        files.make_folder(folder)
 
 
 class FileSystem(Protocol):

@@ -327,7 +327,8 @@ class NativeFileSystem:
         with closed_at_end(open_source(name, folder)) as reading:
             found = os.fstat(reading)
             mode = stat.S_IMODE(found.st_mode)
-            with new_file(*reversed(self._at(target)), mode) as writing:
+            to_folder, new = self._at(target)
+            with new_file(new, to_folder, mode) as writing:
                 fill(reading, writing)
                 os.utime(writing, ns=(found.st_atime_ns, found.st_mtime_ns))
                 os.fchmod(writing, mode)

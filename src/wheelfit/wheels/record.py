@@ -18,6 +18,7 @@ from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 
 DIGEST_SIZES = {
@@ -97,6 +98,12 @@ def encode_digest(digest: bytes) -> str:
     '__79_A'
     """
     return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
+
+
+def sha256_of_file(path: Path) -> str:
+    """Return the SHA-256 of a file, hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def row_for(path: str, data: bytes) -> RecordRow:

@@ -16,13 +16,13 @@ from wheelfit.installation.interpreter import Interpreter, inspect_interpreter
 from wheelfit.installation.plugins.environments import (
     PluginEnvironment,
     PluginEnvironments,
-    digest_of,
     environments_holding,
     fault_of_folder,
 )
 from wheelfit.resolution.resolution import Pin
 from wheelfit.testing.plugins import simple
 from wheelfit.testing.wheels import unpack_wheel
+from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import EnvironmentUnavailable, HashMismatch, InvalidWheel
 
 PLUGIN = simple("acme", {"generation": ["2"]})
@@ -40,7 +40,7 @@ class Wheel:
     def __init__(self, path: Path, pin: Pin) -> None:
         self.path = path
         self.pin = pin
-        self.files = {path.name: digest_of(path)}
+        self.files = {path.name: sha256_of_file(path)}
 
     def build(
         self, environments: PluginEnvironments, interpreter: Interpreter
@@ -134,7 +134,7 @@ def test_an_unsound_wheel(
     """P-38: what wheelfit would not install anywhere it does not install here; nothing is left."""
     data = wheel.path.read_bytes()
     wheel.path.write_bytes(data[: len(data) // 2])
-    wheel.files[wheel.path.name] = digest_of(wheel.path)
+    wheel.files[wheel.path.name] = sha256_of_file(wheel.path)
     with pytest.raises(InvalidWheel):
         wheel.build(environments, interpreter)
     assert not list(environments.folder.iterdir())

@@ -10,7 +10,6 @@ running anything; where there is none it counts as needing nothing. Nothing of i
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
 import threading
@@ -48,6 +47,7 @@ from wheelfit.sources.repository import READ_LIMIT, FileSize
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.bytes_source import open_local
+from wheelfit.wheels.record import sha256_of_file
 from wheelfit.wheels.unpacking import unpack
 from wheelfit_runtime.errors import InvalidWheel, UserError
 
@@ -93,10 +93,7 @@ class BuildPolicy:
     """Whether to name a project is consent to build it; else it must be allowed too."""
 
     def allows_named(self, name: str | None) -> bool:
-        """Return whether the backend of a project that the user named may be run.
-
-        :param name: of the project; None: only its backend knows it.
-        """
+        """Return whether the backend of a project that the user named may be run."""
         consent = self.consent
         return self.builds_named or name in consent.names or consent.mode == "always"
 
@@ -133,15 +130,8 @@ class _Product:
 class Building:
     """A ``Repository`` that builds wheels, one at a time; for several threads.
 
-    :param repository: the sources.
-    :param places: where backends run.
-    :param cache: keeps what was built.
-    :param policy: what may be built, and how.
-    :param environ: the environment of the process.
     :param scratch: gives a folder for as long as it is needed; asked when one is.
-    :param tell: told what is being done.
     :param echo: told every line that a backend prints; None: only its log is.
-    :param progress: returns what follows the transfer of a file.
     """
 
     def __init__(
@@ -194,7 +184,6 @@ class Building:
         Its files are fetched, and its metadata read or asked for; nothing is built that need not
         be.
 
-        :param source: what the user named.
         :raises BuildFailed: its backend failed.
         :raises SourceOff: its backend would have to be asked, and that is not allowed.
         :raises FileProblem: there is no project.
@@ -353,8 +342,7 @@ class Building:
         if product is None:
             return self._repository.unpacked(file, folder, progress)
         wheel = self._built(product)
-        with wheel.path.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = sha256_of_file(wheel.path)
         if _of(product).identity is not None:
             hashes = MappingProxyType({"sha256": digest})
             url = wheel.path.absolute().as_uri()
@@ -379,28 +367,19 @@ class Building:
         return self._policy.impossible
 
     def needs_consent(self, file: File) -> bool:
-        """Return whether a wheel would have to be built, and may not be.
-
-        :param file: as listed.
-        """
+        """Return whether a wheel would have to be built, and may not be."""
         if not self.is_unbuilt(file):
             return False
         product = self._product(file)
         return product is not None and not product.is_named and not self._is_allowed(product)
 
     def knows_needs(self, file: File) -> bool:
-        """Return whether what a wheel needs is known before it is built.
-
-        :param file: as listed.
-        """
+        """Return whether what a wheel needs is known before it is built."""
         product = self._product(file)
         return product is None or self._static(product) is not None
 
     def allow(self, names: Iterable[NormalizedName]) -> None:
-        """Allow builds of the source distributions of some projects.
-
-        :param names: of the projects.
-        """
+        """Allow builds of the source distributions of some projects."""
         self._allowed.update(names)
 
     def _is_allowed(self, product: _Product) -> bool:
@@ -423,7 +402,6 @@ class Building:
     def build(self, file: File) -> File:
         """Build a wheel, and return it as it is listed from then on: by its true name.
 
-        :param file: as listed until now.
         :raises BuildFailed: its backend failed, or built something else.
         """
         product = self._product(file)

@@ -8,11 +8,12 @@ so that nobody runs it again only to hear the same.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from wheelfit.wheels.record import sha256_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,19 +36,13 @@ class BuiltWheel:
 
 
 class BuiltWheels:
-    """The built wheels in a cache.
-
-    :param store: the cache; one that keeps nothing will do.
-    """
+    """The built wheels in a cache."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def find(self, key: str) -> BuiltWheel | None:
-        """Return a wheel that is kept, if it still is what it was.
-
-        :param key: of `built_wheel_key`.
-        """
+        """Return a wheel that is kept, if it still is what it was."""
         entry = self._store.read(KIND, key)
         if entry is None:
             return None
@@ -55,28 +50,16 @@ class BuiltWheels:
         return None if path is None else BuiltWheel(path, str(entry.head.get("filename")))
 
     def metadata(self, key: str) -> bytes | None:
-        """Return the metadata that a backend told.
-
-        :param key: of `built_metadata_key`.
-        """
+        """Return the metadata that a backend told."""
         entry = self._store.read(KIND, key)
         return None if entry is None else entry.body
 
     def keep_metadata(self, key: str, data: bytes, about: Mapping[str, object]) -> None:
-        """Keep the metadata that a backend told.
-
-        :param key: of `built_metadata_key`.
-        :param about: what people may want to know of it.
-        """
+        """Keep the metadata that a backend told."""
         self._store.write(KIND, key, about, data)
 
     def keep(self, key: str, wheel: BuiltWheel, about: Mapping[str, object]) -> BuiltWheel:
-        """Keep a wheel and return where it lies; where that is not possible, as before.
-
-        :param key: of `built_wheel_key`.
-        :param wheel: it was checked.
-        :param about: what people may want to know of it.
-        """
+        """Keep a wheel and return where it lies; where that is not possible, as before."""
         with self._store.new_wheel() as temporary:
             if temporary is None:
                 return wheel
@@ -87,8 +70,7 @@ class BuiltWheels:
                 target.flush()
                 os.fsync(target.fileno())
                 target.close()
-                with place.open("rb") as written:
-                    sha256 = hashlib.file_digest(written, "sha256").hexdigest()
+                sha256 = sha256_of_file(place)
             except OSError as error:
                 self._store.complain(error)
                 return wheel

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 class DeferredBuilding(Around):
     """A ``Repository`` with wheels that can be built, prepared once the first one is looked at.
 
-    :param repository: the sources.
     :param open_: returns what builds.
     """
 
@@ -59,17 +58,11 @@ class DeferredBuilding(Around):
         return self.building.given(source)
 
     def needs_consent(self, file: File) -> bool:
-        """Return whether a wheel would have to be built, and may not be.
-
-        :param file: as listed.
-        """
+        """Return whether a wheel would have to be built, and may not be."""
         return self.is_unbuilt(file) and self.building.needs_consent(file)
 
     def knows_needs(self, file: File) -> bool:
-        """Return whether what a wheel needs is known, or its build backend may be asked.
-
-        :param file: as listed.
-        """
+        """Return whether what a wheel needs is known, or its build backend may be asked."""
         return not self.needs_consent(file) or self.building.knows_needs(file)
 
     @property
@@ -83,24 +76,17 @@ class DeferredBuilding(Around):
         return self.building.impossible
 
     def allow(self, names: Iterable[NormalizedName]) -> None:
-        """Allow builds of the source distributions of some projects.
-
-        :param names: of the projects.
-        """
+        """Allow builds of the source distributions of some projects."""
         self.building.allow(names)
 
     def build(self, file: File) -> None:
         """Build a wheel; from then on it is listed by its true name.
 
-        :param file: as listed until now.
         :raises BuildFailed: its backend failed, or built something else.
         """
         self.building.build(file)
 
     @staticmethod
     def is_unbuilt(file: File) -> bool:
-        """Return whether a wheel must be built before it can be installed.
-
-        :param file: as listed.
-        """
+        """Return whether a wheel must be built before it can be installed."""
         return file.origin is not None and not file.origin.is_built

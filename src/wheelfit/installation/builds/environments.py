@@ -7,6 +7,7 @@ project says that building it needs.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
@@ -57,8 +58,6 @@ class BuildPlace(Protocol):
     def add(self, requirements: Iterable[str], needing: str) -> None:
         """Install what building needs.
 
-        :param requirements: as the project writes them.
-        :param needing: what is built, for errors.
         :raises WheelfitError: it cannot be had.
         """
 
@@ -69,58 +68,39 @@ class BuildPlaces(Protocol):
     def make(self, folder: Path) -> BuildPlace:
         """Return a place for one project.
 
-        :param folder: an empty one that may be filled.
         :raises EnvironmentUnavailable: it cannot be made.
         """
 
 
+@dataclass(frozen=True)
 class IsolatedPlaces:
-    """A factory of environments with the build requirements and nothing else (PEP 517).
+    """A factory of environments with the build requirements and nothing else (PEP 517)."""
 
-    :param interpreter: which Python they are for.
-    :param candidates: opens what chooses their wheels.
-    :param environ: the environment of the process.
-    :param request: the rules that hold for every request: constraints, hashes, pre-releases.
-    :param given: returns the project that a requirement with a URL means, and None where that
-        means a wheel; where nobody says it such requirements are refused, for only users ask for
-        URLs.
-    """
-
-    def __init__(
-        self,
-        interpreter: Interpreter,
-        candidates: Callable[[], Candidates],
-        environ: Mapping[str, str],
-        request: ResolutionRequest = ResolutionRequest(),
-        given: Callable[[RequestedRequirement], GivenWheel | None] | None = None,
-    ) -> None:
-        self._interpreter = interpreter
-        self._candidates = candidates
-        self._environ = environ
-        self._request = request
-        self._given = given
+    interpreter: Interpreter
+    candidates: Callable[[], Candidates]
+    """Opens what chooses their wheels."""
+    environ: Mapping[str, str]
+    request: ResolutionRequest = ResolutionRequest()
+    """The rules that hold for every request: constraints, hashes, pre-releases."""
+    given: Callable[[RequestedRequirement], GivenWheel | None] | None = None
+    """Returns the project that a requirement with a URL means, and None where that means a wheel;
+    without it such requirements are refused, for only users ask for URLs."""
 
     def make(self, folder: Path) -> BuildPlace:
         """Return an empty environment."""
-        create_virtual_environment(self._interpreter.executable, folder, self._environ)
-        return _Isolated(folder, self._candidates(), self._environ, self._request, self._given)
+        create_virtual_environment(self.interpreter.executable, folder, self.environ)
+        return _Isolated(folder, self)
 
 
 class _Isolated:
     """An environment made for one build."""
 
-    def __init__(
-        self,
-        folder: Path,
-        candidates: Candidates,
-        environ: Mapping[str, str],
-        request: ResolutionRequest,
-        given: Callable[[RequestedRequirement], GivenWheel | None] | None,
-    ) -> None:
+    def __init__(self, folder: Path, made_by: IsolatedPlaces) -> None:
         self._folder = folder
-        self._given = given
-        self._candidates = candidates
-        self._request = request
+        self._given = made_by.given
+        self._candidates = made_by.candidates()
+        self._request = made_by.request
+        environ = made_by.environ
         self._environment = open_environment(str(folder), environ=environ)
         self._asked: tuple[RequestedRequirement, ...] = ()
         self._requirements: tuple[RequestedRequirement, ...] = ()
@@ -196,12 +176,7 @@ class _Isolated:
 
 
 class OwnPlaces:
-    """A factory that takes the environment that is changed (``--no-build-isolation``).
-
-    :param interpreter: of that environment; it must have what building needs.
-    :param scripts: its commands.
-    :param environ: the environment of the process.
-    """
+    """A factory that takes the environment that is changed (``--no-build-isolation``)."""
 
     def __init__(self, interpreter: Interpreter, scripts: Path, environ: Mapping[str, str]) -> None:
         path = os.pathsep.join([str(scripts), environ.get("PATH", os.defpath)])

@@ -17,6 +17,7 @@ from wheelfit.projects.static_metadata import is_project, of_archive, of_project
 from wheelfit.projects.version_control import check_out, parse_repository_url
 from wheelfit.sources.page import File
 from wheelfit.sources.urls import file_path, last_segment, redact, split_userinfo, without_fragment
+from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import FileProblem, HashMismatch, UserError
 
 if TYPE_CHECKING:
@@ -66,11 +67,7 @@ def open_given(
 ) -> OpenProject:
     """Open a project that the user named.
 
-    :param source: which.
-    :param files: fetches archives.
     :param folder: an empty folder for what is not on this machine as it is.
-    :param environ: the environment of the process, for version control.
-    :param progress: returns what follows the transfer of a file.
     :param offline: ask no server for a repository; `files` knows by itself.
     :raises FileProblem: there is nothing of that name, or no project in it.
     :raises UserError: the URL cannot be read.
@@ -219,10 +216,6 @@ def open_listed(
 ) -> OpenProject:
     """Open a source distribution that an index lists.
 
-    :param file: as listed; its hashes are checked.
-    :param files: fetches it.
-    :param folder: an empty folder.
-    :param progress: returns what follows the transfer of a file.
     :raises HashMismatch: it has another hash than promised.
     :raises InvalidSource: it is not sound.
     :raises NetworkError: it cannot be fetched.
@@ -244,8 +237,7 @@ def _fetched(
 ) -> tuple[Path, str]:
     place = Path(tempfile.mkdtemp(prefix="archive-", dir=folder))
     path = files.download(file, place, progress(file.filename))
-    with path.open("rb") as stream:
-        return path, hashlib.file_digest(stream, "sha256").hexdigest()
+    return path, sha256_of_file(path)
 
 
 def _check_hashes(path: Path, allowed: frozenset[tuple[str, str]], where: str) -> Mapping[str, str]:

@@ -23,7 +23,6 @@ def state_of(folder: Path) -> tuple[str, ...] | None:
     Hidden files, environments and what builds leave behind do not count; of a repository the
     commit and the tags do.
 
-    :param folder: the folder of a project.
     :return: None where that is not known: there are too many files, or they cannot be read.
     """
     digest = hashlib.sha256()

@@ -29,6 +29,7 @@ from wheelfit.installation.virtual_environments import create_virtual_environmen
 from wheelfit.sources.urls import redact
 from wheelfit.wheels.atomic_write import write_file
 from wheelfit.wheels.linking import Linker, LinkMode
+from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import EnvironmentUnavailable, HashMismatch
 from wheelfit_runtime.platforms.cache_folder import (
     is_own,
@@ -75,7 +76,6 @@ class PluginEnvironments:
 
     :param folder: where they lie; None: nothing is kept, a private folder serves while this
         object lives.
-    :param environ: the environment of the process.
     :param note: told why a folder is not used.
     """
 
@@ -103,11 +103,7 @@ class PluginEnvironments:
         return self._temporary
 
     def find(self, interpreter: Interpreter, files: Mapping[str, str]) -> PluginEnvironment | None:
-        """Return the environment for an exact set of wheels, if it is there and sound.
-
-        :param interpreter: which Python it is for.
-        :param files: file name to SHA-256.
-        """
+        """Return the environment for an exact set of wheels, if it is there and sound."""
         place = self.folder / _key(interpreter, files)
         if fault_of_folder(place) is not None:
             return None
@@ -131,7 +127,6 @@ class PluginEnvironments:
     ) -> PluginEnvironment:
         """Return the environment for an exact set of wheels; build it if it is not there.
 
-        :param interpreter: which Python it is for.
         :param pins: what to install, what others need first.
         :param wheels: the unpacked files.
         :param files: file name to SHA-256, of all of them.
@@ -247,11 +242,7 @@ class PluginEnvironments:
 
 
 def environments_holding(folder: Path, digests: Iterable[str]) -> Iterator[Path]:
-    """Yield the environments in a folder that have any of some wheels.
-
-    :param folder: where environments lie; it need not exist.
-    :param digests: SHA-256 of the wheels.
-    """
+    """Yield the environments in a folder that have any of some wheels."""
     wanted = set(digests)
     for record in sorted(folder.glob(f"*/{_RECORD}")):
         files = _read_json(record).get("files")
@@ -260,10 +251,7 @@ def environments_holding(folder: Path, digests: Iterable[str]) -> Iterator[Path]
 
 
 def fault_of_folder(folder: Path) -> str | None:
-    """Return why nothing in a folder may be run, in a clause; None when it may.
-
-    :param folder: one that only this user should be able to change.
-    """
+    """Return why nothing in a folder may be run, in a clause; None when it may."""
     try:
         found = folder.lstat()
     except OSError as error:
@@ -272,15 +260,6 @@ def fault_of_folder(folder: Path) -> str | None:
         return "it is not a folder"
     unsafe = unsafe_folder(str(folder))
     return None if unsafe is None else unsafe.reason
-
-
-def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file.
-
-    :param path: the file.
-    """
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _make_private(folder: Path) -> str | None:
@@ -343,7 +322,7 @@ def _tree(place: Path) -> dict[str, str]:
             if path.is_symlink():
                 found[key] = f"-> {path.readlink()}"
             elif path.is_file():
-                found[key] = digest_of(path)
+                found[key] = sha256_of_file(path)
             else:
                 found[key] = "folder"
     return found

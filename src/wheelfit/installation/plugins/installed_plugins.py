@@ -34,10 +34,7 @@ class ListedPlugin:
 
 
 def listed_plugins(installed: Iterable[Installed]) -> Iterator[ListedPlugin]:
-    """Yield the plugins among installed distributions; what cannot be read is passed over.
-
-    :param installed: what lies in an environment.
-    """
+    """Yield the plugins among installed distributions; what cannot be read is passed over."""
     for entry in installed:
         try:
             with (entry.path / "entry_points.txt").open("rb") as file:
@@ -49,10 +46,7 @@ def listed_plugins(installed: Iterable[Installed]) -> Iterator[ListedPlugin]:
 
 
 def plugin_entry_points(data: bytes) -> Iterator[tuple[str, str]]:
-    """Yield name and object reference of the plugins that ``entry_points.txt`` lists.
-
-    :param data: its content; nothing is yielded of what cannot be understood.
-    """
+    """Yield name and object reference of the plugins that ``entry_points.txt`` lists."""
     parser = configparser.ConfigParser(interpolation=None, delimiters=("=",), strict=False)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     try:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 class OnlyTrusted(Around):
     """A repository reduced to the files that are trusted, with their trusted hashes.
 
-    :param repository: where they are looked for.
     :param files: file name to SHA-256.
     """
 
@@ -67,9 +66,6 @@ def resolve_plugin(
 
     Source distributions and variant wheels do not count, however they are asked for.
 
-    :param requirements: the packages that a provider entry names.
-    :param repository: where to look.
-    :param target: the interpreter that will run the plugin.
     :raises NoFit: there is no set of plain wheels.
     :raises NetworkError: a source cannot be read.
     """

@@ -55,11 +55,7 @@ _LINES = 3
 class TrustedPlugins:
     """The plugins of steps 5 and 6; each question is asked once.
 
-    :param rules: what is trusted and allowed.
-    :param interpreter: which Python the plugins are installed for and run with.
-    :param target: the same, as the resolver sees it.
     :param open_sources: opens where wheels come from; called when one is needed.
-    :param environments: where plugins are installed.
     :param environ: the environment of the process; a plugin sees little of it (P-35).
     :param deadline: seconds a plugin has to answer (P-37).
     :param note: told before a plugin is installed or asked that was not looked at (P-18).

@@ -140,8 +140,6 @@ def fake_machine(
     """Compile fake drivers of a machine that supports some properties; return its variables.
 
     :param needed: the properties; values of one feature are alternatives.
-    :param folder: where the libraries go.
-    :param environ: environment variables, of which ``LD_LIBRARY_PATH`` is extended.
     :return: None if there is no compiler, or no fake driver for these properties.
     """
     values: dict[str, list[str]] = {}
