@@ -125,38 +125,28 @@ class ProviderPolicy(Struct, frozen=True):
     """Versions of such packages that the user declares, whatever is installed (P-57)."""
 
 
-class Steps:
+class Steps(Struct, eq=False):
     """The six steps for one document and one target."""
 
-    def __init__(
-        self,
-        document: VariantDocument,
-        machine: Detector | None,
-        user_lists: Detector | None,
-        environment: Mapping[str, str],
-        policy: ProviderPolicy,
-        known: KnownVersions = KnownVersions(),
-        plugins: Plugins = NoPlugins(),
-    ) -> None:
-        self.detections: dict[str, Detection] = {}
-        """The answers so far, by namespace."""
-        self.holders: dict[str, str] = {}
-        """Whose answer it is, in words, where it is not this machine's."""
-        self._document = document
-        self._machine = machine
-        self._user_lists = user_lists
-        self._environment = environment
-        self._policy = policy
-        self._known = known
-        self._plugins = plugins
-        self._left_out: dict[str, list[str]] = {}
+    document: VariantDocument
+    machine: Detector | None
+    user_lists: Detector | None
+    environment: Mapping[str, str]
+    policy: ProviderPolicy
+    known: KnownVersions = KnownVersions()
+    plugins: Plugins = NoPlugins()
+    detections: dict[str, Detection] = field(default_factory=dict)
+    """The answers so far, by namespace."""
+    holders: dict[str, str] = field(default_factory=dict)
+    """Whose answer it is, in words, where it is not this machine's."""
+    left_out: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the lists of the user should have said and do not (P-44)."""
         return tuple(
             f"{', '.join(namespaces)}: {why}, so unsupported"
-            for why, namespaces in self._left_out.items()
+            for why, namespaces in self.left_out.items()
         )
 
     def ask(self, namespace: str) -> None:
@@ -164,7 +154,7 @@ class Steps:
         self.detections[namespace] = self._decide(namespace)
 
     def _decide(self, namespace: str) -> Detection:
-        provider = self._document.providers.get(namespace)
+        provider = self.document.providers.get(namespace)
         disabled = self._disabled(namespace, provider)
         if disabled is not None:  # P-10
             return replace(disabled, step="disabled")
@@ -184,18 +174,18 @@ class Steps:
         def disabled(why: str, *warnings: str) -> Detection:
             return Detection(namespace, status=Status.DISABLED, source=why, warnings=warnings)
 
-        if namespace in self._policy.forbidden:
-            return disabled(f"switched off by {self._policy.forbidden[namespace]}")
-        if namespace in self._policy.disabled:
+        if namespace in self.policy.forbidden:
+            return disabled(f"switched off by {self.policy.forbidden[namespace]}")
+        if namespace in self.policy.disabled:
             return disabled("switched off by the user")
         if provider is None or isinstance(provider, BrokenProvider):
             return None
-        if provider.optional and namespace not in self._policy.enabled:  # P-2
+        if provider.optional and namespace not in self.policy.enabled:  # P-2
             return disabled("an optional provider that is not enabled")
         if provider.enabled_by is None:
             return None
         try:  # F-51
-            if parse_marker(provider.enabled_by).evaluate(self._environment):
+            if parse_marker(provider.enabled_by).evaluate(self.environment):
                 return None
         except InvalidMarker:
             reason = f"its marker cannot be used: {provider.enabled_by}"
@@ -207,15 +197,15 @@ class Steps:
     def _builtin(self, namespace: str, provider: BuiltinProvider) -> Detection:
         if provider.name != ABI_DEPENDENCY:  # P-8
             return _unknown(namespace, f"there is no built-in provider {provider.name!r}")
-        if not self._policy.abi_dependency:  # P-50: whoever does without it says so
+        if not self.policy.abi_dependency:  # P-50: whoever does without it says so
             source = "builds for a version of another package are switched off"
             return Detection(namespace, status=Status.DISABLED, source=source, warnings=(source,))
-        return abi_dependency.detect(namespace, self._document, self._known)
+        return abi_dependency.detect(namespace, self.document, self.known)
 
     # Step 2
 
     def _static(self, namespace: str, provider: StaticProvider) -> Detection:
-        if namespace in self._policy.ignore_static:  # P-20
+        if namespace in self.policy.ignore_static:  # P-20
             for detected in (self._listed(namespace), self._detected(namespace)):
                 if _is_known(detected):
                     source = f"{detected.source}, instead of the static list of the package"
@@ -236,15 +226,15 @@ class Steps:
     def _asked(self, namespace: str, provider: PluginProvider | None) -> Detection:
         plugin = None
         if provider is not None:
-            plugin = recognise(namespace, provider, self._environment, table=self._policy.table)
+            plugin = recognise(namespace, provider, self.environment, table=self.policy.table)
         package = plugin.package if plugin else None
         plugin_api = plugin.plugin_api if plugin else None
         listed = self._listed(namespace, package, plugin_api)
         if _is_known(listed):  # P-12
             return listed
-        if self._machine is None:  # P-44: that the lists do not know it is the answer
+        if self.machine is None:  # P-44: that the lists do not know it is the answer
             answer = listed or _unknown(namespace, "nobody was asked")
-            self._left_out.setdefault(answer.source, []).append(namespace)
+            self.left_out.setdefault(answer.source, []).append(namespace)
             return answer
         if plugin is None or provider is None:
             return _unknown(namespace, "the metadata names no provider for it", "missing")
@@ -256,8 +246,8 @@ class Steps:
             return self._plugin(namespace, provider, plugin, why)
         source = detected.source
         if (
-            self._policy.table != EMULATED_PLUGINS
-            and recognise(namespace, provider, self._environment).builtin is None
+            self.policy.table != EMULATED_PLUGINS
+            and recognise(namespace, provider, self.environment).builtin is None
         ):
             source += f", which {plugin.reason} by the configured table"  # P-64
         return replace(detected, namespace=namespace, source=source)
@@ -266,16 +256,16 @@ class Steps:
         self, namespace: str, provider: PluginProvider, plugin: Recognition, why: str
     ) -> Detection:
         """Answer by the plugin itself, if it may be asked; say why nobody stands in for it."""
-        required = required_packages(provider, self._environment)
+        required = required_packages(provider, self.environment)
         if not required or plugin.plugin_api is None:
             fault = "" if not required else ", and its plugin-api is not an object reference"
             return _unknown(namespace, f"{why}{fault}", "not-trusted")
         question = PluginQuestion(namespace, required, plugin.plugin_api)
-        refusal = self._plugins.refusal(question)  # P-14, P-18: neither installed nor run
+        refusal = self.plugins.refusal(question)  # P-14, P-18: neither installed nor run
         if refusal is not None:
             return _unknown(namespace, f"{why}, and {refusal}", "not-trusted")
         try:
-            answer = self._plugins.ask(question)  # P-15
+            answer = self.plugins.ask(question)  # P-15
         except Exception as error:  # noqa: BLE001 - P-17: whatever it is, it is an answer
             return _failed(namespace, f"plugin {question}", error, "plugin")
         return replace(answer, namespace=namespace)
@@ -283,9 +273,9 @@ class Steps:
     def _listed(
         self, namespace: str, package: str | None = None, plugin_api: str | None = None
     ) -> Detection | None:
-        if self._user_lists is None:
+        if self.user_lists is None:
             return None
-        listed = _detect(self._user_lists, namespace, package, plugin_api)
+        listed = _detect(self.user_lists, namespace, package, plugin_api)
         if _is_known(listed):
             self.holders[namespace] = listed.source or "the user's list"
             return replace(listed, step="user-list")
@@ -294,9 +284,9 @@ class Steps:
     def _detected(
         self, builtin: str, package: str | None = None, plugin_api: str | None = None
     ) -> Detection | None:
-        if self._machine is None:
+        if self.machine is None:
             return None
-        detected = _detect(self._machine, builtin, package, plugin_api)
+        detected = _detect(self.machine, builtin, package, plugin_api)
         return None if detected is None else replace(detected, step="built-in")
 
 

@@ -6,11 +6,12 @@ needs the network or the machine - the document, the support - is handed in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from wheelfit.core.ordering import Preferences, RankedVariant, Ranking
 from wheelfit.core.phrases import short
@@ -40,7 +41,7 @@ class Verdict:
     filename: WheelFilename
     verdict: Outcome
     """``chosen``, ``compatible`` (it would run, another is better) or ``rejected``."""
-    why: Reason = field(repr=False, compare=False)
+    why: Reason = dataclass_field(repr=False, compare=False)
     properties: PropertySet | None = None
     """What its label stands for; None for a plain wheel, or when that is not known."""
 
@@ -91,9 +92,9 @@ def select(
     :param installed: the label that is there now. It is taken where it fits, even if
         another one would fit better: a build is never exchanged unasked.
     """
-    judge = _Judge(
-        document, support or Support(), tags, preferences, extra_rejections or {}, installed
-    )
+    support = support or Support()
+    ranking = None if document is None else Ranking(document, support, preferences)
+    judge = _Judge(document, support, tags, preferences, extra_rejections or {}, installed, ranking)
     for filename in filenames:
         judge.look_at(filename)
     return judge.selection()
@@ -104,74 +105,65 @@ _NO_DOCUMENT = "there is no usable variant metadata for this release"
 _NO_VARIANTS = "variant wheels are switched off"
 
 
-class _Judge:
+class _Judge(Struct, eq=False):
     """The judgement of all wheels of a release."""
 
-    def __init__(
-        self,
-        document: VariantDocument | None,
-        support: Support,
-        tags: TagPreference,
-        preferences: Preferences,
-        extra_rejections: Mapping[str, str],
-        installed: Label | None,
-    ) -> None:
-        self._document = document
-        self._installed = installed
-        self._support = support
-        self._tags = tags
-        self._preferences = preferences
-        self._extra_rejections = extra_rejections
-        self._ranking = None if document is None else Ranking(document, support, preferences)
-        self._tag_phrases: TagPhrases | None = None
-        self._tag_ranks: dict[frozenset[Tag], int | None] = {}
-        # The label may be chosen, or why it may not.
-        self._labels: dict[Label, RankedVariant | Reason] = {}
-        self._in: list[WheelFilename] = []
-        # By how far each came: through the tags, through its listing entry, neither.
-        self._refused: list[Verdict] = []
-        self._unlisted: list[Verdict] = []
-        self._misfits: list[Verdict] = []
+    document: VariantDocument | None
+    support: Support
+    tags: TagPreference
+    preferences: Preferences
+    extra_rejections: Mapping[str, str]
+    installed: Label | None
+    ranking: Ranking | None
+    tag_phrases: TagPhrases | None = None
+    tag_ranks: dict[frozenset[Tag], int | None] = field(default_factory=dict)
+    # The label may be chosen, or why it may not.
+    labels: dict[Label, RankedVariant | Reason] = field(default_factory=dict)
+    candidates: list[WheelFilename] = field(default_factory=list)
+    # By how far each came: through the tags, through its listing entry, neither.
+    refused: list[Verdict] = field(default_factory=list)
+    unlisted: list[Verdict] = field(default_factory=list)
+    misfits: list[Verdict] = field(default_factory=list)
 
     # --- looking at one wheel (F-90, steps 1 to 5) ---------------------------------
 
     def look_at(self, filename: WheelFilename) -> None:
         if self.tag_rank(filename) is None:
             properties = self._declared(filename)
-            self._misfits.append(Verdict(filename, "rejected", self._why_none_fits, properties))
+            self.misfits.append(Verdict(filename, "rejected", self._why_none_fits, properties))
             return
-        extra = self._extra_rejections.get(filename.text)
+        extra = self.extra_rejections.get(filename.text)
         if extra is not None:  # F-94: before variants are ordered
-            self._unlisted.append(Verdict(filename, "rejected", extra, self._declared(filename)))
+            self.unlisted.append(Verdict(filename, "rejected", extra, self._declared(filename)))
             return
         unwanted = self._unwanted(filename)
         if unwanted is not None:
             properties = self._declared(filename)
-            self._refused.append(Verdict(filename, "rejected", unwanted, properties))
+            self.refused.append(Verdict(filename, "rejected", unwanted, properties))
             return
-        self._in.append(filename)
+        self.candidates.append(filename)
 
     def tag_rank(self, filename: WheelFilename) -> int | None:
         tags = filename.tags
-        if tags not in self._tag_ranks:  # many wheels share few sets of tags
-            self._tag_ranks[tags] = self._tags.best(tags)
-        return self._tag_ranks[tags]
+        if tags not in self.tag_ranks:  # many wheels share few sets of tags
+            self.tag_ranks[tags] = self.tags.best(tags)
+        return self.tag_ranks[tags]
 
     def variant(self, filename: WheelFilename) -> RankedVariant | None:
-        found = None if filename.label is None else self._labels.get(filename.label)
+        found = None if filename.label is None else self.labels.get(filename.label)
         return found if isinstance(found, RankedVariant) else None
 
     def _declared(self, filename: WheelFilename) -> PropertySet | None:
-        if filename.label is None or self._document is None:
+        if filename.label is None or self.document is None:
             return None
-        return self._document.properties(filename.label)
+        return self.document.properties(filename.label)
 
     def _why_none_fits(self, verdict: Verdict) -> str:
-        if self._tag_phrases is None:
+        if self.tag_phrases is None:
             from wheelfit.core.tag_phrases import TagPhrases  # noqa: PLC0415 - start-up
 
-            self._tag_phrases = TagPhrases(self._tags)
-        reason = self._tag_phrases.why_none_fits(verdict.filename.tags)
+            self.tag_phrases = TagPhrases(self.tags)
+        reason = self.tag_phrases.why_none_fits(verdict.filename.tags)
         if not verdict.properties:
             return reason
         # Its properties were not looked into; name them, they say what it is.
@@ -179,20 +171,20 @@ class _Judge:
 
     def _unwanted(self, filename: WheelFilename) -> Reason | None:
         label = filename.label
-        if label is not None and not self._preferences.variants:
+        if label is not None and not self.preferences.variants:
             return _NO_VARIANTS
-        pinned = self._preferences.labels.get(filename.name)
+        pinned = self.preferences.labels.get(filename.name)
         if pinned is not None and label != pinned:
             return f"only label {pinned} is asked for"
         if label is None:
-            return self._preferences.objection(EMPTY, self._support)
-        judgement = self._labels.get(label)
+            return self.preferences.objection(EMPTY, self.support)
+        judgement = self.labels.get(label)
         if judgement is None:
-            judgement = self._labels[label] = self._judge(label)
+            judgement = self.labels[label] = self._judge(label)
         return None if isinstance(judgement, RankedVariant) else judgement
 
     def _judge(self, label: Label) -> RankedVariant | Reason:
-        document, ranking = self._document, self._ranking
+        document, ranking = self.document, self.ranking
         if document is None or ranking is None:
             return _NO_DOCUMENT
         broken = document.unusable.get(label)
@@ -206,10 +198,10 @@ class _Judge:
 
     def _why_refused(self, verdict: Verdict) -> str:
         properties = verdict.properties or EMPTY
-        refusal = self._support.refusal(properties)
+        refusal = self.support.refusal(properties)
         if refusal is not None:  # F-28, P-88
             return refusal
-        objection = self._preferences.objection(properties, self._support)  # F-91
+        objection = self.preferences.objection(properties, self.support)  # F-91
         return objection or "the preferences exclude it"
 
     # --- all of them together (steps 6 to 8) ----------------------------------------
@@ -223,104 +215,97 @@ class _Judge:
             if better is not None:
                 chosen = f"{fitting[0].label} is installed and still fits"
             verdicts.append(Verdict(fitting[0], "chosen", chosen, self._declared(fitting[0])))
-            why_after = _Comparison(fitting[0], self, self._ranking, better).why_after
+            why_after = _Comparison(fitting[0], better is not None, self, self.ranking).why_after
             verdicts += [
                 Verdict(filename, "compatible", why_after, self._declared(filename))
                 for filename in fitting[1:]
             ]
-        for rejected in (self._refused, self._unlisted, self._misfits):
+        for rejected in (self.refused, self.unlisted, self.misfits):
             rejected.sort(key=_rejected_last)
             verdicts += rejected
         return Selection(tuple(verdicts), better)
 
     def _give_way(self, fitting: list[WheelFilename]) -> WheelFilename | None:
         """Put the wheels of the installed label first; return the best one if it is another."""
-        if self._installed is None or not fitting or fitting[0].label == self._installed:
+        if self.installed is None or not fitting or fitting[0].label == self.installed:
             return None
         better = fitting[0]
-        fitting.sort(key=lambda one: one.label != self._installed)
+        fitting.sort(key=lambda one: one.label != self.installed)
         return None if fitting[0] is better else better
 
     def _in_order(self) -> list[WheelFilename]:
         """Return the wheels that may be chosen, best first (F-66 to F-68)."""
-        ranked = [one for one in self._labels.values() if isinstance(one, RankedVariant)]
+        ranked = [one for one in self.labels.values() if isinstance(one, RankedVariant)]
         ranked.sort(key=lambda one: one.place)
         places: dict[Label | None, int] = {one.label: place for place, one in enumerate(ranked)}
         places[None] = len(ranked)  # F-67
         # F-68, from the least important to the most; sorting keeps what is equal in place.
-        fitting = sorted(self._in, key=lambda one: one.text)
+        fitting = sorted(self.candidates, key=lambda one: one.text)
         fitting.sort(key=lambda one: one.build, reverse=True)
-        fitting.sort(key=lambda one: (places[one.label], self._tag_ranks[one.tags]))
+        fitting.sort(key=lambda one: (places[one.label], self.tag_ranks[one.tags]))
         return fitting
 
     def _why_chosen(self, fitting: Sequence[WheelFilename]) -> str:
         winner, variant = fitting[0], self.variant(fitting[0])
-        pinned = self._preferences.labels.get(winner.name)
+        pinned = self.preferences.labels.get(winner.name)
         asked = f"label {pinned} is asked for; " if pinned is not None else ""
         if variant is not None and variant.key:
             return f"{asked}best fit: {self._best(variant)}"
-        rejected = (*self._refused, *self._unlisted, *self._misfits)
+        rejected = (*self.refused, *self.unlisted, *self.misfits)
         variants = any(verdict.filename.label is not None for verdict in rejected)
         if winner.label is not None:
             what = f"{asked}the variant without properties ({winner.label})"
             return f"{what}: no other variant fits" if variants else f"{what} fits everywhere"
-        if variants and not self._preferences.variants:
+        if variants and not self.preferences.variants:
             return f"the plain wheel: {_NO_VARIANTS}"
-        if variants and self._document is None:
+        if variants and self.document is None:
             return "the plain wheel: the variants have no usable metadata"
         if variants:
             return "the plain wheel: no variant fits"
         return "the best fitting wheel" if len(fitting) > 1 else "the only wheel that fits"
 
     def _best(self, variant: RankedVariant) -> str:
-        best = () if self._ranking is None else self._ranking.best(variant.key)
+        best = () if self.ranking is None else self.ranking.best(variant.key)
         return short((Feature(one.namespace, one.feature), (one.value,)) for one in best)
 
 
-class _Comparison:
+class _Comparison(Struct, eq=False):
     """The reasons why wheels come after the chosen one."""
 
-    def __init__(
-        self,
-        winner: WheelFilename,
-        judge: _Judge,
-        ranking: Ranking | None,
-        better: WheelFilename | None,
-    ) -> None:
-        self._winner = winner
-        self._is_installed = better is not None
-        self._judge = judge
-        self._ranking = ranking
-        self._by_label: dict[Label, str] = {}
+    winner: WheelFilename
+    is_installed: bool
+    judge: _Judge
+    ranking: Ranking | None
+    by_label: dict[Label, str] = field(default_factory=dict)
 
     def why_after(self, verdict: Verdict) -> str:
         return f"compatible; {self._difference(verdict.filename)}"
 
     def _difference(self, filename: WheelFilename) -> str:
         label = filename.label
-        if label == self._winner.label:
+        if label == self.winner.label:
             return self._same_label(filename)
-        if self._is_installed:
-            return f"{self._winner.label} is installed and stays"
+        if self.is_installed:
+            return f"{self.winner.label} is installed and stays"
         if label is None:
             return "plain wheels come after every compatible variant"  # F-67
-        reason = self._by_label.get(label)
+        reason = self.by_label.get(label)
         if reason is None:
-            reason = self._by_label[label] = self._other_label(filename)
+            reason = self.by_label[label] = self._other_label(filename)
         return reason
 
     def _same_label(self, filename: WheelFilename) -> str:
         # F-68
-        winner = self._winner
-        if self._judge.tag_rank(filename) != self._judge.tag_rank(winner):
+        winner = self.winner
+        if self.judge.tag_rank(filename) != self.judge.tag_rank(winner):
             return f"{winner.text} has tags that fit better"
         if filename.build != winner.build:
             return f"{winner.text} has a higher build number"
         return f"{winner.text} is equally good and comes first by name"
 
     def _other_label(self, filename: WheelFilename) -> str:
-        winner, loser = self._judge.variant(self._winner), self._judge.variant(filename)
-        if winner is None or loser is None or self._ranking is None:
+        winner, loser = self.judge.variant(self.winner), self.judge.variant(filename)
+        if winner is None or loser is None or self.ranking is None:
             return "another wheel is preferred"
         preferred = f"{winner.label} is preferred"
         # F-66: the first key that differs decides, and one key more is better than none.
@@ -328,9 +313,9 @@ class _Comparison:
             if better is None or better == worse:
                 continue
             if worse is not None and better[:2] == worse[:2]:
-                one, other = self._ranking.best((better, worse))
+                one, other = self.ranking.best((better, worse))
                 return f"{preferred}: {one} before {other.value}"
-            (extra,) = self._ranking.best((better,))
+            (extra,) = self.ranking.best((better,))
             also = "also " if loser.key and set(loser.key) < set(winner.key) else ""
             return f"{preferred}: it {also}has {extra}"
         return f"{preferred}: the same properties fit, and its label comes first"

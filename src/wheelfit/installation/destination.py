@@ -6,10 +6,11 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
+
 from wheelfit.installation.scripts import script_of
 from wheelfit.wheels.file_system import make_with_parents
 from wheelfit.wheels.linking import Linker, Move
-from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.record import format_cells, row_for
 
 if TYPE_CHECKING:
@@ -24,61 +25,47 @@ if TYPE_CHECKING:
 _SHEBANG = b"#!python"
 
 
-class Destination:
-    """Staged folders that a wheel is written into as if they were the final ones.
+class Destination(Struct, eq=False):
+    """Staged folders that a wheel is written into as if they were the final ones."""
 
-    :param stages: for each scheme, the folder that stands for the final one.
-    :param interpreter: what scripts name in their first line.
-    :param launcher: kind of script launcher, as ``posix``.
-    :param skip: final files, as (scheme, path), that are there already with this content:
-        they are listed in RECORD and not written.
-    :param unchanged: folders of the wheel of which every file is in its final place.
-    """
-
-    def __init__(
-        self,
-        stages: Mapping[str, Path],
-        runtime: Mapping[str, Path],
-        *,
-        interpreter: str,
-        launcher: str,
-        skip: frozenset[tuple[str, str]] = frozenset(),
-        unchanged: Collection[str] = frozenset(),
-        advance: Callable[[int], None] = lambda _: None,
-        linker: Linker | None = None,
-        files: FileSystem = NATIVE,
-    ) -> None:
-        self._stages = stages
-        self._runtime = runtime
-        self._interpreter = interpreter
-        self._launcher = launcher
-        self._skip = skip
-        self._unchanged = unchanged
-        self._advance = advance
-        self._linker = linker or Linker()
-        self._files = files
-        self._made: dict[tuple[str, str], str] = {}
+    stages: Mapping[str, Path]
+    """For each scheme, the folder that stands for the final one."""
+    runtime: Mapping[str, Path]
+    interpreter: str
+    """What scripts name in their first line."""
+    launcher: str
+    """Kind of script launcher, as ``posix``."""
+    skip: frozenset[tuple[str, str]]
+    """Final files, as (scheme, path), that are there already with this content: they are listed in
+    RECORD and not written."""
+    unchanged: Collection[str]
+    """Folders of the wheel of which every file is in its final place."""
+    advance: Callable[[int], None]
+    """Told how many bytes are in their place."""
+    linker: Linker
+    files: FileSystem
+    made: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def fill(self, wheel: CheckedWheel) -> None:
         """Write everything that a wheel consists of, RECORD last.
 
         :raises OSError: that is not possible.
         """
-        prefixes = {scheme: self._prefix(scheme, wheel.root) for scheme in self._stages}
+        prefixes = {scheme: self._prefix(scheme, wheel.root) for scheme in self.stages}
         rows: list[_Row] = []
         for command in wheel.commands:
-            name, data = script_of(command, self._interpreter, self._launcher)
+            name, data = script_of(command, self.interpreter, self.launcher)
             path, digest, size = self._write("scripts", name, data, executable=True)
             rows.append((prefixes["scripts"] + path, digest, size))
         moves = []
         for part in wheel.parts:
             written: Mapping[str, _Row] = {}
-            if part.source not in self._unchanged:
+            if part.source not in self.unchanged:
                 written = self._written(part, wheel)
                 moves.append(self._move(part, wheel, written.keys()))
             rows += _rows(prefixes[part.scheme], part, wheel, written)
-        self._linker.place(wheel.unpacked, [move for move in moves if move.names], self._files)
-        self._advance(wheel.size)
+        self.linker.place(wheel.unpacked, [move for move in moves if move.names], self.files)
+        self.advance(wheel.size)
         for name, data in wheel.generated.items():
             rows.append(self._write(wheel.root, f"{wheel.dist_info}/{name}", data))
         own = f"{wheel.dist_info}/RECORD"
@@ -89,9 +76,9 @@ class Destination:
         if scheme == root:
             return ""
         try:
-            path = os.path.relpath(self._runtime[scheme], self._runtime[root])
+            path = os.path.relpath(self.runtime[scheme], self.runtime[root])
         except ValueError:  # another drive
-            path = str(self._runtime[scheme])
+            path = str(self.runtime[scheme])
         return "" if path == "." else path.replace(os.sep, "/") + "/"
 
     def _written(self, part: WheelFolder, wheel: CheckedWheel) -> dict[str, _Row]:
@@ -115,29 +102,29 @@ class Destination:
         """Return which files of a folder are linked, and where; the folder is made."""
         folder = self._folder(part.scheme, part.path)
         names, numbers = part.names, part.numbers
-        if written or self._skip:
+        if written or self.skip:
             start = f"{part.path}/" if part.path else ""
             kept = [
                 (name, number)
                 for name, number in zip(names, numbers, strict=True)
-                if name not in written and (part.scheme, start + name) not in self._skip
+                if name not in written and (part.scheme, start + name) not in self.skip
             ]
             names, numbers = tuple(one for one, _ in kept), tuple(one for _, one in kept)
         marks = wheel.unpacked.files.marks
         return Move(part.source, folder, names, [marks[number] for number in numbers])
 
     def _folder(self, scheme: str, path: str) -> str:
-        folder = self._made.get((scheme, path))
+        folder = self.made.get((scheme, path))
         if folder is None:
             if path:
                 above, _, name = path.rpartition("/")
                 folder = f"{self._folder(scheme, above)}{os.sep}{name}"
                 with suppress(FileExistsError):
-                    self._files.make_folder(folder)
+                    self.files.make_folder(folder)
             else:
-                folder = str(self._stages[scheme])
-                make_with_parents(self._files, folder)
-            self._made[scheme, path] = folder
+                folder = str(self.stages[scheme])
+                make_with_parents(self.files, folder)
+            self.made[scheme, path] = folder
         return folder
 
     def _with_interpreter(self, path: Path) -> bytes | None:
@@ -149,7 +136,7 @@ class Destination:
             if file.read(len(_SHEBANG)) != _SHEBANG:
                 return None
             _, newline, rest = file.read().partition(b"\n")
-        return f"#!{self._interpreter}".encode() + newline + rest
+        return f"#!{self.interpreter}".encode() + newline + rest
 
     def _write(self, scheme: str, path: str, data: bytes, *, executable: bool = False) -> _Row:
         self._put(scheme, path, data, executable=executable)
@@ -157,12 +144,12 @@ class Destination:
         return row.path, row.hash, row.size
 
     def _put(self, scheme: str, path: str, data: bytes, *, executable: bool = False) -> None:
-        if (scheme, path) not in self._skip:
+        if (scheme, path) not in self.skip:
             above, _, name = path.rpartition("/")
             file = os.path.join(self._folder(scheme, above), name)  # noqa: PTH118
-            self._files.write(file, data)
+            self.files.write(file, data)
             if executable:
-                self._files.set_mode(file, self._linker.mode_of(executable=True))
+                self.files.set_mode(file, self.linker.mode_of(executable=True))
 
 
 def _rows(

@@ -124,28 +124,20 @@ class Linker:
         _together([lambda half=half: work.do(half) for half in halves])  # type: ignore[misc]
 
 
-class _Work:
+class _Work(Struct):
     """Place files of one wheel; several threads may do that at once."""
 
-    def __init__(
-        self,
-        files: FileSystem,
-        tree: str,
-        left: list[LinkMode],
-        is_same: bool,  # noqa: FBT001
-        mode_of: Callable[..., int],
-    ) -> None:
-        self._files = files
-        self._tree = tree
-        self._left = left
-        self._is_same = is_same
-        self._mode_of = mode_of
+    files: FileSystem
+    tree: str
+    left: list[LinkMode]
+    is_same: bool
+    mode_of: Callable[..., int]
 
     def do(self, moves: Iterable[Move]) -> None:
         """Place the files of some folders."""
         for move in moves:
-            source = os.path.join(self._tree, *move.source.split("/"))  # noqa: PTH118
-            is_fast = self._files.by_folder and _BY_FOLDER
+            source = os.path.join(self.tree, *move.source.split("/"))  # noqa: PTH118
+            is_fast = self.files.by_folder and _BY_FOLDER
             done = self._place_fast(source, move) if is_fast else 0
             for name, mark in zip(move.names[done:], move.marks[done:], strict=True):
                 one, other = os.path.join(source, name), os.path.join(move.target, name)  # noqa: PTH118
@@ -153,13 +145,13 @@ class _Work:
 
     def _place_fast(self, source: str, move: Move) -> int:
         """Place the files of a folder without a look at its path each; return how many could be."""
-        way = self._left[0]
-        if way is LinkMode.COPY or (way is LinkMode.HARDLINK and not self._is_same):
+        way = self.left[0]
+        if way is LinkMode.COPY or (way is LinkMode.HARDLINK and not self.is_same):
             return 0
         if way is LinkMode.REFLINK and sys.platform != "linux":
             return 0
         done = 0
-        to_folder = self._files.open_folder(move.target)
+        to_folder = self.files.open_folder(move.target)
         if to_folder is None:
             return 0
         with (
@@ -190,11 +182,11 @@ class _Work:
         ):
             share_bytes(reading, writing)
             if executable:
-                os.fchmod(writing, self._mode_of(executable=True))
+                os.fchmod(writing, self.mode_of(executable=True))
 
     def _place(self, source: str, target: str, *, executable: bool) -> None:
-        for way in tuple(self._left):
-            if way is LinkMode.HARDLINK and not self._is_same:
+        for way in tuple(self.left):
+            if way is LinkMode.HARDLINK and not self.is_same:
                 continue
             try:
                 self._try(way, source, target, executable=executable)
@@ -203,23 +195,23 @@ class _Work:
                     raise
                 if error.errno != errno.EMLINK:  # else only this file has too many names
                     with suppress(ValueError):  # of another thread, a moment ago
-                        self._left.remove(way)
+                        self.left.remove(way)
             else:
                 return
 
     def _try(self, way: LinkMode, source: str, target: str, *, executable: bool) -> None:
         match way:
             case LinkMode.HARDLINK:
-                self._files.link(source, target)
+                self.files.link(source, target)
                 return
             case LinkMode.REFLINK:
-                self._files.reflink(source, target)
+                self.files.reflink(source, target)
             case _:
-                if self._files.exists(target):
+                if self.files.exists(target):
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
-                self._files.copy(source, target)
-        if not self._is_same:
-            self._files.set_mode(target, self._mode_of(executable=executable))
+                self.files.copy(source, target)
+        if not self.is_same:
+            self.files.set_mode(target, self.mode_of(executable=executable))
 
 
 def _halves(moves: Sequence[Move]) -> list[list[Move]]:

@@ -56,7 +56,7 @@ class Legacy(Struct, frozen=True):
         namespaces = priorities.read_namespaces(document, findings)
         first = priorities.read_prefixes(document, findings)
         static = self._static(document, first, findings)
-        reader = _Providers(findings, first, static, static_on_top=self.static_on_top)
+        reader = _Providers(findings, first, static, self.static_on_top)
         providers = reader.read(document)
         unlisted = sorted(
             providers.keys() - set(namespaces), key=lambda name: (name == ABI_DEPENDENCY, name)
@@ -87,30 +87,22 @@ V0_0_2 = Legacy("L2", "draft v0.0.2", static_on_top=False)
 V0_0_3 = Legacy("L3", "draft v0.0.3", static_on_top=True)
 
 
-class _Providers:
+class _Providers(Struct):
     """A reader of the provider entries of one document."""
 
-    def __init__(
-        self,
-        findings: Findings,
-        first: priorities.Prefixes,
-        static: Mapping[str, Any],
-        *,
-        static_on_top: bool,
-    ) -> None:
-        self._findings = findings
-        self._first = first
-        self._static = static
-        self._on_top = static_on_top
+    findings: Findings
+    first: priorities.Prefixes
+    static: Mapping[str, Any]
+    static_on_top: bool
 
     def read(self, document: Mapping[str, Any]) -> dict[str, Provider]:
         """Return every provider, static lists without an entry included."""
-        providers = entries.read_entries(document, self._findings, self._provider)
-        if self._on_top:
-            for namespace in self._static:
+        providers = entries.read_entries(document, self.findings, self._provider)
+        if self.static_on_top:
+            for namespace in self.static:
                 if namespace not in providers and is_name(namespace):
-                    self._findings.note(f"{namespace}: static values without provider (F-48)")
-                    entry = entries.Entry((STATIC_KEY, namespace), {}, self._findings)
+                    self.findings.note(f"{namespace}: static values without provider (F-48)")
+                    entry = entries.Entry((STATIC_KEY, namespace), {}, self.findings)
                     provider: Provider = self._static_provider(namespace, entry)
                     if entry.reason is not None:
                         provider = BrokenProvider(entry.reason)
@@ -120,12 +112,12 @@ class _Providers:
     def _provider(self, namespace: str, entry: entries.Entry) -> Provider:
         unknown = [key for key in entry.values if key not in _ENTRY_KEYS]
         steps = (entries.KEY, namespace)
-        self._findings.ignored_keys(steps, unknown, rule="F-46", fault=False)
+        self.findings.ignored_keys(steps, unknown, rule="F-46", fault=False)
         optional = entry.flag("optional", default=False)
         enabled_by = _enable_if(entry)
         if _asked_on_install(entry):
-            if self._on_top and namespace in self._static:
-                self._findings.note(
+            if self.static_on_top and namespace in self.static:
+                self.findings.note(
                     f"{path_of(STATIC_KEY, namespace)}: ignored, the plugin is asked (F-48)"
                 )
             requires = entry.requires()
@@ -139,15 +131,15 @@ class _Providers:
         return StaticProvider(static.features, optional, enabled_by)
 
     def _static_provider(self, namespace: str, entry: entries.Entry) -> StaticProvider:
-        if namespace not in self._static:  # F-48
-            self._findings.note(f"{namespace}: no static values, so nothing is supported (F-48)")
+        if namespace not in self.static:  # F-48
+            self.findings.note(f"{namespace}: no static values, so nothing is supported (F-48)")
             return StaticProvider(())
-        where = (STATIC_KEY,) if self._on_top else (priorities.KEY, "property")
-        lists_entry = entries.Entry(where, self._static, self._findings)
+        where = (STATIC_KEY,) if self.static_on_top else (priorities.KEY, "property")
+        lists_entry = entries.Entry(where, self.static, self.findings)
         lists = lists_entry.static_lists(key=namespace)
         entry.reason = entry.reason or lists_entry.reason
         provider = StaticProvider(entries.configs(lists, lists))
-        return order_static(namespace, provider, self._first, self._findings)
+        return order_static(namespace, provider, self.first, self.findings)
 
 
 def _asked_on_install(entry: entries.Entry) -> bool:
