@@ -83,9 +83,7 @@ class CoreMetadata:
     requires_texts: tuple[str, ...] = ()
     """The dependencies as written, unfolded, in order."""
     provides_extra: frozenset[NormalizedName] = frozenset()
-    """Extras it declares."""
     license: LicenseFields = NO_LICENSE
-    """What it says of its licence."""
     where: str = ""
     """The wheel, for errors."""
     digest: bytes = field(default=b"", repr=False, compare=False)

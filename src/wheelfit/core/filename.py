@@ -51,7 +51,6 @@ class WheelFilename(Struct, frozen=True):
     """
 
     name: NormalizedName
-    """Normalised name of the distribution, as ``foo-bar``."""
     version: Version
     build: BuildTag
     """``()``, or leading digits and the rest; sorts as F-14 wants."""

@@ -61,7 +61,6 @@ class HostProvider:
     version: str = ""
     """Version of the provider that was asked, as ``2026-11``; empty: not said."""
     warnings: tuple[str, ...] = ()
-    """What the provider warned of."""
 
     def applies(self, package: str | None, plugin_api: str | None) -> bool:
         """Say whether the entry answers for a provider of its namespace (P-44).

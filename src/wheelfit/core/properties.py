@@ -60,9 +60,7 @@ class Property:
     """
 
     namespace: str
-    """Whose feature it is, as ``nvidia``."""
     feature: str
-    """Name of the feature, as ``sm_arch``."""
     value: str
     """One value of it, as ``90_real``."""
 

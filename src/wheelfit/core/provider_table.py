@@ -17,9 +17,7 @@ class EmulatedPlugin(Struct, frozen=True):
     """One row of P-60."""
 
     namespace: str
-    """The namespace, which is also the name of the built-in provider."""
     package: str
-    """Normalised name of the published package."""
     versions: tuple[str, ...]
     """Its versions that the built-in provider agrees with."""
     endpoints: tuple[str, ...]

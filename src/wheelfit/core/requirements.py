@@ -34,7 +34,6 @@ class Requirement(Struct, frozen=True):
 
     name: NormalizedName
     extras: frozenset[NormalizedName] = frozenset()
-    """Extras asked for."""
     specifier: SpecifierSet = SpecifierSet()
     """Versions that fit; empty when any fits or a URL is given."""
     url: str | None = None

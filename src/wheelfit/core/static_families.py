@@ -89,4 +89,3 @@ STATIC_FAMILIES: Mapping[str, StaticFamily] = MappingProxyType(
         )
     }
 )
-"""By namespace."""

@@ -33,7 +33,6 @@ class TrustedFile(Struct, frozen=True):
     """A plain wheel that may be installed for a plugin."""
 
     filename: str
-    """Name of the wheel."""
     sha256: str
     """Its digest, 64 hexadecimal digits in lower case."""
 

@@ -27,7 +27,6 @@ _WORDS: dict[Scope, tuple[str, str]] = {
     "label": ("{names}: ignored, {why}", "{names}: ignored, {why}"),
     "wheel": ("{names} is not taken: {why}", "{names} are not taken: {why}"),
 }
-"""What is said of one, and of several."""
 _NAMED = 5
 """Labels, namespaces or wheels that a sentence names; the others are counted."""
 TOLD = 3

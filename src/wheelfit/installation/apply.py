@@ -65,9 +65,7 @@ class Applied(Struct, frozen=True):
     """The result of applying a plan."""
 
     installed: tuple[Pin, ...] = ()
-    """Wheels that were installed."""
     removed: tuple[Installed, ...] = ()
-    """Distributions that were removed."""
     notes: tuple[str, ...] = ()
     """What the user may want to know, one sentence each."""
     breaks: tuple[Breakage, ...] = ()

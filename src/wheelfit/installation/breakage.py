@@ -29,7 +29,6 @@ class Breakage(Struct, frozen=True):
     needing: Installed
     """What needs something; it stays as it is."""
     requirement: Requirement
-    """What it needs."""
     found: Version | None
     """The version it will find instead; None if the project will be gone."""
 

@@ -52,7 +52,6 @@ class WheelFolder(Struct, frozen=True):
     path: str
     """The folder within that place, with ``/``; empty for the place itself."""
     names: tuple[str, ...]
-    """Names of the files."""
     numbers: tuple[int, ...]
     """Where each stands in the table of the unpacked wheel."""
 
@@ -61,11 +60,8 @@ class CheckedWheel(Struct, frozen=True):
     """A wheel that was checked and may be installed."""
 
     pin: Pin
-    """What was resolved."""
     unpacked: UnpackedWheel
-    """Its files."""
     dist_info: str
-    """Name of its ``.dist-info`` folder."""
     data: str
     """Name of its ``.data`` folder, whether there is one or not."""
     root: str

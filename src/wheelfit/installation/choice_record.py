@@ -38,7 +38,6 @@ class RecordedChoice(Struct, frozen=True):
     """The file that a distribution was installed from."""
 
     filename: str
-    """Name of the wheel, with its label."""
     label: Label | None
     """Its label; None if it was a plain wheel."""
     hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

@@ -47,7 +47,6 @@ class Layout(Struct, frozen=True):
     """The paths that one wheel writes."""
 
     wheel: CheckedWheel
-    """The wheel."""
     present: frozenset[tuple[str, str]]
     """(scheme, path) of the files that are there already with the same content."""
     startup: tuple[str, ...] = ()

@@ -34,7 +34,6 @@ class Schemes(NamedTuple):
     headers: Path
     """Parent of the folder of C headers that each distribution has."""
     scripts: Path
-    """Commands."""
     data: Path
     """Everything else; mostly the prefix itself."""
 

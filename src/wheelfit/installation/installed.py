@@ -51,9 +51,7 @@ class Installed(Struct, frozen=True):
     """An installed distribution."""
 
     name: NormalizedName
-    """Normalised name."""
     version: Version
-    """Its version."""
     location: Path
     """The folder in which it lies, mostly ``site-packages``."""
     path: Path
@@ -146,7 +144,6 @@ class Broken(Struct, frozen=True):
     """Something that looks like a distribution but cannot be read as one."""
 
     path: Path
-    """The folder or file."""
     reason: str
     """What is wrong with it, a sentence without a final full stop."""
 

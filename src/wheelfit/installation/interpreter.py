@@ -46,7 +46,6 @@ class Interpreter:
     executable: Path
     """What scripts name in their first line: ``sys.executable`` of that interpreter."""
     version: tuple[int, int, int]
-    """Major, minor and micro version."""
     implementation: str
     """``sys.implementation.name``, as ``cpython``."""
     cache_tag: str | None
@@ -56,7 +55,6 @@ class Interpreter:
     virtual: bool
     """Whether it belongs to a virtual environment."""
     stdlib: Path
-    """Folder of the standard library."""
     schemes: Schemes
     """Where an installation goes by default."""
     prefix_schemes: Schemes

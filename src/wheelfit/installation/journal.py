@@ -61,7 +61,6 @@ class Journal:
     changes: tuple[str, ...]
     """What is changed in words, as ``install demo 2.0``."""
     steps: tuple[Step, ...]
-    """The renames in their order."""
 
     def to_bytes(self, places: EnvironmentFolders) -> bytes:
         """Return the content of the file."""

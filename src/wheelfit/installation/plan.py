@@ -21,7 +21,6 @@ class Plan(Struct, frozen=True):
     """The distributions that are added, removed and kept."""
 
     install: tuple[Pin, ...] = ()
-    """Wheels to install."""
     remove: tuple[Installed, ...] = ()
     """Distributions to remove, those that are replaced included."""
     keep: tuple[Installed, ...] = ()

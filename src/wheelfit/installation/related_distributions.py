@@ -38,7 +38,6 @@ class Companions:
 
     installed: Mapping[NormalizedName, Installed]
     needs: Mapping[NormalizedName, Names]
-    """What each one needs."""
     needs_of_extras: Mapping[NormalizedName, Names]
     """What each one needs with all its extras."""
     builds: Names

@@ -56,7 +56,6 @@ class Removal:
     """The files and folders that go with one distribution."""
 
     name: NormalizedName
-    """Its name."""
     files: Mapping[str, Collection[str]]
     """By folder, an absolute path, the names of files and links to remove; they exist."""
     notes: tuple[str, ...] = ()

@@ -64,7 +64,6 @@ class FolderListing:
     device: int = 0
     """In which file system it lies."""
     folders: AbstractSet[str] = frozenset()
-    """The folders in it."""
     files: Mapping[str, int] = field(default_factory=dict)
     """Everything else in it, files, and links whatever they lead to: each with its number (inode),
     0 where folders do not know it."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, NoReturn
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from wheelfit.wheels.native_file_system import NativeFileSystem
 
@@ -167,75 +168,24 @@ class Changing(NativeFileSystem):
     def __init__(self, before: Callable[[str], None]) -> None:
         self.before = before
 
-    def make_folder(self, path: AnyPath, mode: int = 0o777) -> None:
-        """Create a folder."""
-        self.before("make_folder")
-        super().make_folder(path, mode)
 
-    def write(self, path: AnyPath, data: bytes) -> None:
-        """Create a file."""
-        self.before("write")
-        super().write(path, data)
+def _announced(name: str) -> Callable[..., Any]:
+    """Return a method that tells `Changing.before` of itself first."""
+    method = getattr(NativeFileSystem, name)
 
-    def set_mode(self, path: AnyPath, mode: int) -> None:
-        """Change permissions."""
-        self.before("set_mode")
-        super().set_mode(path, mode)
+    @wraps(method)
+    def call(self: Changing, *arguments: Any) -> Any:
+        self.before(name)
+        return method(self, *arguments)
 
-    def remove_file(self, path: AnyPath) -> None:
-        """Remove a file."""
-        self.before("remove_file")
-        super().remove_file(path)
+    return call
 
-    def remove_folder(self, path: AnyPath) -> None:
-        """Remove a folder."""
-        self.before("remove_folder")
-        super().remove_folder(path)
 
-    def move(self, source: AnyPath, target: AnyPath) -> None:
-        """Rename something."""
-        self.before("move")
-        super().move(source, target)
-
-    def replace(self, source: AnyPath, target: AnyPath) -> None:
-        """Rename a file."""
-        self.before("replace")
-        super().replace(source, target)
-
-    def exchange(self, one: AnyPath, other: AnyPath) -> bool:
-        """Exchange two names."""
-        self.before("exchange")
-        return super().exchange(one, other)
-
-    def link(self, source: AnyPath, target: AnyPath) -> None:
-        """Give a file a second name."""
-        self.before("link")
-        super().link(source, target)
-
-    def reflink(self, source: AnyPath, target: AnyPath) -> None:
-        """Create a file that shares its space."""
-        self.before("reflink")
-        super().reflink(source, target)
-
-    def copy(self, source: AnyPath, target: AnyPath) -> None:
-        """Copy a file."""
-        self.before("copy")
-        super().copy(source, target)
-
-    def sync_file(self, path: AnyPath) -> None:
-        """Wait for a file."""
-        self.before("sync_file")
-        super().sync_file(path)
-
-    def sync_folder(self, path: AnyPath) -> None:
-        """Wait for a folder."""
-        self.before("sync_folder")
-        super().sync_folder(path)
-
-    def sync_tree(self, folder: AnyPath) -> None:
-        """Wait for a tree."""
-        self.before("sync_tree")
-        super().sync_tree(folder)
+for _name in (
+    "make_folder", "write", "set_mode", "remove_file", "remove_folder", "move", "replace",
+    "exchange", "link", "reflink", "copy", "sync_file", "sync_folder", "sync_tree",
+):  # fmt: skip
+    setattr(Changing, _name, _announced(_name))
 
 
 class Killed(BaseException):

@@ -81,13 +81,11 @@ class Recorded:
     """A request as it came, and what was sent."""
 
     method: str
-    """``GET`` or ``HEAD``."""
     path: str
     """Path, percent-decoded."""
     headers: Mapping[str, str]
     """By lower-case name."""
     status: int = 0
-    """Status of the answer; 0 if the connection was reset."""
     sent: int = 0
     """Bytes of the body that were sent."""
 

@@ -58,7 +58,6 @@ class Plugin:
     name: str
     """Of its distribution."""
     version: str
-    """The same."""
     namespace: str
     """That it is meant for; no plugin decides that itself (P-31)."""
     endpoint: str

@@ -69,7 +69,6 @@ class Directory:
     end: DirectoryEnd
     """Where the central directory lies."""
     size: int
-    """Bytes of the whole wheel."""
     tail_start: int
     """Where the bytes at hand begin."""
     tail: bytes
@@ -80,9 +79,7 @@ class RebuildPiece(NamedTuple):
     """The origin of a part of a wheel."""
 
     start: int
-    """Position of the first byte."""
     stop: int
-    """Position behind the last byte."""
     origin: int | None = None
     """Where it begins in the other wheel; None if it does not come from there."""
     data: bytes | None = None
@@ -98,7 +95,6 @@ class MemberOrigin(NamedTuple):
     """The member of the other wheel that has the same data."""
 
     name: str
-    """Its name there."""
     is_whole: bool
     """Whether its header, its entry in the directory and what follows it are the same as well."""
 

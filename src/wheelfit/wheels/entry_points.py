@@ -32,9 +32,7 @@ class Command:
     name: str
     """File name, without what Windows appends."""
     module: str
-    """Dotted name of the module."""
     attribute: str
-    """Dotted name of the function inside it."""
     section: str
     """``console`` or ``gui``."""
 

@@ -72,7 +72,6 @@ class Move(Struct, frozen=True):
     target: str
     """Absolute path of the other one; it exists, and none of the files in it."""
     names: Sequence[str]
-    """Names of the files."""
     marks: Sequence[str]
     """For each, ``x`` if it can be executed."""
 

@@ -81,9 +81,7 @@ class Span:
     """A request for bytes ``start`` to ``stop``, the latter not included."""
 
     start: int
-    """Position of the first byte."""
     stop: int
-    """Position behind the last byte."""
 
     @property
     def header(self) -> str:
@@ -99,9 +97,7 @@ class Extent:
     """The range of bytes in an answer."""
 
     start: int
-    """Position of the first byte."""
     stop: int
-    """Position behind the last byte."""
     total: int
     """Bytes of the whole file."""
     validator: str = ""
@@ -113,9 +109,7 @@ class RemotePart:
     """A part of a file."""
 
     extent: Extent
-    """Which bytes these are."""
     data: bytes
-    """The bytes."""
 
 
 _CONTENT_RANGE = pattern(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)

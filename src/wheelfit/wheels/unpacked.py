@@ -45,7 +45,6 @@ class UnpackedFile(Struct, frozen=True):
     row: RecordRow
     """Its content as a row of RECORD."""
     size: int
-    """Bytes."""
     executable: bool
     """Whether it was executable where the wheel was made."""
     mtime_ns: int
@@ -132,9 +131,7 @@ class UnpackedWheel:
     """An unpacked wheel; the content of its files was checked."""
 
     folder: Path
-    """Where it lies."""
     filename: WheelFilename
-    """Name of the wheel."""
     sha256: str
     """SHA-256 of the archive, hexadecimal."""
     dist_info: str
@@ -144,7 +141,6 @@ class UnpackedWheel:
     umask: int
     """What the permissions of the files were made with."""
     where: str
-    """What errors name."""
     numbers: Sequence[int] = field(default=(), compare=False, repr=False)
     """What `look` said of the files when the wheel was found; empty if nobody looked."""
 

@@ -39,7 +39,6 @@ class Stretch(NamedTuple):
     start: int
     """Position of the first byte in the original, if they come from there."""
     stop: int
-    """Position behind the last byte."""
     data: bytes | None = None
     """The bytes, if they do not."""
 

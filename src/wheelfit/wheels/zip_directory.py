@@ -68,7 +68,6 @@ class DirectoryEnd(Struct, frozen=True):
     """The place and size of the central directory, from the end records."""
 
     count: int
-    """How many members there are."""
     offset: int
     """Where the directory begins, in bytes from the start of the archive."""
     size: int
@@ -88,13 +87,9 @@ class Member(Struct, frozen=True):
     method: int
     """`STORED` or `DEFLATED`."""
     flags: int
-    """General purpose bits as written."""
     time: int
-    """MS-DOS time."""
     date: int
-    """MS-DOS date."""
     crc: int
-    """CRC-32 of the content."""
     compressed_size: int
     """Bytes in the archive."""
     size: int

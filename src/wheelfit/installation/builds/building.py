@@ -78,7 +78,6 @@ class BuildPolicy:
     """The user's decisions about building."""
 
     consent: Consent = Consent()
-    """What may be built."""
     impossible: str = ""
     """Why nothing can be built for the target; empty: it can."""
     settings: ConfigSettings = field(default_factory=dict, hash=False)

@@ -30,9 +30,7 @@ class BuiltWheel:
     """A wheel that was built."""
 
     path: Path
-    """Where it lies."""
     filename: str
-    """What it is called."""
 
 
 class BuiltWheels:

@@ -37,7 +37,6 @@ class OpenProject:
     """A project whose files are on disk."""
 
     folder: Path
-    """Where they lie."""
     name: str
     """What people call it: its archive, folder or URL, without credentials."""
     url: str

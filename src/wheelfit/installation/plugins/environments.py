@@ -64,7 +64,6 @@ class PluginEnvironment:
 
     folder: Path
     python: Path
-    """Its interpreter."""
     files: Mapping[str, str] = field(hash=False)
     """The wheels that were installed: file name to SHA-256."""
     sources: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
