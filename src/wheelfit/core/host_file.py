@@ -159,11 +159,35 @@ class HostFile:
             origin=origin,
             overrides=tuple(dict.fromkeys(map(scrub, overrides))),
         )
-        return file if target is None else _with_target(file, target)
+        return file if target is None else file.with_target(target)
 
     def with_target(self, target: Target) -> HostFile:
-        """Return the same with interpreter and platform written down."""
-        return _with_target(self, target)
+        """Return the same with interpreter and platform written down.
+
+        Marker values are written only where they say something new.
+        """
+        implementation = target.environment["implementation_name"]
+        version = target.python_full_version
+        short = shorten(target.tags.tags, implementation, version)
+        platforms = short.platforms if short else _platforms(target)
+        implied = interpreter_values(implementation, version)
+        if platforms:
+            implied |= platform_values(platforms[0])
+        return replace(
+            self,
+            interpreter=HostInterpreter(
+                version,
+                implementation,
+                abis=short.abis if short else (),
+                tags=() if short else target.tags.tags,
+            ),
+            platforms=platforms,
+            environment={
+                name: value
+                for name, value in target.environment.items()
+                if implied.get(name) != value
+            },
+        )
 
     def target(self, base: Target, name: str) -> Target:
         """Return the target the file describes.
@@ -209,30 +233,6 @@ _UNANSWERED: Final = frozenset([Status.UNKNOWN, Status.FAILED])
 
 def _platforms(target: Target) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag.platform for tag in target.tags if tag.platform != "any"))
-
-
-def _with_target(file: HostFile, target: Target) -> HostFile:
-    """Add interpreter and platform; marker values only where they say something new."""
-    implementation = target.environment["implementation_name"]
-    version = target.python_full_version
-    short = shorten(target.tags.tags, implementation, version)
-    platforms = short.platforms if short else _platforms(target)
-    implied = interpreter_values(implementation, version)
-    if platforms:
-        implied |= platform_values(platforms[0])
-    return replace(
-        file,
-        interpreter=HostInterpreter(
-            version,
-            implementation,
-            abis=short.abis if short else (),
-            tags=() if short else target.tags.tags,
-        ),
-        platforms=platforms,
-        environment={
-            name: value for name, value in target.environment.items() if implied.get(name) != value
-        },
-    )
 
 
 _KINDS: Final = {"file": "host file ", "preset": "preset ", "machine": ""}

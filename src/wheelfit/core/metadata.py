@@ -19,7 +19,6 @@ from wheelfit.core.providers import BrokenProvider
 from wheelfit.core.strict_json import DEFAULT_LIMITS, JsonLimits, path_of
 from wheelfit.core.variant_json_layouts import (
     DEFAULT_REGISTRY,
-    Detected,
     Registry,
     detect,
     pep825,
@@ -54,10 +53,10 @@ def read_document(
     :raises InvalidDocument: ``unsupported-schema``; its schema must be refused (F-36, F-38, F-40).
     """
     try:
-        document = _load(data, limits)
-        detected, findings, parts = _read(
-            document,
-            Findings(pedantic=False),
+        _, findings, document = _read(
+            data,
+            pedantic=False,
+            limits=limits,
             accept_unknown_drafts=accept_unknown_drafts,
             registry=registry,
         )
@@ -67,7 +66,7 @@ def read_document(
     refusals = findings.faults if strict else findings.refusals
     if refusals:
         raise InvalidDocument(refusals, where=where)
-    return _document(document, detected, findings, parts)
+    return document
 
 
 def check_document(
@@ -79,19 +78,21 @@ def check_document(
 ) -> tuple[Fault, ...]:
     """Return every violation at once; nothing when the document is valid (F-131)."""
     try:
-        document = _load(data, limits)
-        _, findings, _ = _read(
-            document,
-            Findings(pedantic=True),
+        mapping, findings, _ = _read(
+            data,
+            pedantic=True,
+            limits=limits,
             accept_unknown_drafts=accept_unknown_drafts,
             registry=registry,
         )
     except InvalidDocument as error:
         return error.faults
-    faults = findings.faults
-    if "$schema" not in document:
-        faults.insert(0, Fault("$schema", "the key is missing", "F-20"))
-    return tuple(faults)
+    return _faults(mapping, findings)
+
+
+def _faults(mapping: Mapping[str, Any], findings: Findings) -> tuple[Fault, ...]:
+    missing = () if "$schema" in mapping else (Fault("$schema", "the key is missing", "F-20"),)
+    return (*missing, *findings.faults)
 
 
 def examine_document(
@@ -103,20 +104,14 @@ def examine_document(
         no use to anybody.
     """
     try:
-        document = _load(data, DEFAULT_LIMITS)
-        detected, findings, parts = _read(
-            document,
-            Findings(pedantic=True),
-            accept_unknown_drafts=False,
-            registry=DEFAULT_REGISTRY,
-        )
-    except InvalidDocument:
-        faults = check_document(data)
+        mapping, findings, document = _read(data, pedantic=True)
+        faults = _faults(mapping, findings)
+    except InvalidDocument as error:
+        faults = error.faults
     else:
-        if not findings.faults and "$schema" in document:
+        if not faults:
             # What a lenient reader passes over is a fault, so without any both see the same.
-            return (), _document(document, detected, findings, parts)
-        faults = check_document(document)
+            return (), document
     try:
         return faults, read_document(data, where=where)
     except InvalidDocument:
@@ -207,42 +202,39 @@ NEWEST_KEYS = pep850.KEYS
 _WRITERS = {"850": pep850.write, "825": pep825.write}
 
 
-def _load(data: bytes | Mapping[str, Any], limits: JsonLimits) -> Mapping[str, Any]:
+def _read(
+    data: bytes | Mapping[str, Any],
+    *,
+    pedantic: bool,
+    limits: JsonLimits = DEFAULT_LIMITS,
+    accept_unknown_drafts: bool = False,
+    registry: Registry = DEFAULT_REGISTRY,
+) -> tuple[Mapping[str, Any], Findings, VariantDocument]:
+    """Return a document as plain data, what is wrong with it, and the model of what is sound."""
     if isinstance(data, Mapping):
         strict_json.check_limits(data, limits)
-        return data
-    return strict_json.load(data, limits)
-
-
-def _document(
-    document: Mapping[str, Any], detected: Detected, findings: Findings, parts: Parts
-) -> VariantDocument:
-    return VariantDocument(
+        mapping = data
+    else:
+        mapping = strict_json.load(data, limits)
+    detected = detect(mapping, accept_unknown_drafts=accept_unknown_drafts, registry=registry)
+    findings = Findings(pedantic=pedantic)
+    for note in detected.notes:
+        findings.note(note)
+    parts = detected.layout.read(mapping, findings, tolerant=detected.tolerant)
+    parts = _without_unsound_releases(parts, findings)
+    document = VariantDocument(
         priorities=parts.priorities,
         providers=parts.providers,
         variants=parts.variants,
         feature_priorities=parts.feature_priorities,
         value_priorities=parts.value_priorities,
         layout=detected.layout.name,
-        schema=document.get("$schema", ""),
+        schema=mapping.get("$schema", ""),
         unusable=findings.unusable,
         notes=findings.notes,
         lost=tuple(findings.lost),
     )
-
-
-def _read(
-    document: Mapping[str, Any],
-    findings: Findings,
-    *,
-    accept_unknown_drafts: bool,
-    registry: Registry,
-) -> tuple[Detected, Findings, Parts]:
-    detected = detect(document, accept_unknown_drafts=accept_unknown_drafts, registry=registry)
-    for note in detected.notes:
-        findings.note(note)
-    parts = detected.layout.read(document, findings, tolerant=detected.tolerant)
-    return detected, findings, _without_unsound_releases(parts, findings)
+    return mapping, findings, document
 
 
 def _without_unsound_releases(parts: Parts, findings: Findings) -> Parts:

@@ -28,11 +28,11 @@ from wheelfit.wheels.entry_points import Command, parse_commands
 from wheelfit_runtime.errors import IntegrityError, InvalidWheel
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.resolution.resolution import Pin
-    from wheelfit.wheels.unpacked import FileTable, UnpackedWheel
+    from wheelfit.wheels.unpacked import UnpackedWheel
 
 INSTALLER = "wheelfit"
 """What is written to INSTALLER (PEP 376)."""
@@ -102,17 +102,15 @@ def check_wheel(
     if f"{wheel.dist_info}/entry_points.txt" in wheel.files:
         text = wheel.read(f"{wheel.dist_info}/entry_points.txt").decode("utf-8", "replace")
         commands = parse_commands(text, where=where)
-    base = _Base(root, wheel.dist_info, data_folder(wheel.names(), wheel.dist_info), where)
+    data = data_folder(wheel.names(), wheel.dist_info)
     notes: list[str] = []
-    # RECORD changes on installation: it is written anew, and signatures of it would be wrong.
-    without = {"RECORD", *SIGNATURES}
-    parts = tuple(_parts(wheel.files, base, commands, without, notes))
+    parts = tuple(_parts(wheel, root, data, commands, notes))
     metadata = without_variant_markers(original, pin.context, where=where)
     return CheckedWheel(
         pin=pin,
         unpacked=wheel,
         dist_info=wheel.dist_info,
-        data=base.data,
+        data=data,
         root=root,
         parts=parts,
         commands=commands,
@@ -122,15 +120,6 @@ def check_wheel(
         size=sum(sum(map(wheel.files.sizes.__getitem__, part.numbers)) for part in parts),
         notes=tuple(f"{where}: {note}" for note in notes),
     )
-
-
-class _Base(Struct, frozen=True):
-    """The parts of a destination that decide where a member goes."""
-
-    root: str
-    dist_info: str
-    data: str
-    where: str
 
 
 def _root(wheel: UnpackedWheel) -> str:
@@ -206,38 +195,37 @@ def _check_variant(pin: Pin, wheel: UnpackedWheel, where: str) -> None:
 
 
 def _parts(
-    table: FileTable,
-    base: _Base,
-    commands: Iterable[Command],
-    without: Container[str],
-    notes: list[str],
+    wheel: UnpackedWheel, root: str, data: str, commands: Iterable[Command], notes: list[str]
 ) -> Iterator[WheelFolder]:
+    # RECORD changes on installation: it is written anew, and signatures of it would be wrong.
+    without = {"RECORD", *SIGNATURES}
     # No wheel takes over what is generated for the interpreter, or written by installers.
     wrappers = {command.name + ending for command in commands for ending in _WRAPPERS}
-    for source, files in table.folders.items():
+    for source, files in wheel.files.folders.items():
         segments = source.split("/")
         if "__pycache__" in segments:
             found = [f"{source}/{name}" for name in files]
             notes += [f"bytecode in the wheel is not installed: {member}" for member in found]
             continue
-        scheme, path, kept = base.root, source, files
-        if source == base.dist_info:
+        scheme, path, kept = root, source, files
+        if source == wheel.dist_info:
             kept = {name: number for name, number in files.items() if name not in without}
             found = [f"{source}/{name}" for name in kept if name in _OURS]
             notes += [f"a file that installers write is not taken over: {one}" for one in found]
             kept = {name: number for name, number in kept.items() if name not in _OURS}
-        elif segments[0] == base.data:
+        elif segments[0] == data:
             scheme, path = segments[1] if len(segments) > 1 else "", "/".join(segments[2:])
             if scheme not in DATA_FOLDERS:
                 raise InvalidWheel(
-                    f"{source}/{next(iter(files))} belongs to no known place", where=base.where
+                    f"{source}/{next(iter(files))} belongs to no known place",
+                    where=wheel.filename.text,
                 )
             if scheme == "scripts" and not path:
                 kept = {name: number for name, number in files.items() if name not in wrappers}
         elif segments[0].lower().endswith(".data"):
             # Other installers would take it for a folder of places as well.
             raise InvalidWheel(
-                f"{source}/{next(iter(files))} belongs to another wheel", where=base.where
+                f"{source}/{next(iter(files))} belongs to another wheel", where=wheel.filename.text
             )
         if kept:
             yield WheelFolder(source, scheme, path, tuple(kept), tuple(kept.values()))

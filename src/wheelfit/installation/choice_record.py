@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field
 
 from wheelfit.core.labels import Label, is_label
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 CHOICE_FILE = "wheelfit.json"
 """Its name inside ``.dist-info``."""
-
-_VERSION = 1
 
 
 class Circumstances(Struct, frozen=True):
@@ -49,7 +47,7 @@ class RecordedChoice(Struct, frozen=True):
 def format_choice(choice: RecordedChoice) -> bytes:
     """Return the content of ``wheelfit.json``."""
     content = {
-        "version": _VERSION,
+        "version": 1,
         "filename": choice.filename,
         "label": choice.label,
         "hashes": dict(sorted(choice.hashes.items())),
@@ -59,27 +57,31 @@ def format_choice(choice: RecordedChoice) -> bytes:
     return (json.dumps(content, indent=2) + "\n").encode("utf-8")
 
 
+class _File(Struct):
+    """The keys of ``wheelfit.json``; a later version may add others."""
+
+    version: Literal[1]
+    filename: str
+    label: str | None
+    hashes: dict[str, str]
+    host: str | None = None
+    overrides: list[str] = field(default_factory=list)
+
+
 def parse_choice(data: bytes) -> RecordedChoice | None:
     """Return what ``wheelfit.json`` says, or None if it cannot be understood.
 
-    Whoever reads falls back on ``variant.json`` then; a later version may add keys.
+    Whoever reads falls back on ``variant.json`` then.
     """
     try:
-        content = json.loads(data)
-        filename, label, hashes = content["filename"], content["label"], content["hashes"]
-        known = content["version"] == _VERSION and isinstance(filename, str)
-        if label is not None and not (isinstance(label, str) and is_label(label)):
-            return None
-        if not known or not all(isinstance(digest, str) for digest in hashes.values()):
-            return None
-        host, overrides = content.get("host"), content.get("overrides", [])
-        if not (host is None or isinstance(host, str)) or not isinstance(overrides, list):
-            return None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        content = convert(json.loads(data), _File)
+    except (ValueError, RecursionError):
+        return None
+    if content.label is not None and not is_label(content.label):
         return None
     return RecordedChoice(
-        filename,
-        None if label is None else Label(label),
-        MappingProxyType(hashes),
-        Circumstances(host, tuple(map(str, overrides))),
+        content.filename,
+        None if content.label is None else Label(content.label),
+        MappingProxyType(content.hashes),
+        Circumstances(content.host, tuple(content.overrides)),
     )

@@ -12,7 +12,7 @@ import os
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.reserved_files import STARTUP_ENDINGS, STARTUP_MODULES
+from wheelfit.wheels.reserved_files import STARTUP_ENDINGS, STARTUP_MODULES, runs_at_startup
 
 if TYPE_CHECKING:
     from wheelfit.installation.environment import Environment
@@ -59,11 +59,8 @@ class StartupPlaces:
         if folder not in self._real:
             self._real[folder] = os.path.realpath(folder)
         real = os.path.join(self._real[folder], name).lower()  # noqa: PTH118  # many of them
-        for root in self._folders:
-            if real.startswith(root.lower()):
-                first, separator, _ = real[len(root) :].partition(os.sep)
-                if first.partition(".")[0] in STARTUP_MODULES:
-                    return True
-                if not separator and first.endswith(STARTUP_ENDINGS):
-                    return True
-        return False
+        return any(
+            runs_at_startup(real[len(root) :].replace(os.sep, "/"))
+            for root in self._folders
+            if real.startswith(root.lower())
+        )

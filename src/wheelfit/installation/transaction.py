@@ -51,7 +51,6 @@ from wheelfit_runtime.errors import EnvironmentUnavailable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
-    from types import TracebackType
 
     from wheelfit.installation.environment_folders import EnvironmentFolders
     from wheelfit.installation.recovery import Recovery
@@ -150,12 +149,7 @@ class Transaction:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             self._put_right(error)
         finally:

@@ -117,8 +117,11 @@ def why_reserved(scheme: str, path: str) -> str | None:
 
 def _why_in_library(path: str) -> str | None:
     """Return why a ``.data`` folder puts no file at a path in a library folder."""
-    lower = path.casefold()
-    first, separator, _ = lower.partition("/")
-    if first.partition(".")[0] in STARTUP_MODULES:
-        return _RUNS_ALWAYS
-    return _RUNS_ALWAYS if not separator and first.endswith(STARTUP_ENDINGS) else None
+    return _RUNS_ALWAYS if runs_at_startup(path.casefold()) else None
+
+
+def runs_at_startup(path: str) -> bool:
+    """Return whether a path in a library folder, in lower case, is that of a startup file."""
+    first, separator, _ = path.partition("/")
+    is_module = first.partition(".")[0] in STARTUP_MODULES
+    return is_module or (not separator and first.endswith(STARTUP_ENDINGS))

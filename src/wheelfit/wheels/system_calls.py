@@ -31,6 +31,9 @@ _BLOCK = 1 << 16  # a multiple of the blocks of any file system
 _SYNC_FILE_RANGE_WRITE = 2
 _RENAMING: Final = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
 """The arguments of ``renameat2`` and ``renameatx_np``."""
+_CLONING: Final = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint)
+_ALLOCATING: Final = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+_SYNCING: Final = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
 _OPENING: Final = (ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
 """The arguments of ``openat2``."""
 _OPENAT2 = 437  # of every architecture
@@ -94,7 +97,7 @@ def clone_file(source: str, target: str) -> None:
 
     :raises OSError: the system or the file system cannot; nothing is left then.
     """
-    call = _function("clonefile", 3) if sys.platform == "darwin" else None
+    call = _function("clonefile", *_CLONING) if sys.platform == "darwin" else None
     if call is None:
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), target)
     _check(call(os.fsencode(source), os.fsencode(target), 0), source, target)
@@ -121,7 +124,7 @@ def make_room(reading: int, writing: int, length: int) -> None:
     :param reading: number of the file that is copied.
     :raises OSError: there is not that much room.
     """
-    call = _fallocate() if sys.platform == "linux" else None
+    call = _function("fallocate", *_ALLOCATING) if sys.platform == "linux" else None
     if call is None or _can_share(reading, writing):
         return
     if call(writing, _FALLOC_FL_KEEP_SIZE, 0, length) != 0:
@@ -148,7 +151,7 @@ def sync_file_system(folder: int) -> bool:
     :return: False where there is no such call.
     :raises OSError: something could not be written.
     """
-    call = _function("syncfs", 1) if sys.platform == "linux" else None
+    call = _function("syncfs", ctypes.c_int) if sys.platform == "linux" else None
     if call is None:
         return False
     _check(call(folder), f"/proc/self/fd/{folder}")
@@ -161,7 +164,7 @@ def start_writing(number: int, start: int, length: int) -> None:
     Waiting for gigabytes in the end takes much longer. Where there is no such call nothing
     happens.
     """
-    call = _sync_file_range() if sys.platform == "linux" else None
+    call = _function("sync_file_range", *_SYNCING) if sys.platform == "linux" else None
     if call is not None:
         call(number, start, length, _SYNC_FILE_RANGE_WRITE)  # a hint, which may fail
 
@@ -169,7 +172,7 @@ def start_writing(number: int, start: int, length: int) -> None:
 def _renamed(
     source: str, target: str, folder: int | None, other_folder: int | None, flags: int
 ) -> bool:
-    call = {"linux": _renameat2, "darwin": _renameatx}.get(sys.platform, lambda: None)()
+    call = _rename_function()
     if call is None:
         return False
     one = _HERE if folder is None else folder
@@ -196,53 +199,24 @@ def _library() -> Any:  # ctypes has no better type for it
 
 
 @cache
-def _function(name: str, arguments: int) -> Callable[..., int] | None:
+def _function(name: str, *kinds: Any) -> Callable[..., int] | None:
+    """Return a function of the C library for arguments of some kinds; None if it has none."""
     found = getattr(_library(), name, None)
-    if found is None:
-        return None
-    kinds = {1: [ctypes.c_int], 3: [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint]}
-    found.argtypes = kinds[arguments]
-    found.restype = ctypes.c_int
-    return found  # type: ignore[no-any-return]
-
-
-@cache
-def _fallocate() -> Callable[..., int] | None:
-    found = getattr(_library(), "fallocate", None)
     if found is not None:
-        found.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+        found.argtypes = list(kinds)
         found.restype = ctypes.c_int
     return found
 
 
 @cache
-def _sync_file_range() -> Callable[..., int] | None:
-    found = getattr(_library(), "sync_file_range", None)
-    if found is not None:
-        found.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
-        found.restype = ctypes.c_int
-    return found
-
-
-@cache
-def _renameat2() -> Callable[..., int] | None:
-    if (found := _renaming("renameat2")) is not None:
+def _rename_function() -> Callable[..., int] | None:
+    """Return ``renameat2`` or what macOS has in its place; None where there is none."""
+    name = {"linux": "renameat2", "darwin": "renameatx_np"}.get(sys.platform)
+    found = None if name is None else _function(name, *_RENAMING)
+    number = _RENAMEAT2.get(platform.machine()) if name == "renameat2" else None
+    if found is not None or number is None:
         return found
-    number = _RENAMEAT2.get(platform.machine())
-    return None if number is None else partial(_system_call(*_RENAMING), number)
-
-
-@cache
-def _renameatx() -> Callable[..., int] | None:
-    return _renaming("renameatx_np")
-
-
-def _renaming(name: str) -> Callable[..., int] | None:
-    found = getattr(_library(), name, None)
-    if found is not None:
-        found.argtypes = list(_RENAMING)
-        found.restype = ctypes.c_int
-    return found
+    return partial(_system_call(*_RENAMING), number)
 
 
 @cache

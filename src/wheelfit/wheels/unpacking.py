@@ -33,7 +33,6 @@ from wheelfit_runtime.errors import InvalidWheel
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
-    from types import TracebackType
     from typing import TypeAlias
 
     from wheelfit.wheels.archive import WheelArchive
@@ -392,12 +391,7 @@ class _Apart:
         self._thread.start()
         return self._hand_over
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._pieces.put(None)
         self._thread.join()
         if error is None and self._failure is not None:

@@ -32,7 +32,6 @@ from wheelfit_runtime.errors import Fault, FileProblem, InvalidWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from types import TracebackType
     from typing import BinaryIO, Self
 
     from wheelfit.wheels.bytes_source import ByteSource
@@ -142,12 +141,7 @@ class ZipArchive:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # --- members --------------------------------------------------------------------
