@@ -107,6 +107,29 @@ def test_nothing_lies_between_members(wheel: Path) -> None:
         assert min(info.header_offset for info in archive.infolist()) == 0
 
 
+class Pipe(io.BytesIO):
+    """A file of which nobody knows the position, as that of a pipe."""
+
+    def tell(self) -> int:
+        """Refuse."""
+        raise OSError
+
+
+def test_flags_of_kept_members_stay(wheel: Path) -> None:
+    """What follows data, and names marked as UTF-8 without need, are told by both headers."""
+    pipe = Pipe()
+    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(pipe, "w") as new:
+        for info in old.infolist():
+            content = old.read(info)
+            info.flag_bits |= 0x800
+            new.writestr(info, content)
+    wheel.write_bytes(pipe.getvalue())
+    changed = put_together(wheel.read_bytes(), virtual(wheel))
+    with WheelArchive(io.BytesIO(changed), parse_wheel_filename(wheel.name)) as archive:
+        archive.verify()
+        assert archive.metadata() == METADATA
+
+
 def test_what_is_left_out_completes_the_original(wheel: Path) -> None:
     """Kept and left-out bytes together are the original, so that its hash can be checked."""
     reordered(wheel, first=True)

@@ -8,7 +8,6 @@ members: installers that read the archive from its beginning find what its end p
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,19 +17,10 @@ from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.record import RecordRow, format_record, row_for
 from wheelfit.wheels.rewrite import new_member
 from wheelfit.wheels.zip_directory import STORED
-from wheelfit.wheels.zip_writing import encode_end, encode_entry, encode_local_header
-from wheelfit_runtime.errors import InvalidWheel
+from wheelfit.wheels.zip_writing import as_written, encode_end, encode_entry, encode_local_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from wheelfit.wheels.zip_directory import Member
-
-
-_FULL32 = 0xFFFFFFFF
-_ENTRY_SIZE = 46
-_OFFSET_FIELD = 42
-_ZIP64 = 1
 
 
 class Stretch(NamedTuple):
@@ -104,11 +94,11 @@ def with_metadata(archive: WheelArchive, metadata: bytes) -> VirtualWheel:
     kept, left_out, moved = _parted(archive, gone)
     size = sum(stop - start for start, stop in kept)
     bodies, entries = bytearray(), bytearray()
-    for member, entry in _entries(archive):
+    for member in archive.members:
         if member.name not in gone:
-            entries += _moved(entry, member, moved[member.offset], archive.where)
+            entries += encode_entry(replace(member, offset=moved[member.offset]))
     for member, packed in written:
-        entries += encode_entry(replace(member, offset=size + len(bodies)))
+        entries += encode_entry(as_written(member, size + len(bodies)))
         bodies += encode_local_header(member) + packed
     count = len(archive.members) - len(left_out) + 1 + len(written)
     end = encode_end(count, len(entries), size + len(bodies))
@@ -139,36 +129,3 @@ def _parted(
     rest = archive.end.offset
     left_out.append((rest, archive.read_bytes(rest, archive.size - rest)))
     return tuple(kept), tuple(left_out), moved
-
-
-def _entries(archive: WheelArchive) -> Iterator[tuple[Member, bytes]]:
-    """Yield every member with its entry in the directory, as it is written."""
-    directory = archive.read_bytes(archive.end.offset, archive.end.size)
-    position = 0
-    for member in archive.members:
-        lengths = struct.unpack_from("<3H", directory, position + 28)
-        stop = position + _ENTRY_SIZE + sum(lengths)
-        yield member, directory[position:stop]
-        position = stop
-
-
-def _moved(entry: bytes, member: Member, offset: int, where: str) -> bytes:
-    """Return an entry of a member that begins elsewhere; it never begins later than before."""
-    changed = bytearray(entry)
-    (narrow,) = struct.unpack_from("<L", entry, _OFFSET_FIELD)
-    if narrow != _FULL32:
-        struct.pack_into("<L", changed, _OFFSET_FIELD, offset)
-        return bytes(changed)
-    # In the ZIP64 field stand, of size, packed size and position, those that are not narrow.
-    size, packed = struct.unpack_from("<2L", entry, 20)[::-1]
-    wide = sum(8 for number in (size, packed) if number == _FULL32)
-    name_length, extra_length = struct.unpack_from("<2H", entry, 28)
-    position = _ENTRY_SIZE + name_length
-    stop = position + extra_length
-    while position + 4 <= stop:
-        kind, length = struct.unpack_from("<2H", entry, position)
-        if kind == _ZIP64 and length >= wide + 8:
-            struct.pack_into("<Q", changed, position + 4 + wide, offset)
-            return bytes(changed)
-        position += 4 + length
-    raise InvalidWheel(f"{member.name!r} has a damaged ZIP64 field", where=where)

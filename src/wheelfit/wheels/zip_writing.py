@@ -35,19 +35,16 @@ def dos_time(epoch: int) -> tuple[int, int]:
 
 def as_written(member: Member, offset: int) -> Member:
     """Return what a reader will find of a member that is written."""
-    flags = member.flags & _FLAG_LEVEL
-    if not member.name.isascii():
-        flags |= _FLAG_UTF8
     # Wheels have ten thousands of members, and `replace` takes three times as long.
     return Member(
-        member.name, member.method, flags, member.time, member.date, member.crc,
+        member.name, member.method, _flags(member), member.time, member.date, member.crc,
         member.compressed_size, member.size, offset, member.system, member.attributes,
     )  # fmt: skip
 
 
 def encode_local_header(member: Member) -> bytes:
     """Return what stands before the data of a member."""
-    name, flags = _name(member)
+    name = member.name.encode("utf-8")
     size, compressed_size = member.size, member.compressed_size
     extra = b""
     if size >= _FULL32 or compressed_size >= _FULL32:
@@ -56,7 +53,7 @@ def encode_local_header(member: Member) -> bytes:
     header = _HEADER.pack(
         b"PK\x03\x04",
         _VERSION_ZIP64 if extra else _VERSION,
-        flags,
+        _flags(member),
         member.method,
         member.time,
         member.date,
@@ -70,8 +67,8 @@ def encode_local_header(member: Member) -> bytes:
 
 
 def encode_entry(member: Member) -> bytes:
-    """Return the entry of a member in the central directory."""
-    name, flags = _name(member)
+    """Return the entry of a member, whose flags are those of its local header, in the directory."""
+    name = member.name.encode("utf-8")
     size, compressed_size, offset = member.size, member.compressed_size, member.offset
     extra = b""
     if size >= _FULL32 or compressed_size >= _FULL32 or offset >= _FULL32:
@@ -85,7 +82,7 @@ def encode_entry(member: Member) -> bytes:
         version,
         member.system,
         version,
-        flags,
+        member.flags,
         member.method,
         member.time,
         member.date,
@@ -118,9 +115,6 @@ def encode_end(count: int, size: int, offset: int) -> bytes:
     return wide + struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, *numbers, 0)
 
 
-def _name(member: Member) -> tuple[bytes, int]:
-    """Return the name and the flags that go with it."""
-    flags = member.flags & _FLAG_LEVEL
-    if not member.name.isascii():
-        flags |= _FLAG_UTF8
-    return member.name.encode("utf-8"), flags
+def _flags(member: Member) -> int:
+    """Return the flags of a member that is written."""
+    return member.flags & _FLAG_LEVEL | (0 if member.name.isascii() else _FLAG_UTF8)
