@@ -93,10 +93,7 @@ def require_abi_exports(table: object) -> AbiExports:
 
 
 def parse_abi_exports(data: bytes, *, where: str) -> AbiExports:
-    """Read the file of a wheel.
-
-    :raises InvalidDocument: it has faults; names all of them.
-    """
+    """Read the file of a wheel."""
     document = strict_json.load(data)
     schema = document.pop("schema", None)
     if schema != _SCHEMA or isinstance(schema, bool):

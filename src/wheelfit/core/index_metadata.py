@@ -78,10 +78,7 @@ class Contradiction(NamedTuple):
 def contradictions(
     documents: Iterable[tuple[str, VariantDocument]],
 ) -> tuple[Contradiction, ...]:
-    """Return everything that keeps documents of one release from being combined (F-131).
-
-    :raises ValueError: there is no document.
-    """
+    """Return everything that keeps documents of one release from being combined (F-131)."""
     return tuple(_combined(documents)[1])
 
 

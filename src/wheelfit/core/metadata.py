@@ -142,10 +142,7 @@ def to_mapping(
     *,
     accept_losses: bool = False,
 ) -> dict[str, Any]:
-    """Return a document as plain data, as for a lock file.
-
-    :raises InvalidDocument: it may not be written (F-132); says everything at once.
-    """
+    """Return a document as plain data, as for a lock file."""
     faults = list(writing_faults(document, layout))
     if not accept_losses:
         faults += [Fault("", loss, "F-56") for loss in losses(document)]

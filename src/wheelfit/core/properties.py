@@ -1,7 +1,8 @@
 """Properties: what a variant needs, as values.
 
 A *property* is ``namespace :: feature :: value``; a *feature* is the first two parts
-(F-1). A `PropertySet` is all properties of one label, in canonical order.
+(F-1). A `PropertySet` is all properties of one label, in canonical order. What breaks F-2 is
+refused by a `UserError` with the code ``invalid-property``.
 """
 
 from __future__ import annotations
@@ -34,10 +35,7 @@ def is_value(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Feature:
-    """A feature: ``namespace :: feature`` (F-1).
-
-    :raises UserError: ``invalid-property``; a part breaks F-2.
-    """
+    """A feature: ``namespace :: feature`` (F-1)."""
 
     namespace: str
     """Whose feature it is, as ``nvidia``."""
@@ -54,10 +52,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Property:
-    """A property: ``namespace :: feature :: value`` (F-1); sorts as F-141 wants.
-
-    :raises UserError: ``invalid-property``; a part breaks F-2.
-    """
+    """A property: ``namespace :: feature :: value`` (F-1); sorts as F-141 wants."""
 
     namespace: str
     feature: str
@@ -74,29 +69,20 @@ class Property:
 
 
 def parse_namespace(text: str) -> str:
-    """Read a namespace; blanks around it are ignored.
-
-    :raises UserError: ``invalid-property``; the text breaks F-2.
-    """
+    """Read a namespace; blanks around it are ignored."""
     (namespace,) = _parts(text, 1, "a namespace")
     _check_name("namespace", namespace)
     return namespace
 
 
 def parse_feature(text: str) -> Feature:
-    """Read a feature; blanks around ``::`` are ignored (F-5).
-
-    :raises UserError: ``invalid-property``; wrong number of parts, or a part breaks F-2.
-    """
+    """Read a feature; blanks around ``::`` are ignored (F-5)."""
     namespace, name = _parts(text, 2, "a feature")
     return Feature(namespace, name)
 
 
 def parse_property(text: str) -> Property:
-    """Read a property; blanks around ``::`` are ignored (F-5).
-
-    :raises UserError: ``invalid-property``; wrong number of parts, or a part breaks F-2.
-    """
+    """Read a property; blanks around ``::`` are ignored (F-5)."""
     namespace, feature, value = _parts(text, 3, "a property")
     return Property(namespace, feature, value)
 
@@ -139,7 +125,6 @@ class PropertySet:
         """Build a set from ``{namespace: {feature: [value, ...]}}`` (F-23, F-25).
 
         :param mapping: empty inner objects and lists count as absent.
-        :raises UserError: ``invalid-property``; a name or a value breaks F-2.
         """
         rows: list[tuple[Feature, tuple[str, ...]]] = []
         for namespace, features in mapping.items():
@@ -245,8 +230,6 @@ def feature_of(namespace: str, name: str) -> Feature:
     """Return the feature of that name, the same object for the same parts.
 
     One release names the same few features in every label.
-
-    :raises UserError: ``invalid-property``; a part breaks F-2.
     """
     return Feature(namespace, name)
 

@@ -150,10 +150,7 @@ def with_own(own: Iterable[Agreement]) -> tuple[Agreement, ...]:
 
 
 def binding(own: Iterable[Agreement], mixed: Iterable[str]) -> tuple[Agreement, ...]:
-    """Return the agreements that count, built-in and a user's.
-
-    :raises UserError: ``invalid-property``; there is no such agreement.
-    """
+    """Return the agreements that count, built-in and a user's."""
     known = with_own(own)
     free = frozenset().union(*(named(text, known) for text in mixed))
     return tuple(one for one in known if one.name not in free)

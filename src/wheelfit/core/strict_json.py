@@ -138,10 +138,7 @@ class _Outline:
         self._next_count = limits.labels
 
     def members(self, data: bytes) -> int:
-        """Return how many members all objects have together.
-
-        :raises InvalidDocument: the text is too deep, or has too many labels or list elements.
-        """
+        """Return how many members all objects have together."""
         position, width = 0, _WINDOW
         while position < len(data):
             whole = _WHOLE_STRINGS.match(data, position, min(position + width, len(data)))

@@ -93,10 +93,7 @@ class Installed(Struct, frozen=True):
         return read_metadata(data, str(path))
 
     def may_need(self, names: Pattern[bytes]) -> bool:
-        """Tell whether its core metadata may name one of some projects as needed.
-
-        :raises FileProblem: the file cannot be read.
-        """
+        """Tell whether its core metadata may name one of some projects as needed."""
         return names.search(self._metadata_text()[1]) is not None
 
     def _metadata_text(self) -> tuple[Path, bytes]:

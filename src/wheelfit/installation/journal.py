@@ -9,7 +9,7 @@ the environment, is refused: then nothing is touched.
 
 The workplace may have come with a clone or an archive, or from another user. So it has a mark, the
 signature of its file number by the user's `Signer`, and the files in it are signed too.
-`check_workplace` refuses a workplace without its mark.
+`check_workplace` refuses a workplace without its mark. To refuse is to raise `NotRecoverable`.
 """
 
 from __future__ import annotations
@@ -119,7 +119,6 @@ def mark_workplace(
     """Mark a workplace as this user's; one that existed before is checked first.
 
     :param made: whether this process has just made it.
-    :raises NotRecoverable: it came from elsewhere; nothing was touched.
     """
     if not made:
         check_workplace(places, workplace, disk)
@@ -149,7 +148,6 @@ def check_workplace(
 
     :param disk: where it lies, its folders held open.
     :param trusting: the user vouches for it; a link is refused all the same.
-    :raises NotRecoverable: it came from elsewhere; nothing was touched.
     """
     found = disk.lstat(workplace)
     if not stat.S_ISDIR(found.st_mode):
@@ -221,7 +219,6 @@ def read_journal(
     """Read the journal of a change.
 
     :param trusting: the user vouches for it.
-    :raises NotRecoverable: it is not whole, or not of this environment, or of somebody else.
     """
     path = os.path.join(places.workplace, stage.value)  # noqa: PTH118
     try:
@@ -233,10 +230,7 @@ def read_journal(
 def read_changes(
     places: EnvironmentFolders, disk: FileSystem, stage: JournalStage
 ) -> tuple[str, ...]:
-    """Return what a change was in words; its steps, which take longer, are not looked at.
-
-    :raises NotRecoverable: the journal is not whole, or of somebody else.
-    """
+    """Return what a change was in words; its steps, which take longer, are not looked at."""
     path = os.path.join(places.workplace, stage.value)  # noqa: PTH118
     try:
         return tuple(map(str, _document(path, places, disk)["changes"]))

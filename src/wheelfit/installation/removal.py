@@ -82,7 +82,6 @@ def files_in_record(record: Path, dist_info: Path) -> tuple[str, ...]:
 
     :param record: the file; one that is not there names nothing.
     :param dist_info: the folder that it lies in, or will or did.
-    :raises InvalidWheel: it cannot be read.
     """
     found = _folders_in_record(record, dist_info)
     return tuple(f"{folder}{os.sep}{name}" for folder, names in found.items() for name in names)

@@ -105,10 +105,7 @@ class Workplaces:
             time.sleep(_PAUSE)
 
     def open(self, *, made: bool) -> None:
-        """Mark the workplace beside the library as one of this user.
-
-        :raises NotRecoverable: it came from elsewhere; nothing was touched.
-        """
+        """Mark the workplace beside the library as one of this user."""
         mark_workplace(self._places, self._places.workplace, self._disk, made=made)
         self.near(self._places.library)
         if self._made_before:

@@ -37,13 +37,7 @@ class BatchItem:
 
 
 def carry_out(errand: BatchItem) -> Mapping[str, object]:
-    """Do what an errand says, and return its number with the process that did it.
-
-    :raises OSError: its fault is a disk.
-    :raises UserError: ``invalid-label``; its fault is wrong input.
-    :raises ZeroDivisionError: its fault is a bug.
-    :raises MemoryError: its fault is memory.
-    """
+    """Do what an errand says, and return its number with the process that did it."""
     counter = errand.folder / f"{errand.number}.begun"
     with counter.open("ab") as file:
         file.write(b".")

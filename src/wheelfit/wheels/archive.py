@@ -120,17 +120,11 @@ class WheelArchive(ZipArchive):
         return super().read(name)
 
     def metadata(self) -> bytes:
-        """Return METADATA.
-
-        :raises InvalidWheel: it is too large, or damaged.
-        """
+        """Return METADATA."""
         return self.read(f"{self.dist_info}/METADATA")
 
     def variant_document(self) -> bytes | None:
-        """Return ``variant.json``; None if the wheel has none.
-
-        :raises InvalidWheel: it is too large, or damaged.
-        """
+        """Return ``variant.json``; None if the wheel has none."""
         name = f"{self.dist_info}/variant.json"
         if name not in self:
             return None
@@ -234,7 +228,6 @@ class WheelArchive(ZipArchive):
         """Compare one file with its row (B-36, B-38).
 
         :param row: what RECORD says of it; None: nothing.
-        :raises InvalidWheel: it cannot be unpacked.
         """
         algorithm, _, _ = row.hash.partition("=") if row is not None else ("sha256", "", "")
         digest = ""

@@ -120,10 +120,7 @@ class RebuildPlan:
 
 
 def read_directory(source: ByteSource, *, where: str) -> Directory:
-    """Read the directory of a wheel that is at hand.
-
-    :raises InvalidWheel: it is not sound.
-    """
+    """Read the directory of a wheel that is at hand."""
     start = max(0, source.size - (1 << 17))
     tail = source.read_at(start, source.size - start)
     end = find_end(tail, source.size, where=where)
@@ -134,10 +131,7 @@ def read_directory(source: ByteSource, *, where: str) -> Directory:
 
 
 def make_directory(tail: bytes, size: int, *, where: str) -> Directory:
-    """Take a directory apart.
-
-    :raises InvalidWheel: it is not sound.
-    """
+    """Take a directory apart."""
     start = size - len(tail)
     end = find_end(tail, size, where=where)
     entries = _parsed(tail[end.offset - start : end.stop - start], end, where)

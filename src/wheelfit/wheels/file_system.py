@@ -29,7 +29,8 @@ def make_with_parents(files: FileSystem, folder: str) -> None:
 class FileSystem(Protocol):
     """What can be changed and read on a disk.
 
-    Every method may raise ``OSError``, and below folders that are held open `LinkInTheWay`.
+    Every method may raise ``OSError``, what creates something or moves it ``FileExistsError`` where
+    something has its name, and below folders that are held open `LinkInTheWay`.
     """
 
     def below(self, folders: Iterable[str]) -> AbstractContextManager[FileSystem]:
@@ -69,16 +70,10 @@ class FileSystem(Protocol):
         """Open a folder and return its number, the caller's to close; None where that cannot be."""
 
     def make_folder(self, path: AnyPath, mode: int = 0o777) -> None:
-        """Create a folder with some permissions, less the umask.
-
-        :raises FileExistsError: something has this name.
-        """
+        """Create a folder with some permissions, less the umask."""
 
     def write(self, path: AnyPath, data: bytes) -> None:
-        """Create a file with some content.
-
-        :raises FileExistsError: something has this name.
-        """
+        """Create a file with some content."""
 
     def set_mode(self, path: AnyPath, mode: int) -> None:
         """Set the permissions of a file or folder; links have none."""
@@ -93,10 +88,7 @@ class FileSystem(Protocol):
         """Remove an empty folder."""
 
     def move(self, source: AnyPath, target: AnyPath) -> None:
-        """Rename a file or folder within a file system, never onto something.
-
-        :raises FileExistsError: something has the name of the target.
-        """
+        """Rename a file or folder within a file system, never onto something."""
 
     def replace(self, source: AnyPath, target: AnyPath) -> None:
         """Rename a file in one step to a name that another file may have until then."""

@@ -50,7 +50,6 @@ def inflate_whole(member: Member, packed: bytes, *, where: str, library: Any = N
     """Return the content of a small member at once, judged as `inflate` judges it.
 
     :param library: what unpacks; None: the fastest, which takes a millisecond to load.
-    :raises InvalidWheel: as `inflate`.
     """
     if member.method != STORED:
         library = library or _fast_library()

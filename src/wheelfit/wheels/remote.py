@@ -7,6 +7,9 @@ answer tells the size. It usually holds the end of the central directory with
 the entries of dist-info, which stand last in most wheels, and often the files
 themselves, so that one or two requests do. Nobody needs the whole directory of
 a wheel with thousands of members.
+
+Where the server gives no ranges, `RangeUnsupported` is raised; where the file changed meanwhile or
+other bytes came than asked for, `UnexpectedStatus`; where the wheel is not sound, `InvalidWheel`.
 """
 
 from __future__ import annotations
@@ -169,9 +172,6 @@ def read_members(
 
     :param fetch: gives the bytes of a range, with the help of `announced_extent`.
     :return: the content of those that exist.
-    :raises RangeUnsupported: the server gives no ranges.
-    :raises UnexpectedStatus: the file changed meanwhile, or other bytes came than asked for.
-    :raises InvalidWheel: the wheel is not sound.
     """
     return _converse(dist_info_reader(names, filename=filename, where=where), fetch)
 
@@ -182,9 +182,6 @@ def read_sizes(fetch: Callable[[Range], RemotePart], *, where: str) -> tuple[int
     At most two requests: all of it stands in the central directory.
 
     :param fetch: gives the bytes of a range, with the help of `announced_extent`.
-    :raises RangeUnsupported: the server gives no ranges.
-    :raises UnexpectedStatus: the file changed meanwhile, or other bytes came than asked for.
-    :raises InvalidWheel: the wheel is not sound.
     """
     return _converse(_size_reader(where), fetch)
 
@@ -216,8 +213,6 @@ def dist_info_reader(
     """Yield the ranges needed, be sent each part, and return the files.
 
     :return: the content of those that exist.
-    :raises UnexpectedStatus: the file changed meanwhile, or a part is incomplete.
-    :raises InvalidWheel: the wheel is not sound.
     """
     wanted = tuple(names)
     held = _HeldParts(where)

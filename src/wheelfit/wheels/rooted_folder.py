@@ -79,7 +79,8 @@ class RootedFolder:
 
     Names are relative to it, with ``/``; one that is absolute or has ``..`` is a `ValueError`.
     Every method may raise `LinkInTheWay` (a link, or another reparse point of Windows, is where a
-    folder should be) and ``OSError``. Mount points in it are folders like others.
+    folder should be) and ``OSError``; no name is given to two things (``FileExistsError``). Mount
+    points in it are folders like others.
 
     Use as a context manager, or call `close`.
 
@@ -261,10 +262,7 @@ class RootedFolder:
     # --- changing ---
 
     def make_folder(self, name: str, mode: int = 0o777) -> None:
-        """Create a folder.
-
-        :raises FileExistsError: something has this name.
-        """
+        """Create a folder."""
         folder, last = self.at(name)
         os.mkdir(last, mode, dir_fd=folder)
 
@@ -283,10 +281,7 @@ class RootedFolder:
                 raise
 
     def write(self, name: str, data: bytes, mode: int = 0o666) -> None:
-        """Create a file with some content.
-
-        :raises FileExistsError: something has this name, be it a link that leads nowhere.
-        """
+        """Create a file with some content."""
         folder, last = self.at(name)
         with closed_at_end(os.open(last, _NEW, mode, dir_fd=folder)) as number:
             write_all(number, data)
@@ -313,10 +308,7 @@ class RootedFolder:
         self.remove_folder(name)
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file, link or folder, never onto something.
-
-        :raises FileExistsError: something has that name.
-        """
+        """Rename a file, link or folder, never onto something."""
         (folder, one), (other_folder, other) = self.at(source), self.at(target)
         if not _calls().move_exclusively(one, other, folder, other_folder):
             if self.exists(target):

@@ -176,17 +176,11 @@ class UnpackedWheel:
             ) from error
 
     def metadata(self) -> bytes:
-        """Return METADATA.
-
-        :raises InvalidWheel: it is too large, or it is gone.
-        """
+        """Return METADATA."""
         return self.read(f"{self.dist_info}/METADATA")
 
     def variant_document(self) -> bytes | None:
-        """Return ``variant.json``; None if the wheel has none.
-
-        :raises InvalidWheel: it is too large.
-        """
+        """Return ``variant.json``; None if the wheel has none."""
         name = f"{self.dist_info}/variant.json"
         file = self.files.get(name)
         if file is None:

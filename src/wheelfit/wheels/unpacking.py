@@ -95,10 +95,7 @@ def unpack(
 
 
 def promised_rows(archive: WheelArchive) -> dict[str, RecordRow]:
-    """Return the row of every file that needs one; each has a strong hash and the right size.
-
-    :raises InvalidWheel: there is no such row.
-    """
+    """Return the row of every file that needs one; each has a strong hash and the right size."""
     dist_info = archive.dist_info
     rows: dict[str, RecordRow] = {}
     faults = []
@@ -257,11 +254,7 @@ class _Work:
         return True
 
     def do(self, batches: Sequence[list[Member]]) -> None:
-        """Unpack batches, in about their order.
-
-        :raises InvalidWheel: something is not what it should be.
-        :raises OSError: something cannot be written.
-        """
+        """Unpack batches, in about their order."""
         left = iter(batches)
         count = min(self._processors, _MOST_WORKERS, len(batches))
         helpers = [

@@ -54,7 +54,8 @@ _REPORTED = 50
 class ZipArchive:
     """An archive on disk, in memory, or on its way, opened to read its members.
 
-    Several threads may read at once.
+    Several threads may read at once. What is missing, too large, damaged or cut off is refused by
+    an `InvalidWheel`, which every method that reads may raise.
 
     :param source: path of the archive; or a seekable binary file or other source of bytes,
         which stay open.
@@ -154,10 +155,7 @@ class ZipArchive:
         return name in self._by_name
 
     def member(self, name: str) -> Member:
-        """Return the entry of a member.
-
-        :raises InvalidWheel: there is none of that name.
-        """
+        """Return the entry of a member."""
         try:
             return self._by_name[name]
         except KeyError:
@@ -171,25 +169,17 @@ class ZipArchive:
         """Yield the content of a file in pieces of at most 512 KiB.
 
         Size and CRC-32 are checked with the last piece.
-
-        :raises InvalidWheel: there is no such file, or its data is damaged.
         """
         member = self.member(name)
         return inflate(member, self._packed(member), where=self.where)
 
     def beginning(self, name: str) -> bytes:
-        """Return the first bytes of a file, which are not checked; none of an empty one.
-
-        :raises InvalidWheel: there is no such file, or its data is damaged.
-        """
+        """Return the first bytes of a file, which are not checked; none of an empty one."""
         member = self.member(name)
         return next(inflate(member, self._packed(member, _BEGINNING), where=self.where), b"")
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file of at most 64 MiB.
-
-        :raises InvalidWheel: there is no such file, or it is too large, or damaged.
-        """
+        """Return the content of a file of at most 64 MiB."""
         member = self.member(name)
         if member.size > _LARGEST_TEXT:
             raise InvalidWheel(f"{name!r} has {member.size} bytes", where=self.where)
@@ -202,10 +192,7 @@ class ZipArchive:
         return inflate_whole(member, packed, where=self.where)
 
     def contents(self, members: Iterable[Member]) -> Iterator[tuple[Member, bytes]]:
-        """Yield small files with their contents; what lies together is read together.
-
-        :raises InvalidWheel: as `chunks`.
-        """
+        """Yield small files with their contents; what lies together is read together."""
         for first, stop, adjacent in self._adjacent(members):
             read = self.read_bytes(first, stop - first)
             for member in adjacent:
@@ -262,10 +249,7 @@ class ZipArchive:
         return member.offset + header.size, read
 
     def read_bytes(self, start: int, length: int) -> bytes:
-        """Return bytes of the archive as they are.
-
-        :raises InvalidWheel: the archive ends before.
-        """
+        """Return bytes of the archive as they are."""
         data = self._source.read_at(start, length)
         if len(data) != length:
             raise InvalidWheel("the archive is cut off", where=self.where)
@@ -290,7 +274,6 @@ class ZipArchive:
 
         :param begin_writing: whether the disk shall begin with what is there already, for
             somebody will wait for all of it in the end.
-        :raises InvalidWheel: the archive ends before.
         """
         copied = self._copy_in_kernel(start, length, target, begin_writing=begin_writing)
         for position in range(start + copied, start + length, _PIECE):

@@ -51,10 +51,7 @@ class DeferredBuilding(Around):
         return self._repository if file.origin is None else self.building
 
     def given(self, source: GivenSource) -> GivenWheel:
-        """Return the wheel that a project which the user named stands for.
-
-        :raises WheelfitError: as `Building.given`.
-        """
+        """Return the wheel that a project which the user named stands for."""
         return self.building.given(source)
 
     def needs_consent(self, file: File) -> bool:
@@ -80,10 +77,7 @@ class DeferredBuilding(Around):
         self.building.allow(names)
 
     def build(self, file: File) -> None:
-        """Build a wheel; from then on it is listed by its true name.
-
-        :raises BuildFailed: its backend failed, or built something else.
-        """
+        """Build a wheel; from then on it is listed by its true name."""
         self.building.build(file)
 
     @staticmethod

@@ -126,8 +126,6 @@ def compile_fake_level_zero(folder: Path, *, without_init_drivers: bool = False)
 
     :param folder: where it goes; made if missing.
     :param without_init_drivers: leave out the function that old loaders lack.
-    :raises FileNotFoundError: there is no C compiler; ask :func:`find_compiler` first.
-    :raises subprocess.CalledProcessError: the compiler refuses.
     """
     extra = ["-DWITHOUT_INIT_DRIVERS"] if without_init_drivers else []
     _compile("level_zero.c", folder / "libze_loader.so.1", extra)

@@ -1,7 +1,9 @@
 """Look at a file that may lie about itself, within bounds of reading.
 
 Whatever offsets, sizes and counts a file has, every step of a reader costs a look, and looks are
-counted: a loop without end, or one over the same place again and again, ends in an error.
+counted: a loop without end, or one over the same place again and again, ends in an error. So every
+reader of binaries may raise `Unreadable`: where it looks outside of the file, or too often, and
+where nothing can be said of what is there.
 """
 
 from __future__ import annotations
@@ -67,19 +69,13 @@ class Window:
         self._at_once = allowance.at_once
 
     def read(self, start: int, length: int) -> bytes:
-        """Return bytes of the file.
-
-        :raises Unreadable: they lie outside, or more was looked at than anything needs.
-        """
+        """Return bytes of the file."""
         if start < 0 or length < 0 or start + length > self.size:
             raise Unreadable(f"it points behind its end, at {start} and {length} bytes on")
         return self.read_some(start, length)
 
     def read_some(self, start: int, length: int) -> bytes:
-        """Return bytes of the file, or as many of them as there are.
-
-        :raises Unreadable: more was looked at than anything needs.
-        """
+        """Return bytes of the file, or as many of them as there are."""
         length = max(0, min(length, self.size - start))
         self._looks -= 1
         self._left -= length
@@ -91,17 +87,11 @@ class Window:
         return self._file.read(length)
 
     def unpack(self, form: str, start: int) -> tuple[int, ...]:
-        """Return numbers of the file.
-
-        :raises Unreadable: they lie outside.
-        """
+        """Return numbers of the file."""
         return struct.unpack(form, self.read(start, struct.calcsize(form)))
 
     def text(self, start: int, longest: int = 4096) -> str:
-        """Return a text that a zero ends.
-
-        :raises Unreadable: it lies outside, or does not end.
-        """
+        """Return a text that a zero ends."""
         if not 0 <= start < self.size:
             raise Unreadable(f"it has a text behind its end, at {start}")
         data, zero, _ = self.read_some(start, longest + 1).partition(b"\0")

@@ -4,7 +4,7 @@ The one importer of pyelftools, for symbols and debug information: it makes obje
 reads, which costs most of the time where there are hundreds of libraries, so what is asked of every
 library is read by `wheelfit.wheels.binaries.elf_layout`. pyelftools takes a file at its word, so it
 sees it through a `wheelfit.wheels.binaries.bounded_reader.Window`, which counts; and whatever it
-raises means that the file is not sound.
+raises means that the file is not sound. Where it is not installed, `NeedsExtra` is raised.
 """
 
 from __future__ import annotations
@@ -57,10 +57,7 @@ _DEBUG = (".debug_", ".zdebug_")
 
 
 def read_elf(window: Window, member: str) -> Binary:
-    """Return what an ELF file is.
-
-    :raises Unreadable: nothing can be said of it.
-    """
+    """Return what an ELF file is."""
     layout = ElfLayout(window)
     if layout.machine == _CUDA:
         return Binary(member, Format.CUBIN, window.size, code=(_cubin(window),))
@@ -178,10 +175,7 @@ def _binary(window: Window, layout: ElfLayout, member: str) -> Binary:
 
 
 def executable_sections(window: Window) -> list[tuple[int, int]]:
-    """Return where code is: the position and size of each section.
-
-    :raises Unreadable: that cannot be found out.
-    """
+    """Return where code is: the position and size of each section."""
     return ElfLayout(window).code_sections()
 
 
@@ -209,8 +203,6 @@ def read_symbols(window: Window, only: frozenset[str] | None = None) -> Symbols:
     """Return the dynamic symbols of an ELF file.
 
     :param only: names of the symbols that count; None: all.
-    :raises Unreadable: it has none that can be read.
-    :raises NeedsExtra: the library is not installed.
     """
     with _taken_at_its_word():
         return _symbols(window, _open(window), only)
@@ -324,8 +316,6 @@ def read_producers(window: Window) -> tuple[tuple[str, str], ...]:
 
     :return: file name of the source and ``DW_AT_producer``, one pair for each unit; empty where
         there is no debug information.
-    :raises Unreadable: it cannot be read.
-    :raises NeedsExtra: the library is not installed.
     """
     with _taken_at_its_word():
         file = _open(window)

@@ -60,10 +60,7 @@ class DynamicEntries(NamedTuple):
 
 
 class ElfLayout:
-    """An ELF file of any class and byte order.
-
-    :raises Unreadable: its header is not sound.
-    """
+    """An ELF file of any class and byte order."""
 
     def __init__(self, window: Window) -> None:
         self._window = window
@@ -86,10 +83,7 @@ class ElfLayout:
         self._section_size, self._section_count, self._names_in = fields[10:]
 
     def sections(self) -> list[Section]:
-        """Return all sections, by their numbers.
-
-        :raises Unreadable: the tables of sections are not sound.
-        """
+        """Return all sections, by their numbers."""
         if not self._sections_at:
             return []
         rows, names_in = self._section_rows()
@@ -102,10 +96,7 @@ class ElfLayout:
         ]
 
     def code_sections(self) -> list[tuple[int, int]]:
-        """Return the positions and sizes of the sections with machine code.
-
-        :raises Unreadable: the table of sections is not sound.
-        """
+        """Return the positions and sizes of the sections with machine code."""
         rows, _ = self._section_rows()
         return [
             (start, size)
@@ -126,10 +117,7 @@ class ElfLayout:
         return list(self._rows(form, self._sections_at, self._section_size, count)), names_in
 
     def dynamic(self) -> DynamicEntries:
-        """Return the entries of the dynamic section.
-
-        :raises Unreadable: it has no end, or names are not where it says.
-        """
+        """Return the entries of the dynamic section."""
         form = struct.Struct(self._order + ("qQ" if self.is_wide else "iI"))
         entries: list[tuple[int, int]] = []
         for segment in self._segments(_DYNAMIC):
@@ -156,10 +144,7 @@ class ElfLayout:
         return told
 
     def needed_versions(self, sections: list[Section]) -> Iterator[tuple[str, str]]:
-        """Yield the libraries and their versions of symbols that the file wants.
-
-        :raises Unreadable: the lists are not sound, or have no end.
-        """
+        """Yield the libraries and their versions of symbols that the file wants."""
         count = 0
         for section in sections:
             if section.kind != _VERSIONS_NEEDED or section.link >= len(sections):
@@ -180,10 +165,7 @@ class ElfLayout:
                 at += following
 
     def gnu_properties(self) -> Iterator[tuple[int, int]]:
-        """Yield the kinds of the properties for the loader, with their first four bytes.
-
-        :raises Unreadable: notes are not where it says.
-        """
+        """Yield the kinds of the properties for the loader, with their first four bytes."""
         step = 8 if self.is_wide else 4
         for segment in self._segments(_NOTE):
             data = self._window.read(segment.start, segment.size)

@@ -103,8 +103,6 @@ def ptx_code(text: bytes) -> DeviceCode:
 
     >>> str(ptx_code(b".version 8.7\n.target sm_90a, debug\n"))
     'compute_90a (PTX 8.7)'
-
-    :raises Unreadable: it does not say.
     """
     version, target = _VERSION.search(text), _TARGET.search(text)
     if version is None or target is None:

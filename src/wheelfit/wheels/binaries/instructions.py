@@ -3,7 +3,8 @@
 The one importer of iced-x86. Executable sections are decoded from their beginning to their end, as
 ``objdump`` does it; data among the code may look like instructions. A count says what is in the
 library, and nothing of what runs: many libraries choose when they are loaded. What tells more is
-in `InstructionUse`, and `wheelfit.wheels.binaries.unguarded_instructions` judges it.
+in `InstructionUse`, and `wheelfit.wheels.binaries.unguarded_instructions` judges it. Where the
+disassembler is not installed, `NeedsExtra` is raised.
 """
 
 from __future__ import annotations
@@ -94,12 +95,7 @@ def with_instructions(binary: Binary, file: BinaryIO) -> Binary:
 def counted_binaries(
     archive: WheelArchive, *, is_wanted: Callable[[Member], bool] = lambda _: True
 ) -> Binaries:
-    """Return what the binaries of a wheel are, with their instructions.
-
-    :raises InvalidWheel: a member is damaged.
-    :raises NeedsExtra: a library for that is not installed.
-    :raises FileProblem: there is no room for what is unpacked.
-    """
+    """Return what the binaries of a wheel are, with their instructions."""
     return binaries_of(archive, is_wanted=is_wanted, described=with_instructions)
 
 
@@ -268,9 +264,6 @@ def count_frame_use(window: Window, sections: Iterable[tuple[int, int]]) -> Fram
     """Return how code uses its stack frames; of long code a sample is looked at.
 
     Only accesses of up to eight bytes count: optimised code saves vectors there.
-
-    :raises Unreadable: it cannot be read.
-    :raises NeedsExtra: the disassembler is not installed.
     """
     library = _library()
     pointer, no_register = library.Register.RBP, library.Register.NONE

@@ -45,10 +45,7 @@ class _Section(Struct, frozen=True):
 
 
 def executable_sections(window: Window) -> list[tuple[int, int]]:
-    """Return where code is: the position and size of each section.
-
-    :raises Unreadable: that cannot be found out.
-    """
+    """Return where code is: the position and size of each section."""
     (header,) = window.unpack("<I", _HEADER_AT)
     _, count = window.unpack("<HH", header + 4)
     (optional_size,) = window.unpack("<H", header + 20)
@@ -63,10 +60,7 @@ _EXECUTABLE = 0x20000000
 
 
 def read_pe(window: Window, member: str) -> Binary | None:
-    """Return what a PE file is; None if it is none, but a text or an older program for DOS.
-
-    :raises Unreadable: nothing can be said of it.
-    """
+    """Return what a PE file is; None if it is none, but a text or an older program for DOS."""
     try:
         (header,) = window.unpack("<I", _HEADER_AT)
         is_pe = window.read(header, 4) == b"PE\0\0"

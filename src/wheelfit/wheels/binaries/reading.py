@@ -64,11 +64,7 @@ def binaries_of(
 def unpacked_binaries(
     archive: WheelArchive, *, is_wanted: Callable[[Member], bool] = lambda _: True
 ) -> Iterator[tuple[Member, BinaryIO]]:
-    """Yield what may be a binary, with its content, which is gone with the next one.
-
-    :raises InvalidWheel: a member is damaged.
-    :raises FileProblem: there is no room.
-    """
+    """Yield what may be a binary, with its content, which is gone with the next one."""
     for member in archive.members:
         if not member.is_folder and not _is_text(member.name) and is_wanted(member):
             file = _unpacked(archive, member)
@@ -181,11 +177,7 @@ def code_sections(file: BinaryIO, binary: Binary) -> list[tuple[int, int]]:
 
 
 def symbols_in(file: BinaryIO, only: frozenset[str] | None = None) -> Symbols:
-    """Return the dynamic symbols of an ELF file.
-
-    :raises Unreadable: it has none that can be read.
-    :raises NeedsExtra: the library for it is not installed.
-    """
+    """Return the dynamic symbols of an ELF file."""
     return elf.read_symbols(Window(file, SYMBOLS), only)
 
 

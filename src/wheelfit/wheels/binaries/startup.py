@@ -133,10 +133,7 @@ class _Image:
 
 
 def read_startup(window: Window) -> Startup:
-    """Return the functions of an ELF file for x86-64, and which of them the loader calls.
-
-    :raises Unreadable: that cannot be found out.
-    """
+    """Return the functions of an ELF file for x86-64, and which of them the loader calls."""
     return _read(_Image(window), window)
 
 
@@ -218,8 +215,6 @@ def with_ends(window: Window, startup: Startup, functions: frozenset[int]) -> St
     """Return what is known of the functions of a library, with the ends of some.
 
     Code of an assembler may follow a function, and no table lists it.
-
-    :raises Unreadable: it contradicts itself.
     """
     if not functions:
         return startup  # as of another format, which has no such records
@@ -243,7 +238,6 @@ def module_functions(window: Window, startup: Startup, referred: frozenset[int])
 
     :param referred: addresses that the functions which make modules refer to; the definition of
         the module is among them.
-    :raises Unreadable: it contradicts itself.
     """
     if not startup.modules:
         return frozenset()
