@@ -227,9 +227,7 @@ class Steps(Struct, eq=False):
         plugin = None
         if provider is not None:
             plugin = recognise(namespace, provider, self.environment, table=self.policy.table)
-        package = plugin.package if plugin else None
-        plugin_api = plugin.plugin_api if plugin else None
-        listed = self._listed(namespace, package, plugin_api)
+        listed = self._listed(namespace, plugin)
         if _is_known(listed):  # P-12
             return listed
         if self.machine is None:  # P-44: that the lists do not know it is the answer
@@ -240,9 +238,9 @@ class Steps(Struct, eq=False):
             return _unknown(namespace, "the metadata names no provider for it", "missing")
         if plugin.builtin is None:  # P-63
             return self._plugin(namespace, provider, plugin, plugin.reason)
-        detected = self._detected(plugin.builtin, package, plugin_api)  # P-13
+        detected = self._detected(plugin.builtin, plugin)  # P-13
         if detected is None:
-            why = f"wheelfit does not stand in for {package} yet"
+            why = f"wheelfit does not stand in for {plugin.package} yet"
             return self._plugin(namespace, provider, plugin, why)
         source = detected.source
         if (
@@ -270,23 +268,19 @@ class Steps(Struct, eq=False):
             return _failed(namespace, f"plugin {question}", error, "plugin")
         return replace(answer, namespace=namespace)
 
-    def _listed(
-        self, namespace: str, package: str | None = None, plugin_api: str | None = None
-    ) -> Detection | None:
+    def _listed(self, namespace: str, plugin: Recognition | None = None) -> Detection | None:
         if self.user_lists is None:
             return None
-        listed = _detect(self.user_lists, namespace, package, plugin_api)
+        listed = _detect(self.user_lists, namespace, plugin)
         if _is_known(listed):
             self.holders[namespace] = listed.source or "the user's list"
             return replace(listed, step="user-list")
         return listed
 
-    def _detected(
-        self, builtin: str, package: str | None = None, plugin_api: str | None = None
-    ) -> Detection | None:
+    def _detected(self, builtin: str, plugin: Recognition | None = None) -> Detection | None:
         if self.machine is None:
             return None
-        detected = _detect(self.machine, builtin, package, plugin_api)
+        detected = _detect(self.machine, builtin, plugin)
         return None if detected is None else replace(detected, step="built-in")
 
 
@@ -294,9 +288,9 @@ def _is_known(detection: Detection | None) -> TypeGuard[Detection]:
     return detection is not None and detection.status is not Status.UNKNOWN
 
 
-def _detect(
-    detector: Detector, namespace: str, package: str | None, plugin_api: str | None
-) -> Detection | None:
+def _detect(detector: Detector, namespace: str, plugin: Recognition | None) -> Detection | None:
+    package = plugin.package if plugin else None
+    plugin_api = plugin.plugin_api if plugin else None
     try:
         return detector.detect(namespace, package=package, plugin_api=plugin_api)
     except Exception as error:  # noqa: BLE001 - P-17: whatever it is, it is an answer

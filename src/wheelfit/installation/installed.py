@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
@@ -228,34 +229,26 @@ def _read(location: Path, path: Path, *, outside: bool) -> Installed | Broken:
         parsed = parse_version(version)
     except InvalidVersion:
         return Broken(path, f"its metadata names no valid version but {version!r}")
-    if legacy:
-        return Installed(
-            name=canonicalize_name(name),
-            version=parsed,
-            location=location,
-            path=path,
-            editable=path.suffix == ".egg-link",
-            legacy=True,
-            outside=outside,
-        )
-    notes: list[str] = []
-    direct_url = _direct_url(path, notes)
-    chosen = _chosen(path, notes)
-    return Installed(
+    entry = Installed(
         name=canonicalize_name(name),
         version=parsed,
         location=location,
         path=path,
-        label=chosen.label,
-        properties=chosen.properties,
-        document=chosen.document,
-        hashes=chosen.hashes,
-        wishes=chosen.wishes,
-        requested=_is_file(path / "REQUESTED"),
+        editable=path.suffix == ".egg-link",
+        legacy=legacy,
+        outside=outside,
+    )
+    if legacy:
+        return entry
+    notes: list[str] = []
+    direct_url = _direct_url(path, notes)
+    return replace(
+        entry,
         direct_url=direct_url,
         editable=_is_editable(direct_url),
+        requested=_is_file(path / "REQUESTED"),
         installer=_first_line(path / "INSTALLER")[:_LONGEST_NAME],
-        outside=outside,
+        **_chosen(path, notes),
         notes=tuple(notes),
     )
 
@@ -294,21 +287,11 @@ def _headers(path: Path) -> dict[str, str]:
     return headers
 
 
-class _Chosen(Struct, frozen=True):
-    """The record of a choice (F-96)."""
-
-    label: Label | None = None
-    properties: PropertySet = EMPTY
-    document: VariantDocument | None = None
-    hashes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    wishes: tuple[str, ...] = ()
-
-
 _AGAINST_VARIANTS = ("--no-variants", "--variant ", "--forbid ")
 
 
-def _chosen(path: Path, notes: list[str]) -> _Chosen:
-    """Read what was chosen.
+def _chosen(path: Path, notes: list[str]) -> dict[str, Any]:
+    """Return the fields of `Installed` that tell what was chosen (F-96).
 
     Our own record wins. Without one, another tool installed it, and ``variant.json``
     decides: inside a wheel it has exactly one label, in every layout.
@@ -320,16 +303,17 @@ def _chosen(path: Path, notes: list[str]) -> _Chosen:
     if choice is not None and choice.label is None:
         overrides = choice.circumstances.overrides
         wishes = tuple(one for one in overrides if one.startswith(_AGAINST_VARIANTS))
-        return _Chosen(hashes=choice.hashes, wishes=wishes)  # F-10: plain, whatever it contains
+        return {"hashes": choice.hashes, "wishes": wishes}  # F-10: plain, whatever it contains
     document = _document(path / "variant.json", notes)
     variants = {} if document is None else document.variants
     if choice is not None and choice.label is not None:
         properties = variants.get(choice.label, EMPTY)
-        return _Chosen(choice.label, properties, document, choice.hashes)
+        chosen = {"label": choice.label, "properties": properties, "document": document}
+        return {**chosen, "hashes": choice.hashes}
     if len(variants) == 1:
         ((label, properties),) = variants.items()
-        return _Chosen(label, properties, document)
-    return _Chosen()
+        return {"label": label, "properties": properties, "document": document}
+    return {}
 
 
 def _document(path: Path, notes: list[str]) -> VariantDocument | None:

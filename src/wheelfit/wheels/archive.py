@@ -230,13 +230,7 @@ class WheelArchive(ZipArchive):
         :param row: what RECORD says of it; None: nothing.
         """
         algorithm, _, _ = row.hash.partition("=") if row is not None else ("sha256", "", "")
-        digest = ""
-        if contents:
-            seen = StreamHash(algorithm if algorithm in DIGEST_SIZES else "sha256")
-            for piece in self.chunks(member.name):
-                seen.update(piece)
-                advance(len(piece))
-            digest = seen.row(member.name).hash
+        digest = self.row_of(member, algorithm, advance).hash if contents else ""
         size = str(member.size)  # unpacking has compared it
         if row is None:
             yield Fault("RECORD", f"RECORD does not name {member.name!r}", "B-36")
@@ -248,6 +242,19 @@ class WheelArchive(ZipArchive):
         elif size != row.size:
             fault = f"{member.name!r} has {size} bytes, RECORD says {row.size!r}"
             yield Fault("RECORD", fault, "B-38")
+
+    def row_of(
+        self, member: Member, algorithm: str, advance: Callable[[int], None] = lambda _: None
+    ) -> RecordRow:
+        """Return the row that RECORD should have of a file.
+
+        :param algorithm: of the hash; SHA-256 takes the place of one that does not count.
+        """
+        seen = StreamHash(algorithm if algorithm in DIGEST_SIZES else "sha256")
+        for piece in self.chunks(member.name):
+            seen.update(piece)
+            advance(len(piece))
+        return seen.row(member.name)
 
     def _identity_faults(self) -> Iterator[Fault]:
         """Compare METADATA and ``variant.json`` with the file name."""

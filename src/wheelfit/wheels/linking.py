@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import sys
-import threading
 from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -119,8 +118,14 @@ class Linker:
         # up to half as long again as one alone.
         is_linking = is_same and left[0] is LinkMode.HARDLINK
         is_much = sum(len(move.names) for move in moves) >= _MANY
-        halves = _halves(moves) if is_much and not is_linking else [moves]
-        _together([lambda half=half: work.do(half) for half in halves])  # type: ignore[misc]
+        if not is_much or is_linking:
+            work.do(moves)
+            return
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - for many files only
+
+        with ThreadPoolExecutor(2, "link") as threads:
+            for half in [threads.submit(work.do, half) for half in _halves(moves)]:
+                half.result()
 
 
 class _Work(Struct):
@@ -222,26 +227,6 @@ def _halves(moves: Sequence[Move]) -> list[list[Move]]:
         halves[smaller].append(move)
         counts[smaller] += len(move.names)
     return halves
-
-
-def _together(tasks: Sequence[Callable[[], None]]) -> None:
-    """Do things at the same time; the first error is raised when all are done."""
-    errors: list[BaseException] = []
-
-    def attempt(task: Callable[[], None]) -> None:
-        try:
-            task()
-        except BaseException as error:  # noqa: BLE001 - raised below
-            errors.append(error)
-
-    helpers = [threading.Thread(target=attempt, args=(task,), name="link") for task in tasks[1:]]
-    for helper in helpers:
-        helper.start()
-    attempt(tasks[0])
-    for helper in helpers:
-        helper.join()
-    if errors:
-        raise errors[0]
 
 
 def current_umask() -> int:

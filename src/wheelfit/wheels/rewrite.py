@@ -20,10 +20,8 @@ from wheelfit.wheels.archive import SIGNATURES, WheelArchive
 from wheelfit.wheels.atomic_write import new_file, write_all
 from wheelfit.wheels.paths import path_fault
 from wheelfit.wheels.record import (
-    DIGEST_SIZES,
     Record,
     RecordRow,
-    StreamHash,
     format_record,
     row_for,
 )
@@ -308,11 +306,7 @@ def _right_record(archive: WheelArchive, kept: Sequence[Member]) -> tuple[Record
             continue
         old = given.get(member.name)
         algorithm = old.hash.partition("=")[0] if old is not None else ""
-        seen = StreamHash(algorithm if algorithm in DIGEST_SIZES else "sha256")
-        for piece in archive.chunks(member.name):
-            seen.update(piece)
-        new = seen.row(member.name)
-        true[member.name] = new
+        new = true[member.name] = archive.row_of(member, algorithm)
         if old is None:
             notes.append(f"RECORD did not name {member.name!r}")
         elif (old.hash.rstrip("="), old.size) != (new.hash, new.size):
