@@ -210,17 +210,13 @@ def stage_of(places: EnvironmentFolders) -> JournalStage | None:
 
 
 def read_journal(
-    places: EnvironmentFolders,
-    disk: FileSystem,
-    stage: JournalStage = JournalStage.JOURNAL,
-    *,
-    trusting: bool = False,
+    places: EnvironmentFolders, disk: FileSystem, *, trusting: bool = False
 ) -> Journal:
     """Read the journal of a change.
 
     :param trusting: the user vouches for it.
     """
-    path = os.path.join(places.workplace, stage.value)  # noqa: PTH118
+    path = os.path.join(places.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
     try:
         return _parse(_document(path, places, disk, trusting=trusting), places, path)
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -202,16 +202,9 @@ def _laid_out(parts: Sequence[tuple[str, int, bytes, int, int, int]], machine: i
     return head + whole + segments + body + b"".join(rows)
 
 
-def pe_file(
-    *,
-    machine: int = 0x8664,
-    needed: Sequence[str] = (),
-    sections: Mapping[str, bytes] | None = None,
-) -> bytes:
-    """Return a PE file for 64 bits.
-
-    :param machine: 0x8664 is x86-64, 0xAA64 is ARM64.
-    """
+def pe_file(*, needed: Sequence[str] = (), sections: Mapping[str, bytes] | None = None) -> bytes:
+    """Return a PE file for x86-64."""
+    machine = 0x8664
     address = 0x1000
     table = b""
     texts = b""

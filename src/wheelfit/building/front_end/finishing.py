@@ -20,7 +20,7 @@ from wheelfit.core.index_metadata import read_wheel_document
 from wheelfit.core.markers import VariantContext
 from wheelfit.errors import BuildFailed, InvalidFilename, NeedsExtra
 from wheelfit.wheels.archive import WheelArchive
-from wheelfit.wheels.binaries.instructions import counted_binaries
+from wheelfit.wheels.binaries.instructions import with_instructions
 from wheelfit.wheels.binaries.reading import binaries_of
 from wheelfit.wheels.binaries.unguarded_instructions import claimed_level, unguarded_code
 from wheelfit.wheels.rewrite import Writing, rewrite
@@ -228,7 +228,7 @@ def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
 
     try:
         with WheelArchive(path) as archive:
-            found = counted_binaries(archive, is_wanted=is_wanted)
+            found = binaries_of(archive, is_wanted=is_wanted, described=with_instructions)
     except NeedsExtra:
         return
     standing = f"claims {claimed}" if features else "claims no level"

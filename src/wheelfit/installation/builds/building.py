@@ -110,20 +110,20 @@ def _quietly(_name: str) -> Progress:
     return NO_PROGRESS
 
 
+@dataclass(slots=True)
 class _Product:
     """One project, from its name to its wheel."""
 
-    def __init__(self, file: File, open_: Callable[[], OpenProject]) -> None:
-        self.file = file
-        """How it is listed at present."""
-        self.open = open_
-        self.project: OpenProject | None = None
-        self.place: BuildPlace | None = None
-        self.backend: Backend | None = None
-        self.metadata: bytes | None = None
-        self.wheel: BuiltWheel | None = None
-        self.is_named = False
-        self.lock = threading.Lock()
+    file: File
+    """How it is listed at present."""
+    open: Callable[[], OpenProject]
+    is_named: bool = False
+    project: OpenProject | None = None
+    place: BuildPlace | None = None
+    backend: Backend | None = None
+    metadata: bytes | None = None
+    wheel: BuiltWheel | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Building:
@@ -212,9 +212,7 @@ class Building:
             self._progress,
             offline=self._policy.offline,
         )
-        product = _Product(File("", project.url), lambda: project)
-        product.project = project
-        product.is_named = True
+        product = _Product(File("", project.url), lambda: project, is_named=True, project=project)
         core = core_metadata_of(self._metadata(product), project.name)
         if source.name is not None and core.name != source.name:
             raise InvalidRequirement(

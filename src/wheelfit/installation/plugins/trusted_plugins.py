@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_wheel_filename
@@ -44,63 +45,45 @@ if TYPE_CHECKING:
     from wheelfit.wheels.unpacked import UnpackedWheel
     from wheelfit_runtime.platforms.plugin_process import PluginReport
 
-DEADLINE = 10.0
-"""Seconds a plugin has to answer, unless somebody says otherwise (P-37)."""
-
 _WORDS = 300
 """Characters of what a plugin printed that are kept as evidence."""
 _LINES = 3
 
 
-class TrustedPlugins:
-    """The plugins of steps 5 and 6; each question is asked once.
+class TrustedPlugins(Struct):
+    """The plugins of steps 5 and 6; each question is asked once."""
 
-    :param open_sources: opens where wheels come from; called when one is needed.
-    :param environ: the environment of the process; a plugin sees little of it (P-35).
-    :param deadline: seconds a plugin has to answer (P-37).
-    :param note: told before a plugin is installed or asked that was not looked at (P-18).
-    :param tell: told before any plugin is asked: no code of others runs unseen.
-    """
-
-    def __init__(
-        self,
-        rules: PluginRules,
-        interpreter: Interpreter,
-        target: Target,
-        open_sources: Callable[[], Repository],
-        environments: Callable[[], PluginEnvironments],
-        *,
-        environ: Mapping[str, str],
-        deadline: float = DEADLINE,
-        note: Callable[[str], None] = lambda _text: None,
-        tell: Callable[[str], None] = lambda _text: None,
-    ) -> None:
-        self._rules = rules
-        self._environ = environ
-        self._deadline = deadline
-        self._interpreter = interpreter
-        self._target = target
-        self._open_sources = open_sources
-        self._open_environments = environments
-        self._note = note
-        self._tell = tell
-        self._answers: Memo[PluginQuestion, Detection] = Memo()
-        self._environments: PluginEnvironments | None = None
+    rules: PluginRules
+    interpreter: Interpreter
+    target: Target
+    open_sources: Callable[[], Repository]
+    """Opens where wheels come from; called when one is needed."""
+    open_environments: Callable[[], PluginEnvironments]
+    environ: Mapping[str, str]
+    """The environment of the process; a plugin sees little of it (P-35)."""
+    deadline: float
+    """Seconds a plugin has to answer (P-37)."""
+    note: Callable[[str], None]
+    """Told before a plugin is installed or asked that was not looked at (P-18)."""
+    tell: Callable[[str], None]
+    """Told before any plugin is asked: no code of others runs unseen."""
+    answers: Memo[PluginQuestion, Detection] = field(default_factory=Memo)
+    environments: PluginEnvironments | None = None
 
     def refusal(self, question: PluginQuestion) -> str | None:
         """Return why a plugin may not be asked; nothing is touched to find out (P-14)."""
-        return self._rules.judge(question).refusal
+        return self.rules.judge(question).refusal
 
     def ask(self, question: PluginQuestion) -> Detection:
         """Install a plugin, unless that is done already, and ask it (P-15)."""
-        return self._answers.get(question, lambda: self._ask(question))
+        return self.answers.get(question, lambda: self._ask(question))
 
     def _ask(self, question: PluginQuestion) -> Detection:
-        trusted = self._rules.judge(question)
+        trusted = self.rules.judge(question)
         if trusted.refusal is not None:
             return _not_trusted(question, trusted.refusal)
         if trusted.anything:
-            self._note(
+            self.note(
                 f"every plugin is trusted: {question} of {question.namespace} is installed and "
                 "run, whoever published it"
             )
@@ -113,13 +96,13 @@ class TrustedPlugins:
             return _failed(question, f"plugin {question}", f"not installed: {error}{more}")
         origin = _origin(question, environment)
         source = f"plugin {origin.name} {origin.version}"
-        self._tell(f"asking {source} about {question.namespace}")
+        self.tell(f"asking {source} about {question.namespace}")
         report = ask(
             str(environment.python),
             question.endpoint,
             method="get_supported_configs",
-            environ=self._environ,
-            deadline=self._deadline,
+            environ=self.environ,
+            deadline=self.deadline,
         )
         if report.failure is not None or report.configs is None:
             return _failed(question, source, report.failure or "no answer", report, origin)
@@ -129,40 +112,40 @@ class TrustedPlugins:
         return _answered(question, source, answer, report, origin, environment.sources)
 
     def _environment(self, question: PluginQuestion, trusted: TrustedTree) -> PluginEnvironment:
-        if self._environments is None:
-            self._environments = self._open_environments()
-        environments = self._environments
+        if self.environments is None:
+            self.environments = self.open_environments()
+        environments = self.environments
         asked = json.dumps(
             [
                 sorted(map(str, question.requirements)),
                 sorted(trusted.files.items()),
-                sorted(self._target.environment.items()),
-                [str(tag) for tag in self._target.tags][:1],
+                sorted(self.target.environment.items()),
+                [str(tag) for tag in self.target.tags][:1],
             ]
         )
         # What is trusted by its bytes needs no source once it is there; anything else is looked
         # up each time.
         known = None if trusted.anything else environments.remembered(asked)
         if known is not None and known.items() <= trusted.files.items():
-            there = environments.find(self._interpreter, known)
+            there = environments.find(self.interpreter, known)
             if there is not None:
                 return there
-        repository = self._open_sources()
+        repository = self.open_sources()
         with ExitStack() as stack:
             only = OnlyTrusted(repository, trusted.files)
             try:
                 pins = resolve_plugin(
-                    question.requirements, repository if trusted.anything else only, self._target
+                    question.requirements, repository if trusted.anything else only, self.target
                 )
                 files = _promised(pins)
-                there = None if files is None else environments.find(self._interpreter, files)
+                there = None if files is None else environments.find(self.interpreter, files)
                 if there is None:
                     folder = Path(
                         stack.enter_context(tempfile.TemporaryDirectory(prefix="wheelfit-"))
                     )
                     wheels = {pin.name: _unpacked(pin.file, repository, folder) for pin in pins}
                     files = files or _found(pins, wheels)
-                    there = environments.build(self._interpreter, pins, wheels, files)
+                    there = environments.build(self.interpreter, pins, wheels, files)
             except (NoFit, HashMismatch) as error:
                 raise self._changed(error, only, question) from None
         if not trusted.anything:

@@ -19,8 +19,7 @@ from msgspec.structs import replace
 from wheelfit.errors import NeedsExtra
 from wheelfit.wheels.binaries import pe
 from wheelfit.wheels.binaries.bounded_reader import FACTS, SYMBOLS, Allowance, Unreadable, Window
-from wheelfit.wheels.binaries.facts import LEVELS, Binaries, Format, InstructionUse
-from wheelfit.wheels.binaries.reading import binaries_of
+from wheelfit.wheels.binaries.facts import LEVELS, Format, InstructionUse
 from wheelfit.wheels.binaries.startup import (
     CodeSection,
     Startup,
@@ -31,12 +30,10 @@ from wheelfit.wheels.binaries.startup import (
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from typing import BinaryIO
 
-    from wheelfit.wheels.archive import WheelArchive
     from wheelfit.wheels.binaries.facts import Binary
-    from wheelfit.wheels.zip_directory import Member
 
 _PIECE = 4 << 20
 _LONGEST = 15
@@ -90,13 +87,6 @@ def with_instructions(binary: Binary, file: BinaryIO) -> Binary:
         return replace(binary, faults=(*binary.faults, str(error)))
     found = tuple((level, levels[level]) for level in LEVELS if levels[level])
     return replace(binary, levels=replace(binary.levels, instructions=found, use=use))
-
-
-def counted_binaries(
-    archive: WheelArchive, *, is_wanted: Callable[[Member], bool] = lambda _: True
-) -> Binaries:
-    """Return what the binaries of a wheel are, with their instructions."""
-    return binaries_of(archive, is_wanted=is_wanted, described=with_instructions)
 
 
 def _count(window: Window, tables: Window, startup: Startup) -> tuple[Counter[str], InstructionUse]:
