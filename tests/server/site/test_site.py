@@ -63,6 +63,21 @@ def read(site: Site, target: str, status: int = 200) -> Document:
     return document
 
 
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "'-alert(1)-'",
+    "gnp\u202egpj.exe",
+    "a\r\nSet-Cookie: x=1",
+    "x" * 20_000,
+    "javascript:alert(1)",
+    "../../etc/passwd",
+    "{{ 7 * 7 }}",
+    "lone \udcff surrogate",
+    "\u0000\u0008zero",
+]
+
+
 class TestPages:
     """What each page tells."""
 
@@ -204,6 +219,50 @@ class TestPages:
         assert "needs x86-64-v3" in read(site, "/project/some/1.0/").text
         build_wheel(tmp_path, "some", "1.1")
         assert "1.1 newest" in read(site, "/project/some/").text
+
+
+class TestJson:
+    """The JSON API of the public registry."""
+
+    def test_project(self, site: Site) -> None:
+        """The newest release that is not yanked, and the files of all."""
+        answer = ask(site, "/pypi/fast-fft/json")
+        assert answer.headers["content-type"] == "application/json"
+        found = json.loads(body(answer))
+        assert (found["info"]["name"], found["info"]["version"]) == ("fast-fft", "2.1")
+        assert found["info"]["requires_dist"] == ["numpy>=2"]
+        assert found["info"]["yanked"] is False
+        assert found["releases"].keys() == {"2.0", "2.1", "3.0rc1"}
+        assert found["releases"]["2.0"][0]["yanked_reason"] == "wrong on odd sizes"
+        kinds = {file["packagetype"] for file in found["urls"]}
+        assert kinds == {"bdist_wheel", "variants"}
+        file = found["urls"][0]
+        assert file["url"] == f"https://wheels.example.org/files/{file['filename']}"
+        assert len(file["digests"]["sha256"]) == 64
+
+    def test_release(self, index: MemoryIndex) -> None:
+        """One release; its links are relative where nobody knows the address."""
+        found = json.loads(body(ask(Site(index), "/pypi/Fast_FFT/2.0.0/json")))
+        assert found["info"]["version"] == "2.0"
+        assert found["info"]["yanked_reason"] == "wrong on odd sizes"
+        assert "releases" not in found
+        assert found["urls"][0]["url"] == f"../../../files/{found['urls'][0]['filename']}"
+
+    @pytest.mark.parametrize("path", ["nothing", "fast-fft/9", "fast-fft/x"])
+    def test_missing(self, site: Site, path: str) -> None:
+        """What is not there is a 404 in JSON."""
+        answer = ask(site, f"/pypi/{path}/json")
+        assert answer.status == 404
+        assert "message" in json.loads(body(answer))
+
+    @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+    def test_hostile(self, text: str) -> None:
+        """Whatever a page lists is text in JSON, and nothing that a browser shows."""
+        index = MemoryIndex()
+        index.add("some", File("some-1.0.tar.gz", text, {"sha256": text}, yanked=text))
+        answer = ask(Site(index), "/pypi/some/json")
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert json.loads(body(answer))["info"]["yanked"] is True
 
 
 class TestCommands:
@@ -426,21 +485,6 @@ class Endless:
             return start
         self.given += size
         return b"x" * size
-
-
-HOSTILE = [
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "'-alert(1)-'",
-    "gnp\u202egpj.exe",
-    "a\r\nSet-Cookie: x=1",
-    "x" * 20_000,
-    "javascript:alert(1)",
-    "../../etc/passwd",
-    "{{ 7 * 7 }}",
-    "lone \udcff surrogate",
-    "\u0000\u0008zero",
-]
 
 
 READMES = [

@@ -161,13 +161,17 @@ class Facts:
         :raises WheelfitError: it cannot be read.
         """
         key = (project.page.name, version, project.stamp)
+        return self._summaries.get(key, lambda: _field(self.metadata(project, version), "summary"))
+
+    def metadata(self, project: ProjectFacts, version: Version) -> RawMetadata:
+        """Return the METADATA of a release; empty: it has no wheel.
+
+        :raises WheelfitError: it cannot be read.
+        """
         release = project.listing.releases[version]
         if not release.wheels:
-            return ""
-        files = OnePage(project.page, self._index)
-        return self._summaries.get(
-            key, lambda: _field(_metadata(files, _described(release)), "summary")
-        )
+            return {}
+        return _metadata(OnePage(project.page, self._index), _described(release))
 
     def explanation(self, project: ProjectFacts, version: Version, machine: Machine) -> Explanation:
         """Return the wheel of a release that a machine would take, and why no other."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from dataclasses import replace
@@ -16,7 +17,7 @@ from packaging.version import InvalidVersion
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.messages import Answer, as_asked, etag_of
-from wheelfit.server.site.facts import Facts
+from wheelfit.server.site.facts import Facts, is_web_address
 from wheelfit.server.site.links import ListPart, PageAddress, part_of, query_of_part, segment
 from wheelfit.server.site.machines import (
     PYTHON_NAMES,
@@ -26,6 +27,7 @@ from wheelfit.server.site.machines import (
     read_query,
     read_upload,
 )
+from wheelfit.server.site.project_json import project_json
 from wheelfit.server.site.rendering import Templates
 from wheelfit_runtime.errors import NetworkError, UserError, WheelfitError
 
@@ -163,6 +165,10 @@ class Site:
                 return self._answer(request, self._style, "text/css")
             case ["favicon.svg"]:
                 return self._answer(request, self._icon, "image/svg+xml")
+            case ["pypi", name, "json"]:
+                return self._json(request, name, None)
+            case ["pypi", name, version, "json"]:
+                return self._json(request, name, version)
             case ["project", ""]:
                 return _redirect("../")
             case ["project", name, ""]:
@@ -184,6 +190,34 @@ class Site:
         is_https = request.headers.get("x-forwarded-proto") == "https"
         scheme = "https" if is_https else request.origin.partition(":")[0] or "http"
         return f"{scheme}://{host}"
+
+    def _json(self, request: Request, name: str, version: str | None) -> Answer:
+        """Answer as the JSON API of the public registry does."""
+        project = self._facts.project(canonicalize_name(name))
+        wanted = None if project is None else project.newest
+        if version is not None:
+            wanted = _version(version)
+        if project is None or wanted is None or wanted not in project.listing.releases:
+            missing = json.dumps({"message": "there is no such release"}).encode()
+            return self._answer(request, missing, "application/json", 404)
+        url = self._url(request)
+        up = "../" * (2 if version is None else 3)
+        place = PageAddress(0)
+
+        def url_of(file: File) -> str:
+            link = place.file(file, project.page.name)
+            base = up if url is None else f"{url}/"
+            return link if is_web_address(link) else base + link.removeprefix("./")
+
+        found = project_json(
+            project,
+            wanted,
+            self._facts.metadata(project, wanted),
+            url_of=url_of,
+            has_all=version is None,
+        )
+        content = json.dumps(found).encode("utf-8", "replace")
+        return self._answer(request, content, "application/json")
 
     def _missing(self, segments: Sequence[str]) -> _Page:
         """Return the page for an address that there is not, with projects that may be meant."""
@@ -354,12 +388,9 @@ class Site:
         return _Page("which.html", values, 200 if problem is None else 400)
 
     def _find(self, name: str, version: str) -> tuple[ProjectFacts, ReleaseFacts] | None:
-        try:
-            parsed = parse_version(version)
-        except InvalidVersion:
-            return None
+        parsed = _version(version)
         project = self._facts.project(canonicalize_name(name))
-        facts = None if project is None else self._facts.release(project, parsed)
+        facts = None if project is None or not parsed else self._facts.release(project, parsed)
         return None if project is None or facts is None else (project, facts)
 
     def _part(
@@ -373,7 +404,8 @@ class Site:
     # --- answers ------------------------------------------------------------------------------
 
     def _answer(self, request: Request, content: bytes, kind: str, status: int = 200) -> Answer:
-        headers = {**_PAGE_HEADERS, "content-type": f"{kind}; charset=utf-8"}
+        kind = kind if kind == "application/json" else f"{kind}; charset=utf-8"
+        headers = {**_PAGE_HEADERS, "content-type": kind}
         if status != 200 or request.method == "POST":
             return Answer.of(status, content, headers)
         return as_asked(request, content, len(content), etag=etag_of(content), headers=headers)
@@ -385,6 +417,13 @@ def _problem(status: int, heading: str, error: WheelfitError | None = None) -> _
 
 def _problem_values(heading: str, error: WheelfitError | None = None) -> dict[str, Any]:
     return {"heading": heading, "error": error, "close": ()}
+
+
+def _version(text: str) -> Version | None:
+    try:
+        return parse_version(text)
+    except InvalidVersion:
+        return None
 
 
 def _requirement(name: NormalizedName, version: Version | None) -> str:
