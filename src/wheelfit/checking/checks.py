@@ -76,31 +76,15 @@ WRONG_LABEL = CHECKS.error("wrong-label", "F-24",
     "the document inside a wheel does not have exactly the label of the file name",
     "rename the wheel, or write the document for its label only")
 
+# The checks above by their rules, and the other rules that they stand for.
 DOCUMENT_CHECKS: Mapping[str, Check] = MappingProxyType(
     {
-        "F-2": INVALID_NAME,
-        "F-4": RESERVED_LABEL,
-        "F-6": NULL_WITH_PROPERTIES,
-        "F-7": LABEL_WITHOUT_PROPERTIES,
-        "F-20": WRONG_KEYS,
-        "F-21": BAD_PRIORITIES,
-        "F-22": PROVIDERS_DIFFER,
-        "F-23": BAD_VALUES,
-        "F-25": EMPTY_NAMESPACE,
-        "F-30": UNREADABLE_DOCUMENT,
-        "F-32": WRONG_TYPE,
-        "F-36": UNSUPPORTED_SCHEMA,
-        "F-38": UNSUPPORTED_SCHEMA,
-        "F-40": UNSUPPORTED_SCHEMA,
-        "F-42": PROVIDERS_NOT_ALLOWED,
-        "F-47": BAD_PROVIDER,
-        "F-51": BAD_PROVIDER,
-        "F-52": BAD_PROVIDER,
-        "F-109": BAD_PROVIDER,
+        **{one.rule: one for one in CHECKS.values() if one is not WRONG_LABEL},
+        **dict.fromkeys(("F-38", "F-40"), UNSUPPORTED_SCHEMA),
+        **dict.fromkeys(("F-47", "F-51", "F-52", "F-109"), BAD_PROVIDER),
+        **dict.fromkeys((f"P-{number}" for number in range(1, 10)), BAD_PROVIDER),
         "F-130": WRONG_KEYS,
-        **{f"P-{number}": BAD_PROVIDER for number in range(1, 10)},
         "P-46": BAD_ABI_VALUE,
-        "P-47": BAD_ABI_VALUE,
     }
 )
 """Which check a rule of `wheelfit.core.metadata.check_document` belongs to."""
