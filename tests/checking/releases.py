@@ -12,7 +12,7 @@ from typing import Any
 
 from wheelfit.checking.findings import Finding, Report
 from wheelfit.checking.targets.paths import check_paths
-from wheelfit.checking.tool_profiles import Profile
+from wheelfit.checking.tool_profiles import CheckOptions, Profile
 from wheelfit.testing.wheels import add_member, build_wheel, release_document
 
 __all__ = [
@@ -75,13 +75,8 @@ def check(
     profiles: str = "",
 ) -> Report:
     """Check paths."""
-    return check_paths(
-        paths,
-        full=full,
-        binaries=binaries,
-        instructions=instructions,
-        profiles=frozenset(map(Profile, profiles.split())),
-    )
+    named = frozenset(map(Profile, profiles.split()))
+    return check_paths(paths, CheckOptions(full, binaries, instructions, named))
 
 
 def codes(report: Report) -> Counter[str]:

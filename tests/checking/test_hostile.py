@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from wheelfit.checking.documents.document import check_variant_document
 from wheelfit.checking.findings import CheckedFile, Report, Severity
-from wheelfit.checking.tool_profiles import Profile
+from wheelfit.checking.tool_profiles import CheckOptions, Profile
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.testing.wheels import build_wheel
 
@@ -76,8 +76,7 @@ def test_damaged_wheels(sound: bytes, data: st.DataObject) -> None:
             io.BytesIO(content),
             "fast-1.0-py3-none-any-mkl.whl",
             where="x.whl",
-            full=full,
-            profiles=PROFILES,
+            options=CheckOptions(full, profiles=PROFILES),
         )
         assert all(one.message and one.rule for one in findings)
 

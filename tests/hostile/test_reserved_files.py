@@ -14,6 +14,7 @@ from hostile.archives import rebuilt
 from hostile.conftest import Site
 
 from wheelfit.checking.findings import Severity
+from wheelfit.checking.tool_profiles import CheckOptions
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.testing.wheels import build_wheel
 
@@ -89,7 +90,7 @@ def test_no_wheel_brings_them(site: Site, options: tuple[str, ...]) -> None:
 
 def found_by_check(wheel: Path) -> dict[str, Severity]:
     """Return what `check` finds in a wheel that installing would refuse."""
-    findings, _ = check_wheel(wheel, wheel.name, where=wheel.name, full=True)
+    findings, _ = check_wheel(wheel, wheel.name, where=wheel.name, options=CheckOptions(full=True))
     assert {one.code for one in findings} <= {"reserved-file"}
     return {one.message: one.severity for one in findings}
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelfit.checking import checks
 from wheelfit.checking.checks import CHECKS
@@ -41,6 +41,20 @@ class Profile(StrEnum):
     """Recipes that package what a wheel has, with libraries from other packages."""
     INTERNAL = "internal"
     """Wheels of an organisation for itself, held to more than what anybody must do."""
+
+
+class CheckOptions(NamedTuple):
+    """How closely wheels are checked; can be pickled."""
+
+    full: bool = False
+    """Whether every member is unpacked and hashed, and files are compared with the hashes on pages;
+    otherwise RECORD is compared with the central directory, and only four small files are read."""
+    binaries: bool = False
+    """Whether the claims of a wheel are compared with the binaries in it (B-60)."""
+    instructions: bool = False
+    """With ``binaries``: whether also with what they execute, which takes longer (P-102)."""
+    profiles: frozenset[Profile] = frozenset()
+    """Tools and places whose own rules count too."""
 
 
 # P-60: the rows that uv has, with the only version it stands in for.

@@ -80,7 +80,7 @@ def read_policy(data: bytes, where: str, *, grants: bool) -> PolicyFile:
         table.must_be("[], which forbids all families", bridges, "bridges")
     return PolicyFile(
         where,
-        cast(PluginRule, rule),
+        cast("PluginRule", rule),
         _entries(table),
         _namespaces(table, "disable-provider"),
         _namespaces(table, "ignore-static", wild=":all:"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from wheelfit.checking.findings import Report
-    from wheelfit.checking.tool_profiles import Profile
+    from wheelfit.checking.tool_profiles import CheckOptions, Profile
     from wheelfit.core.requirements import Requirement
     from wheelfit.operations.context import Context
 
@@ -138,6 +138,7 @@ def _check(request: CheckRequest, context: Context) -> Report:
 
     from wheelfit.checking.findings import Report
     from wheelfit.checking.targets.paths import check_paths
+    from wheelfit.checking.tool_profiles import CheckOptions
     from wheelfit.operations.executors import each_wheel
     from wheelfit.operations.targets import named_project
 
@@ -152,20 +153,14 @@ def _check(request: CheckRequest, context: Context) -> Report:
             projects.append(project)
         else:
             paths.append(Path(text))
+    binaries = request.binaries or request.instructions
+    options = CheckOptions(request.full, binaries, request.instructions, profiles)
     report = Report()
     if paths:
         with each_wheel(request) as each, context.reporter.work("checking") as progress:
-            report += check_paths(
-                paths,
-                full=request.full,
-                binaries=request.binaries or request.instructions,
-                instructions=request.instructions,
-                profiles=profiles,
-                progress=progress,
-                each=each,
-            )
+            report += check_paths(paths, options, progress=progress, each=each)
     if urls or projects:
-        report += _published(request, context, urls, projects, profiles)
+        report += _published(request, context, urls, projects, options)
     if request.environment:
         report += _installed(request, context)
     return report
@@ -176,7 +171,7 @@ def _published(
     context: Context,
     urls: Sequence[str],
     projects: Sequence[Requirement],
-    profiles: frozenset[Profile],
+    options: CheckOptions,
 ) -> Report:
     from datetime import UTC, datetime
 
@@ -188,7 +183,7 @@ def _published(
     report = Report()
     with open_indexes(request, settings, context, urls) as repository:
         for url in urls:
-            report += check_url(repository, url, full=request.full, profiles=profiles)
+            report += check_url(repository, url, options)
         for project in projects:
             with context.reporter.work(project.name) as progress:
                 report += check_project(
@@ -196,8 +191,7 @@ def _published(
                     project.name,
                     project.specifier,
                     now=datetime.now(UTC),
-                    full=request.full,
-                    profiles=profiles,
+                    options=options,
                     progress=progress,
                 )
     return report

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.checking import checks
 from wheelfit.checking.findings import CheckedFile, Count, Report, Unchecked
 from wheelfit.checking.indexes.index import IndexCheckOptions, check_index_folder
-from wheelfit.checking.tool_profiles import graded
+from wheelfit.checking.tool_profiles import CheckOptions, graded
 from wheelfit.errors import UsageError
 from wheelfit.operations.check import CheckReport, FindingOptions, check_ignored, named_profiles
 from wheelfit.operations.environments import open_environment_of
@@ -55,12 +55,8 @@ def check_index(request: CheckIndexRequest, context: Context) -> CheckReport:
             settings = read_settings(request, context.environ)
             upstream = stack.enter_context(open_indexes(request, settings, context))
         profiles = named_profiles(request.profile)
-        demands = IndexCheckOptions(
-            _machines(request, context),
-            upstream,
-            profiles,
-            full=request.full,
-        )
+        options = CheckOptions(full=request.full, profiles=profiles)
+        demands = IndexCheckOptions(_machines(request, context), upstream, options)
         look = _remote if is_remote(request.index) else _local
         found = graded(look(request, demands, context), profiles).without(request.ignore)
     return CheckReport(found, (request.index,), request.profile, request.full)

@@ -25,7 +25,7 @@ from wheelfit.checking.checks import CHECKS, INCONSISTENT_WHEELS, PYPI_FILE_SIZE
 from wheelfit.checking.findings import CheckedFile, Count, Finding, Report, Severity
 from wheelfit.checking.pages import ListedRelease, sort_files
 from wheelfit.checking.targets.paths import check_paths
-from wheelfit.checking.tool_profiles import graded
+from wheelfit.checking.tool_profiles import CheckOptions, graded
 from wheelfit.core.filename import release_of
 from wheelfit.core.metadata import read_document
 from wheelfit.core.project_table import read_project_table
@@ -146,7 +146,9 @@ def judge(outgoing: ReleaseSet, profiles: frozenset[Profile], progress: Progress
     :param profiles: tools whose rules count too.
     :param progress: of the bytes.
     """
-    report = graded(check_paths(outgoing.checked, profiles=profiles), profiles).without(_OWN)
+    report = graded(
+        check_paths(outgoing.checked, CheckOptions(profiles=profiles)), profiles
+    ).without(_OWN)
     known = {(one.where, one.code) for one in report.findings}
     progress.start(sum(one.size for one in outgoing.files))
     findings: list[Finding] = []

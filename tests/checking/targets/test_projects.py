@@ -15,7 +15,7 @@ from server.static_site import StaticSite
 
 from wheelfit.checking.findings import Report
 from wheelfit.checking.targets.projects import check_project, check_url
-from wheelfit.checking.tool_profiles import Profile
+from wheelfit.checking.tool_profiles import CheckOptions, Profile
 from wheelfit.server.messages import Answer, Application, Request
 from wheelfit.sources.open import open_sources
 from wheelfit.sources.settings import SourceSettings
@@ -31,6 +31,7 @@ def published(
     *,
     name: str = "fast",
     profiles: str = "",
+    full: bool = False,
     **more: Any,
 ) -> Report:
     """Check a project of an index."""
@@ -41,7 +42,7 @@ def published(
             canonicalize_name(name),
             SpecifierSet(versions),
             now=NOW,
-            profiles=frozenset(map(Profile, profiles.split())),
+            options=CheckOptions(full, profiles=frozenset(map(Profile, profiles.split()))),
             **more,
         )
 

@@ -11,6 +11,7 @@ from wheelfit.building.front_end.toolchains.blas import contradictions, wanted_l
 from wheelfit.building.variant_wheel import repack_wheel
 from wheelfit.checking import checks
 from wheelfit.checking.findings import Severity
+from wheelfit.checking.tool_profiles import CheckOptions
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.core.abi_exports import FILE as EXPORTS_FILE
 from wheelfit.core.abi_exports import write_abi_exports
@@ -173,8 +174,8 @@ def _findings(path: Path, properties: PropertySet) -> list[Finding]:
     Without the extra for it no binary is looked at.
     """
     try:
-        with_code = not _GPUS.isdisjoint(properties.namespaces)
-        return check_wheel(path, path.name, where=path.name, binaries=with_code)[0]
+        options = CheckOptions(binaries=not _GPUS.isdisjoint(properties.namespaces))
+        return check_wheel(path, path.name, where=path.name, options=options)[0]
     except NeedsExtra:
         return check_wheel(path, path.name, where=path.name)[0]
 

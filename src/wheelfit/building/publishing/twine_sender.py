@@ -272,7 +272,7 @@ def _fields(file: OutgoingFile) -> Fields:
         python = file.filename.split("-")[-4]
     package = PackageFile(str(file.path), None, raw, python, filetype)
     if file.attestations:
-        package.attestations = cast(Any, read_attestations(file))
+        package.attestations = cast("Any", read_attestations(file))
     fields: Fields = []
     for key, value in cast("dict[str, object]", package.metadata_dictionary()).items():
         fields += _one_field(key, value)

@@ -15,6 +15,7 @@ from wheelfit.checking.indexes.reachability import reach_findings
 from wheelfit.checking.pages import sort_files
 from wheelfit.checking.targets.paths import check_paths
 from wheelfit.checking.targets.projects import check_project
+from wheelfit.checking.tool_profiles import CheckOptions
 from wheelfit.core.index_metadata import combine, contradictions
 from wheelfit.core.requirements import Requirement, parse_requirement
 from wheelfit.errors import InvalidRequirement
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.checking.findings import Finding
     from wheelfit.checking.indexes.reachability import Machines
     from wheelfit.checking.releases import ReleaseFacts
-    from wheelfit.checking.tool_profiles import Profile
     from wheelfit.core.document import VariantDocument
     from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.progress import Progress
@@ -52,8 +52,7 @@ class IndexCheckOptions:
     """Yields the machines that differ in what a document asks for."""
     upstream: Repository | None = None
     """Where else its packages may come from."""
-    profiles: frozenset[Profile] = frozenset()
-    full: bool = False
+    options: CheckOptions = CheckOptions()
 
 
 @dataclass(slots=True)
@@ -104,8 +103,7 @@ def check_index(
             name,
             SpecifierSet(),
             now=now,
-            full=demands.full,
-            profiles=demands.profiles,
+            options=demands.options,
             everything=True,
             seen=collector,
         )
@@ -126,9 +124,7 @@ def check_index_folder(
 ) -> Report:
     """Check a folder of wheels, or an index that lies on this machine."""
     collector = _Collector(demands.machines)
-    report = check_paths(
-        [folder], full=demands.full, profiles=demands.profiles, progress=progress, seen=collector
-    )
+    report = check_paths([folder], demands.options, progress=progress, seen=collector)
     here: dict[NormalizedName, set[Version]] = {}
     for release in collector.releases:
         here.setdefault(release.name, set()).add(release.version)

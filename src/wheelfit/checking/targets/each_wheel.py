@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from wheelfit.checking.releases import wrong_hash
+from wheelfit.checking.tool_profiles import CheckOptions
 from wheelfit.checking.wheels.wheel import WheelFacts, check_wheel
 from wheelfit.sources.hash_check import check_bytes, check_file
 from wheelfit_runtime.errors import FileProblem, IntegrityError
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.checking.findings import Finding
-    from wheelfit.checking.tool_profiles import Profile
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
     from wheelfit_runtime.errors import WheelfitError
@@ -30,17 +30,14 @@ CheckedWheel: TypeAlias = "tuple[list[Finding], WheelFacts | None]"
 """What was found in a wheel, and what is known of it."""
 
 
-class WheelMapper(Protocol):
-    """A function that calls another one for each of some wheels."""
+WheelMapper: TypeAlias = (
+    "Callable[[Callable[[WheelToCheck], CheckedWheel], Sequence[WheelToCheck], Progress],"
+    " Iterable[CheckedWheel | WheelfitError]]"
+)
+"""Calls a function for each of some wheels, and returns what comes of each, in their order.
 
-    def __call__(
-        self,
-        function: Callable[[WheelToCheck], CheckedWheel],
-        asked: Sequence[WheelToCheck],
-        progress: Progress,
-        /,
-    ) -> Iterable[CheckedWheel | WheelfitError]:
-        """Return what comes of each, in their order; an error leaves its wheel unchecked."""
+An error leaves its wheel unchecked.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +47,7 @@ class WheelToCheck:
     path: Path
     """As the user named it, which is how findings name it."""
     size: int
-    full: bool = False
-    binaries: bool = False
-    instructions: bool = False
-    profiles: frozenset[Profile] = frozenset()
+    options: CheckOptions = CheckOptions()
     promise: File | None = None
     """What a page says of it."""
     folder: Path | None = None
@@ -71,16 +65,8 @@ def look_at(asked: WheelToCheck) -> CheckedWheel:
     path = asked.path if asked.folder is None else asked.folder / asked.path
     where = str(asked.path)
     try:
-        findings, facts = check_wheel(
-            path,
-            path.name,
-            where=where,
-            full=asked.full,
-            binaries=asked.binaries,
-            instructions=asked.instructions,
-            profiles=asked.profiles,
-        )
-        if asked.full and asked.promise is not None:
+        findings, facts = check_wheel(path, path.name, where=where, options=asked.options)
+        if asked.options.full and asked.promise is not None:
             findings = [*findings, *broken_promises(asked.promise, path, where=where)]
     except OSError as error:
         message = f"the wheel cannot be read: {error.strerror or type(error).__name__}"

@@ -6,7 +6,6 @@ import os
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from wheelfit.checking.releases import (
     wrong_hash,
 )
 from wheelfit.checking.targets.each_wheel import WheelToCheck, broken_promises, in_threads, look_at
+from wheelfit.checking.tool_profiles import CheckOptions
 from wheelfit.checking.wheels.wheel import WheelFacts
 from wheelfit.core.filename import (
     NEWER_FORMAT,
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from wheelfit.checking.pages import Release
     from wheelfit.checking.releases import IndexFacts
     from wheelfit.checking.targets.each_wheel import WheelMapper
-    from wheelfit.checking.tool_profiles import Profile
     from wheelfit.core.labels import Label
     from wheelfit.sources.page import File
     from wheelfit.sources.progress import Progress
@@ -62,11 +61,8 @@ _HEAD = 1 << 10
 
 def check_paths(
     paths: Sequence[Path],
+    options: CheckOptions = CheckOptions(),
     *,
-    full: bool = False,
-    binaries: bool = False,
-    instructions: bool = False,
-    profiles: frozenset[Profile] = frozenset(),
     progress: Progress = NO_PROGRESS,
     seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
     each: WheelMapper | None = None,
@@ -75,20 +71,13 @@ def check_paths(
 
     A file that cannot be read is named in the report and hides nothing of the others.
 
-    :param full: compare every member of every wheel with RECORD, and wheels with the hashes
-        on pages.
-    :param binaries: hold the claims of wheels against the binaries in them (B-60).
-    :param instructions: against what they execute too, which takes longer (P-102).
     :param seen: is given each release, and yields what it finds there.
     :param each: calls `look_at` for each of some wheels, wherever it likes; default: some threads.
     """
     named = _NamedFiles()
     for path in paths:
         named.add(path)
-    closely = partial(
-        WheelToCheck, full=full, binaries=binaries, instructions=instructions, profiles=profiles
-    )
-    return _Work(named, profiles, closely, seen, each or in_threads).report(progress)
+    return _Work(named, options, seen, each or in_threads).report(progress)
 
 
 @dataclass(slots=True)
@@ -190,9 +179,7 @@ class _Work:
     """What is found in the files that were named."""
 
     named: _NamedFiles
-    profiles: frozenset[Profile]
-    closely: Callable[..., WheelToCheck]
-    """Says of a wheel how closely it is looked at."""
+    options: CheckOptions
     seen: Callable[[ReleaseFacts], Iterable[Finding]]
     each: WheelMapper
     findings: list[Finding] = field(default_factory=list)
@@ -252,7 +239,9 @@ class _Work:
                 return str(path.parent / file_path(file.url[len(base) + 1 :]))
             return redact(file.url)
 
-        self.findings += check_listing(files, notes, str(path), self.profiles, called=called)
+        self.findings += check_listing(
+            files, notes, str(path), self.options.profiles, called=called
+        )
         for release, listed in sort_files(files).items():
             group = self.groups[release].setdefault(path.parent, _Group())
             group.is_listed = True
@@ -289,7 +278,7 @@ class _Work:
 
     def _wheels(self, progress: Progress) -> None:
         wheels = [
-            self.closely(path, _size(path), promise=self.promises.get(os.path.realpath(path)))
+            WheelToCheck(path, _size(path), self.options, self.promises.get(os.path.realpath(path)))
             for path in self.named.wheels
         ]
         for wheel, checked in zip(wheels, self.each(look_at, wheels, progress), strict=True):
@@ -331,7 +320,9 @@ class _Work:
             return
         if (file := self.promises.get(os.path.realpath(path))) is not None:
             self.findings += broken_promises(file, path, data)
-        findings, facts = check_index_file(data, path.name, where=str(path), profiles=self.profiles)
+        findings, facts = check_index_file(
+            data, path.name, where=str(path), profiles=self.options.profiles
+        )
         self.findings += findings
         release = parse_index_file_name(path.name)
         if release is None:
@@ -355,7 +346,7 @@ class _Work:
             CheckedFile(str(path)),
             label=label,
             is_whole=path.name != _DOCUMENT,
-            profiles=self.profiles,
+            profiles=self.options.profiles,
         )
         self.findings += findings
         if document is None or label is not None or path.name != _DOCUMENT:
@@ -387,7 +378,7 @@ class _Work:
                     is_listed=group.is_listed,
                     is_whole=group.is_whole,
                 )
-                self.findings += check_release(facts, profiles=self.profiles)
+                self.findings += check_release(facts, profiles=self.options.profiles)
                 self.findings += self.seen(facts)
             self.findings += check_snapshots(self.snapshots[name, version])
         return len(self.groups)

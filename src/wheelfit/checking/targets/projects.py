@@ -21,7 +21,7 @@ from wheelfit.checking.releases import (
     closed_finding,
     wrong_hash,
 )
-from wheelfit.checking.tool_profiles import Profile, is_closed
+from wheelfit.checking.tool_profiles import CheckOptions, Profile, is_closed
 from wheelfit.checking.wheels.wheel import WheelFacts, check_parts, check_wheel
 from wheelfit.core.filename import NEWER_FORMAT, is_newer_format
 from wheelfit.core.strict_json import DEFAULT_LIMITS
@@ -69,8 +69,7 @@ def check_project(
     versions: SpecifierSet,
     *,
     now: datetime,
-    full: bool = False,
-    profiles: frozenset[Profile] = frozenset(),
+    options: CheckOptions = CheckOptions(),
     progress: Progress = NO_PROGRESS,
     everything: bool = False,
     seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: (),
@@ -81,7 +80,7 @@ def check_project(
     looked into only if ``versions`` limits what is meant, or everything is.
 
     :param versions: which releases; empty: all that have variants.
-    :param full: fetch every wheel and compare all of it with RECORD and with the page.
+    :param options: if full, every wheel is fetched.
     :param everything: look into releases without variants too.
     :param seen: is given each release that was looked into, and yields what it finds there.
     """
@@ -106,30 +105,23 @@ def check_project(
         meant = tuple(file for file in page.files if file in wanted)
     elif not everything:
         releases = {version: one for version, one in releases.items() if one.has_variants}
-    work = _Work(repository, page.source, profiles, full, seen)
+    work = _Work(repository, page.source, options, seen)
     if not (releases or everything):
         reason = f"no release of {name} has variants, so none was looked into"
         hint = f"name versions, as project:{name}>=0, to look into their wheels"
         work.unchecked.append(Unchecked(page.source, "nothing-checked", reason, hint))
-    work.findings += check_listing(meant, page.notes, page.source, profiles, called=_called)
+    work.findings += check_listing(meant, page.notes, page.source, options.profiles, called=_called)
     return work.report(name, releases, now, progress)
 
 
-def check_url(
-    repository: Files,
-    url: str,
-    *,
-    full: bool = False,
-    profiles: frozenset[Profile] = frozenset(),
-) -> Report:
+def check_url(repository: Files, url: str, options: CheckOptions = CheckOptions()) -> Report:
     """Check one wheel or index file by its URL.
 
     :param url: where it is; a login in it is known to the repository.
-    :param full: fetch all of a wheel, and compare it with RECORD.
     """
     bare = without_fragment(split_userinfo(url)[0])
     file = File(last_segment(bare), bare)
-    work = _Work(repository, redact(bare), profiles, full)
+    work = _Work(repository, redact(bare), options)
     listed = next(iter(sort_files([file]).values()), ListedRelease())
     if file.filename.endswith(".whl") and not listed.wheels:
         findings = check_listing([file], (), redact(bare))
@@ -168,8 +160,7 @@ class _Work:
 
     repository: Files
     source: str
-    profiles: frozenset[Profile]
-    full: bool
+    options: CheckOptions
     seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: ()
     dead: set[object] = field(default_factory=set)
     """Servers that cannot be reached; they are not asked again."""
@@ -208,9 +199,9 @@ class _Work:
                     has_source=listed.has_source,
                     is_listed=True,
                 )
-                self.findings += check_release(facts, profiles=self.profiles)
+                self.findings += check_release(facts, profiles=self.options.profiles)
                 self.findings += self.seen(facts)
-                if Profile.PYPI in self.profiles and is_closed(listed.files, now):
+                if Profile.PYPI in self.options.profiles and is_closed(listed.files, now):
                     self.findings.append(closed_finding(facts))
                 count += Count(wheels=len(listed.wheels), index_files=len(listed.index_files))
         progress.done()
@@ -228,7 +219,7 @@ class _Work:
                 place = CheckedFile(_called(file))  # too long, so nobody read it to its end
                 return _Outcome([place.found(checks.UNREADABLE_DOCUMENT, error.message)])
             findings, facts = check_index_file(
-                data, file.filename, where=_called(file), profiles=self.profiles
+                data, file.filename, where=_called(file), profiles=self.options.profiles
             )
             return _Outcome(findings, index_file=facts)
 
@@ -240,7 +231,7 @@ class _Work:
     def wheel(self, listed: tuple[File, WheelFilename]) -> _Outcome:
         """Look at a wheel."""
         file, filename = listed
-        look = self._whole if self.full else self._parts
+        look = self._whole if self.options.full else self._parts
         outcome = self._guarded(file, lambda: look(file, filename))
         if outcome.wheel is None:
             outcome.wheel = WheelFacts(_called(file), filename)
@@ -264,7 +255,7 @@ class _Work:
         if file.metadata_hashes is not None or server not in self.without_ranges:
             metadata = self.repository.metadata(file)
         place = CheckedFile(_called(file))
-        findings, facts = check_parts(filename, metadata, document, place, self.profiles)
+        findings, facts = check_parts(filename, metadata, document, place, self.options.profiles)
         if filename.is_variant and document is None:
             findings.append(place.found(checks.MISSING_DOCUMENT, "there is no variant.json"))
         return _Outcome(findings, wheel=facts)
@@ -274,9 +265,8 @@ class _Work:
         where = _called(file)
         with TemporaryDirectory(prefix="wheelfit-") as folder:
             path = self.repository.download(file, Path(folder))
-            findings, facts = check_wheel(
-                path, filename.text, where=where, full=True, profiles=self.profiles
-            )
+            options = CheckOptions(full=True, profiles=self.options.profiles)
+            findings, facts = check_wheel(path, filename.text, where=where, options=options)
             if file.metadata_hashes is not None and facts is not None and facts.metadata:
                 beside = self.repository.metadata(file)
                 if beside != facts.metadata:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from wheelfit.checking import checks, tool_profiles
 from wheelfit.checking.documents.classifiers import classifier_findings
 from wheelfit.checking.findings import CheckedFile, Severity
-from wheelfit.checking.tool_profiles import Profile
+from wheelfit.checking.tool_profiles import CheckOptions, Profile
 from wheelfit.checking.wheels.contents import content_findings, is_library
 from wheelfit.checking.wheels.dependencies import abi_findings, check_dependencies
 from wheelfit.core.core_metadata import read_metadata, repeated_fields
@@ -73,18 +73,10 @@ def check_wheel(
     filename: str,
     *,
     where: str,
-    full: bool = False,
-    binaries: bool = False,
-    instructions: bool = False,
-    profiles: frozenset[Profile] = frozenset(),
+    options: CheckOptions = CheckOptions(),
 ) -> tuple[list[Finding], WheelFacts | None]:
     """Check a wheel on disk or in memory; the same is done before an upload and after it (B-54).
 
-    :param full: unpack and hash every member; otherwise RECORD is held against the central
-        directory, and only four small files are read, whatever the size of the wheel.
-    :param binaries: unpack the binaries, and hold the claims of the wheel against them (B-60).
-    :param instructions: with ``binaries``: disassemble them, to find code that needs more than is
-        claimed (P-102).
     :return: what was found, and what is known of the wheel; None if it has no valid name.
     :raises FileProblem: it cannot be read.
     :raises NeedsExtra: binaries are to be looked at, and the library for that is not installed.
@@ -97,22 +89,22 @@ def check_wheel(
     findings = list(filename_findings(name, place))
     try:
         with WheelArchive(source, name, where=where, lenient=True) as archive:
-            findings += tool_profiles.about_wheel(name, archive.size, place, profiles)
-            findings += _archive_findings(archive, place, full=full)
-            findings += _member_findings(archive, place, profiles)
+            findings += tool_profiles.about_wheel(name, archive.size, place, options.profiles)
+            findings += _archive_findings(archive, place, full=options.full)
+            findings += _member_findings(archive, place, options.profiles)
             findings += content_findings(archive, place)
             metadata, document = _texts(archive)
             libraries = _libraries(archive) if name.is_variant else ()
             native = None
-            if binaries:
+            if options.binaries:
                 try:
-                    native = _binaries(archive, instructions=instructions)
+                    native = _binaries(archive, instructions=options.instructions)
                 except InvalidWheel as error:
                     findings.append(place.found(checks.DAMAGED_CONTENT, error.message))
     except InvalidWheel as error:
         findings.append(place.found(checks.UNSOUND_ARCHIVE, error.message))
         return findings, WheelFacts(where, name)
-    more, facts = check_parts(name, metadata, document, place, profiles)
+    more, facts = check_parts(name, metadata, document, place, options.profiles)
     if native is not None:
         from wheelfit.checking.wheels.binaries import claim_findings  # noqa: PLC0415  # few want it
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from packaging.metadata import InvalidMetadata, Metadata, parse_email
 
 from wheelfit.checking.findings import Severity
+from wheelfit.checking.tool_profiles import CheckOptions
 from wheelfit.checking.wheels.wheel import check_wheel
 from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.filename import NEWER_FORMAT, is_newer_format, sdist_release
@@ -136,7 +137,7 @@ def check_name(filename: str) -> tuple[Violation, ...]:
 
 
 def _check_wheel(path: Path, filename: str, *, sha256: str, size: int, uploaded: str) -> Verdict:
-    findings, facts = check_wheel(path, filename, where=filename, full=True)
+    findings, facts = check_wheel(path, filename, where=filename, options=CheckOptions(full=True))
     violations = [_violation(finding) for finding in findings if finding.severity is Severity.ERROR]
     warnings = [_violation(finding) for finding in findings if finding.severity is Severity.WARNING]
     if facts is None:
