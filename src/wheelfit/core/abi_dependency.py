@@ -80,7 +80,7 @@ def fault(feature: str, values: Iterable[str]) -> tuple[str, str] | None:
 
 
 def matches(value: str, version: Version) -> bool:
-    """Tell whether a value admits a version: whether ``== value.*`` does (P-48).
+    """Return whether a value admits a version: whether ``== value.*`` does (P-48).
 
     >>> from packaging.version import Version
     >>> matches("2.8", Version("2.8.1rc1+cu128")), matches("2.8", Version("2.9"))

@@ -53,7 +53,7 @@ class AbiExports:
     """Patterns of file names, as ``libfast*.so*``; none: every library of the wheel counts."""
 
     def has(self, name: str) -> bool:
-        """Say whether users link with a library."""
+        """Return whether users link with a library."""
         from fnmatch import fnmatchcase  # noqa: PLC0415  # few look at libraries
 
         return not self.libraries or any(fnmatchcase(name, one) for one in self.libraries)

@@ -128,7 +128,7 @@ def _written(release: Iterable[int]) -> str:
 
 
 def _complete(environment: dict[str, str]) -> dict[str, str]:
-    """Give both variables of Python what belongs together."""
+    """Set both variables of Python to what belongs together."""
     full = environment.get("python_full_version")
     if full is not None:
         parts = [*full.split("."), "0", "0"]

@@ -43,7 +43,7 @@ class Difference:
 
     @property
     def reordered(self) -> bool:
-        """Say whether what both have stands in another order."""
+        """Return whether what both have stands in another order."""
         left, right = frozenset(self.left), frozenset(self.right)
         return [i for i in self.left if i in right] != [i for i in self.right if i in left]
 

@@ -63,7 +63,7 @@ class HostProvider:
     warnings: tuple[str, ...] = ()
 
     def applies(self, package: str | None, plugin_api: str | None) -> bool:
-        """Say whether the entry answers for a provider of its namespace (P-44).
+        """Return whether the entry answers for a provider of its namespace (P-44).
 
         A filter counts only where there is something to compare it with.
         """

@@ -34,7 +34,7 @@ DEVICES = frozenset(
 
 
 def is_label(text: str) -> bool:
-    """Say whether a text may be a label (F-2)."""
+    """Return whether a text may be a label (F-2)."""
     return _LABEL.fullmatch(text) is not None
 
 

@@ -65,7 +65,7 @@ class VariantContext(Struct, frozen=True):
     """The null variant: label ``null``, no properties (F-104)."""
 
     def contains(self, variable: str, text: str) -> bool:
-        """Say whether a set variable contains an element (F-103, F-106).
+        """Return whether a set variable contains an element (F-103, F-106).
 
         :param text: as in a marker; blanks around ``::`` do not matter. A text of the
             wrong shape is contained in nothing.
@@ -81,7 +81,7 @@ class VariantContext(Struct, frozen=True):
                 return False
 
     def has_choice(self, variable: str, text: str) -> bool:
-        """Say whether an element is one of several values of its feature (B-41)."""
+        """Return whether an element is one of several values of its feature (B-41)."""
         parts = _parts(text)
         return variable == "variant_properties" and len(self.properties.values(*parts[:2])) > 1
 
@@ -130,7 +130,7 @@ class Marker(Struct, frozen=True):
         extras: AbstractSet[str] | str = "",
         variant: VariantContext = VariantContext.PLAIN,
     ) -> bool:
-        """Say whether the marker holds.
+        """Return whether the marker holds.
 
         :param environment: values of the standard variables; ``extras`` and
             ``dependency_groups`` only where a lock file is read, as sets.

@@ -235,7 +235,7 @@ def _read(
 
 
 def _without_unsound_releases(parts: Parts, findings: Findings) -> Parts:
-    """Take out labels whose ABI dependency names no project or no release (P-46, P-47).
+    """Remove labels whose ABI dependency names no project or no release (P-46, P-47).
 
     Which namespaces are meant says the provider, so no layout can do it by itself.
     """

@@ -49,7 +49,7 @@ def missing(
     *,
     holder: str = THIS_MACHINE,
 ) -> str:
-    """Say why features of one namespace are missing, without a final full stop.
+    """Return why features of one namespace are missing, without a final full stop.
 
     >>> from wheelfit.core.properties import Feature
     >>> from wheelfit_runtime.platforms.features import Detection, FeatureConfig, Status
@@ -100,7 +100,7 @@ def _with(words: str, properties: str) -> str:
 
 
 def _failure(detection: Detection, holder: str) -> str:
-    """Say how asking about a namespace failed (P-17)."""
+    """Return how asking about a namespace failed (P-17)."""
     if detection.warnings:
         return "; ".join(detection.warnings)
     seen = "; ".join(f"{item.source}: {item.value}" for item in detection.evidence[-2:])

@@ -90,7 +90,7 @@ def vocabulary_faults(
     *,
     asked: Collection[str] = (),
 ) -> tuple[Fault, ...]:
-    """Say which properties of a wheel its plugins do not know (P-28, P-30).
+    """Return which properties of a wheel its plugins do not know (P-28, P-30).
 
     :param vocabulary: what is valid, by namespace; others are not looked at.
     :param asked: namespaces whose plugin was asked for this wheel: what it does not list

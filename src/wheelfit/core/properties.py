@@ -24,12 +24,12 @@ _VALUE = pattern(r"[a-z0-9_.]+")
 
 
 def is_name(text: str) -> bool:
-    """Say whether a text may be a namespace or the name of a feature (F-2)."""
+    """Return whether a text may be a namespace or the name of a feature (F-2)."""
     return _NAME.fullmatch(text) is not None
 
 
 def is_value(text: str) -> bool:
-    """Say whether a text may be the value of a property (F-2)."""
+    """Return whether a text may be the value of a property (F-2)."""
     return _VALUE.fullmatch(text) is not None
 
 
@@ -180,13 +180,13 @@ class PropertySet:
         return found[0][1] if found and _order(found[0]) == wanted else ()
 
     def has(self, namespace: str, name: str, value: str) -> bool:
-        """Say whether a property is in the set."""
+        """Return whether a property is in the set."""
         values = self.values(namespace, name)
         index = bisect_left(values, value)
         return values[index : index + 1] == (value,)
 
     def uses(self, namespace: str) -> bool:
-        """Say whether any property is of a namespace."""
+        """Return whether any property is of a namespace."""
         index = bisect_left(self._features, (namespace, ""), key=_order)
         return any(row[0].namespace == namespace for row in self._features[index : index + 1])
 

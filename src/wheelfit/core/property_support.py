@@ -112,7 +112,7 @@ class Support(Struct, frozen=True, dict=True):
         return self._devices.get(namespace, {}).get(feature, ())
 
     def supports(self, item: Property) -> bool:
-        """Say whether the target supports a property."""
+        """Return whether the target supports a property."""
         return item.value in self.values(item.namespace, item.feature)
 
     def refusal(self, properties: PropertySet) -> str | None:

@@ -99,7 +99,7 @@ class NoPlugins(Struct, frozen=True):
         return self.why
 
     def ask(self, question: PluginQuestion) -> Detection:
-        """Answer that nobody was asked."""
+        """Return the answer where nobody was asked."""
         return _unknown(question.namespace, self.why, "not-trusted")
 
 
@@ -150,7 +150,7 @@ class Steps(Struct, eq=False):
         )
 
     def ask(self, namespace: str) -> None:
-        """Answer one namespace."""
+        """Return the answer for one namespace."""
         self.detections[namespace] = self._decide(namespace)
 
     def _decide(self, namespace: str) -> Detection:
@@ -253,7 +253,7 @@ class Steps(Struct, eq=False):
     def _plugin(
         self, namespace: str, provider: PluginProvider, plugin: Recognition, why: str
     ) -> Detection:
-        """Answer by the plugin itself, if it may be asked; say why nobody stands in for it."""
+        """Return the plugin's own answer, if it may be asked, or why nobody stands in for it."""
         required = required_packages(provider, self.environment)
         if not required or plugin.plugin_api is None:
             fault = "" if not required else ", and its plugin-api is not an object reference"

@@ -161,7 +161,7 @@ def recognise(
     *,
     table: Iterable[EmulatedPlugin] = EMULATED_PLUGINS,
 ) -> Recognition:
-    """Say whether a built-in provider stands in for a plugin (P-60, P-62, P-63)."""
+    """Return whether a built-in provider stands in for a plugin (P-60, P-62, P-63)."""
     remaining = required_packages(provider, environment)
     package = remaining[0].name if remaining else None
     endpoint = effective_endpoint(provider, environment)

@@ -55,7 +55,7 @@ class Requirement(Struct, frozen=True):
         extras: AbstractSet[str] | str = "",
         variant: VariantContext = VariantContext.PLAIN,
     ) -> bool:
-        """Say whether the requirement counts; the parameters are those of a marker.
+        """Return whether the requirement counts; the parameters are those of a marker.
 
         :raises InvalidMarker: the marker cannot be evaluated.
         """

@@ -86,7 +86,7 @@ def find_shorthand(name: str, own: Iterable[Shorthand] = ()) -> Shorthand:
 
 
 def is_built_in(name: str) -> bool:
-    """Tell whether a word stands for something without anybody's configuration."""
+    """Return whether a word stands for something without anybody's configuration."""
     return _built_in(name.lower()) is not None
 
 
@@ -168,7 +168,7 @@ def _check_places(shorthands: Sequence[Shorthand]) -> None:
 
 
 def _covers(forbidden: Choice, required: Choice) -> bool:
-    """Say whether nothing that has the one lacks the other."""
+    """Return whether nothing that has the one lacks the other."""
     match required:
         case Property(namespace, feature, _):
             wider: tuple[Choice, ...] = (namespace, Feature(namespace, feature))

@@ -55,7 +55,7 @@ class TagPhrases:
         return f"built for {built} on {built_on}, this is {this} on {this_on}"
 
     def _versions(self, tags: frozenset[Tag]) -> str:
-        """Say which version of system or C library was wanted, and which is there."""
+        """Return the version of system or C library that was wanted, and the one that is there."""
         wanted = sorted({_system(tag.platform)[1] for tag in tags}, key=natural)
         known = [_system(platform)[1] for platform in self._platforms]
         here = max((version for version in known if version), key=natural, default="")

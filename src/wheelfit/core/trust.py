@@ -66,7 +66,7 @@ class TrustEntry(Struct, frozen=True):
     """When trust was given, as ``2026-11-22``."""
 
     def applies(self, question: PluginQuestion) -> bool:
-        """Say whether the entry speaks of a namespace and an endpoint."""
+        """Return whether the entry speaks of a namespace and an endpoint."""
         return self.namespace in (None, question.namespace) and self.plugin_api in (
             None,
             question.endpoint,
@@ -311,7 +311,7 @@ def _objection(
 
 
 def _fitting(requirement: Requirement, files: Iterable[str]) -> bool:
-    """Say whether one of the files is a version that is asked for."""
+    """Return whether one of the files is a version that is asked for."""
     for name in files:
         filename = parse_wheel_filename(name)
         if filename.name == requirement.name and requirement.specifier.contains(

@@ -100,7 +100,7 @@ def of_labels(unusable: Mapping[str, str]) -> tuple[Degradation, ...]:
 
 
 def in_one_line(degradations: Iterable[Degradation]) -> str:
-    """Tell of everything that one release lost in one line (F-136); empty when that is nothing."""
+    """Return a line with everything that one release lost (F-136); empty when that is nothing."""
     sentences = [str(one) for one in degradations]
     told = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in sentences[:TOLD]]
     if len(sentences) > TOLD:

@@ -20,7 +20,7 @@ and a wheel of kilobytes unpacks to millions of them."""
 
 
 def is_endless(text: str) -> bool:
-    """Tell whether a text has a number that no version has.
+    """Return whether a text has a number that no version has.
 
     >>> is_endless("2026.11.30"), is_endless("9" * 5000)
     (False, True)

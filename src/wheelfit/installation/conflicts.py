@@ -284,7 +284,7 @@ class _ExistingFiles:
         self._note_folder(folder, where)
 
     def _is_free(self, folder: str, names: Sequence[str]) -> bool:
-        """Say whether nothing is in the way of any of some files, as it is nearly always."""
+        """Return whether nothing is in the way of any of some files, as it is nearly always."""
         if self._ignores_case or not self._inner.get(folder, _NONE).isdisjoint(names):
             return False
         there = (self._listing(folder) or _NONE).intersection(names)
@@ -298,7 +298,7 @@ class _ExistingFiles:
             self._inner.setdefault(folder, set()).add(name)
 
     def _judge(self, obstacle: str, path: str, content: str) -> _Conflict | Literal[False] | None:
-        """Say what it means that something is there; None: it is what is wanted."""
+        """Return what it means that something is there; None: it is what is wanted."""
         if obstacle == path and _has_content(path, content):
             return None
         if owner := self._owners.of(obstacle):
@@ -309,7 +309,7 @@ class _ExistingFiles:
         return _Conflict(f"{obstacle} belongs to no installed distribution", is_nobodys)
 
     def leaves(self, folder: str, root: str) -> bool:
-        """Say whether a folder below a root leads out of it through a link (CVE-2026-34591)."""
+        """Return whether a folder below a root leads out of it through a link (CVE-2026-34591)."""
         return not is_below(self._real.folder(folder), self._real.folder(root))
 
     def _file_above(self, folder: str) -> str:
@@ -346,7 +346,7 @@ class _ExistingFiles:
         return name in self._leaving.get(folder, _NONE)
 
     def _stays(self, folder: str) -> bool:
-        """Say whether anything in a folder is not removed before."""
+        """Return whether anything in a folder is not removed before."""
         return any(
             not self._goes(os.path.join(base, name))  # noqa: PTH118
             for base, _, names in os.walk(folder)
@@ -368,7 +368,7 @@ def _fold(name: str) -> str:
 
 
 def _has_content(path: str, content: str) -> bool:
-    """Say whether a file has the content of a hash as RECORD writes it."""
+    """Return whether a file has the content of a hash as RECORD writes it."""
     algorithm, _, digest = content.partition("=")
     if not content or os.path.islink(path) or not os.path.isfile(path):  # noqa: PTH113, PTH114
         return False

@@ -283,7 +283,7 @@ def open_environment(
     tags: bool = True,
     tell: Callable[[str], object] = lambda _text: None,
 ) -> Environment:
-    """Look at an environment; nothing is changed, and the folders need not exist yet.
+    """Return an environment; nothing is changed, and the folders need not exist yet.
 
     :param python: path, folder of a virtual environment, command or version; None: the
         active environment, else ``.venv`` in the current folder or one above.

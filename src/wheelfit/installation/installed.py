@@ -94,7 +94,7 @@ class Installed(Struct, frozen=True):
         return read_metadata(data, str(path))
 
     def may_need(self, names: Pattern[bytes]) -> bool:
-        """Tell whether its core metadata may name one of some projects as needed."""
+        """Return whether its core metadata may name one of some projects as needed."""
         return names.search(self._metadata_text()[1]) is not None
 
     def _metadata_text(self) -> tuple[Path, bytes]:
@@ -156,7 +156,7 @@ class Scan(Struct, frozen=True):
 
 
 def scan(folders: Iterable[Path], own: Iterable[Path] | None = None) -> Scan:
-    """Look through folders for distributions; one that is missing counts as empty.
+    """Find the distributions in folders; one that is missing counts as empty.
 
     :param folders: in the order in which Python searches them.
     :param own: those that may be changed; what lies in others is marked ``outside``.

@@ -357,7 +357,7 @@ def _why(
     environ: Mapping[str, str],
     deadline: float,
 ) -> UnusableInterpreter:
-    """Say why an interpreter gave no answer: too old even to fail well, no Python, or broken."""
+    """Return why an interpreter gave no answer: too old even to fail well, no Python, or broken."""
     said = _run(path, ["-E", "-S", "-c", _SAY_VERSION], environ, deadline).stdout
     version = _VERSION.fullmatch(said.strip())
     if version is None:

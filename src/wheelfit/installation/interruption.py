@@ -47,7 +47,7 @@ class Interruption:
 
 
 def find_interruption(environment: Environment) -> Interruption | None:
-    """Look whether a change of an environment is not finished; nothing is changed."""
+    """Return the change of an environment that is not finished; nothing is changed."""
     places = EnvironmentFolders.of(environment.schemes, environment.seal)
     if not places.is_changing:
         return None
@@ -70,7 +70,7 @@ def find_interruption(environment: Environment) -> Interruption | None:
 
 
 def _is_locked(places: EnvironmentFolders) -> bool:
-    """Tell whether a process holds the lock; one that a killed process left is removed."""
+    """Return whether a process holds the lock; one that a killed process left is removed."""
     if not places.is_locked:
         return False
     try:

@@ -202,7 +202,7 @@ def _foreign(
 
 
 def stage_of(places: EnvironmentFolders) -> JournalStage | None:
-    """Say how far the change is that was begun; None if no step of one was made."""
+    """Return how far the change is that was begun; None if no step of one was made."""
     for stage in JournalStage:
         if os.path.lexists(os.path.join(places.workplace, stage.value)):  # noqa: PTH118
             return stage

@@ -32,7 +32,7 @@ _HELD = frozenset({errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK}
 
 @contextlib.contextmanager
 def locked(folder: Path, *, patience: float = PATIENCE) -> Iterator[bool]:
-    """Hold the lock of an environment for the length of a ``with`` block.
+    """Lock an environment for the length of a ``with`` block.
 
     Gives False, and holds nothing, where the file system cannot lock: refusing to install
     there would help nobody. The workplace of a change is the lock then.

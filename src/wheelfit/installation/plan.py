@@ -168,13 +168,13 @@ def _of(record: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _agree(entry: Installed, pin: Pin) -> bool:
-    """Say whether the hashes prove that it is the same wheel."""
+    """Return whether the hashes prove that it is the same wheel."""
     common = entry.hashes.keys() & pin.file.hashes.keys()
     return bool(common) and not _contradict(entry, pin)
 
 
 def _contradict(entry: Installed, pin: Pin) -> bool:
-    """Say whether two known hashes of the wheel differ; an unknown one says nothing."""
+    """Return whether two known hashes of the wheel differ; an unknown one says nothing."""
     promised = pin.file.hashes
     common = entry.hashes.keys() & promised.keys()
     return any(entry.hashes[name] != promised[name] for name in common)

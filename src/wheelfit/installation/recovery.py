@@ -138,7 +138,7 @@ def undo(places: EnvironmentFolders, journal: Journal, file_system: FileSystem) 
 
 
 def mark(places: EnvironmentFolders, stage: JournalStage, file_system: FileSystem) -> None:
-    """Say of a change for good that it is done or undone."""
+    """Record for good that a change is done or undone."""
     journal = os.path.join(places.workplace, JournalStage.JOURNAL.value)  # noqa: PTH118
     file_system.replace(journal, os.path.join(places.workplace, stage.value))  # noqa: PTH118
     file_system.sync_folder(places.workplace)
@@ -315,7 +315,7 @@ class _Undoing:
         return frozenset(found)
 
     def _is_known(self, record: str) -> bool:
-        """Tell of a ``.dist-info`` folder whether it is one that came or went, not another."""
+        """Return whether a ``.dist-info`` folder is one that came or went, not another."""
         for step in self._steps:
             if step.place == record and step.kind is not StepKind.DROP:
                 if number_of(record) in {step.coming, step.going}:
@@ -325,7 +325,7 @@ class _Undoing:
         return False
 
     def _is_somewhere(self, step: Step) -> bool:
-        """Tell whether the record that goes still exists; of one that only comes, whether that."""
+        """Return whether the record that goes is there still; if one only comes, whether that."""
         number = step.coming if step.kind is StepKind.PUT else step.going
         return number in {number_of(step.place), number_of(step.aside)}
 
@@ -334,7 +334,7 @@ class _Undoing:
 
 
 def _is_record(place: str) -> bool:
-    """Tell whether a path is that of a ``.dist-info`` folder or of the RECORD in one."""
+    """Return whether a path is that of a ``.dist-info`` folder or of the RECORD in one."""
     folder, name = os.path.split(place)
     return name.endswith(".dist-info") or (name == "RECORD" and folder.endswith(".dist-info"))
 

@@ -339,7 +339,7 @@ class Bounds:
         }
 
     def why_not(self, path: str) -> str | None:
-        """Say why a file cannot belong to the distribution; None if it can."""
+        """Return why a file cannot belong to the distribution; None if it can."""
         folder, name = os.path.split(path)
         if self.takes_any(folder) or self._verdicts[folder] is not None:
             return self._verdicts[folder]
@@ -360,7 +360,7 @@ class Bounds:
         return None
 
     def takes_any(self, folder: str) -> bool:
-        """Tell whether a file may lie in a folder whatever its name is."""
+        """Return whether a file may lie in a folder whatever its name is."""
         if folder not in self._verdicts:
             self._verdicts[folder] = self._why_not_in(folder)
             if self._real.folder(folder) in self._particular:

@@ -37,7 +37,7 @@ class StartupPlaces:
         self._real: dict[str, str] = {}
 
     def are_near(self, folder: str) -> bool:
-        """Tell whether any file of a folder can be one; most folders hold none."""
+        """Return whether any file of a folder can be one; most folders hold none."""
         lower = (folder + os.sep).lower()
         for root in map(str.lower, self._folders):
             if lower == root:
@@ -49,7 +49,7 @@ class StartupPlaces:
         return False
 
     def runs(self, path: str) -> bool:
-        """Tell whether a file runs code whenever Python starts."""
+        """Return whether a file runs code whenever Python starts."""
         lower = path.lower()
         if not lower.endswith(STARTUP_ENDINGS) and not any(
             name in lower for name in STARTUP_MODULES

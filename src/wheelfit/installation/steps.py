@@ -296,7 +296,7 @@ class _Planner:
         return top
 
     def is_moved(self, folder: str) -> bool:
-        """Tell of a folded path whether it goes already, or a folder around it."""
+        """Return whether a folded path goes already, or a folder around it."""
         while folder not in self.moved:
             above = os.path.dirname(folder)  # noqa: PTH120
             if above == folder:

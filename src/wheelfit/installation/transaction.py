@@ -66,7 +66,7 @@ def environment_error(
     place: Path | None = None,
     needed: int | None = None,
 ) -> EnvironmentUnavailable:
-    """Say in our words why the environment could not be changed.
+    """Return the error that says why the environment could not be changed.
 
     :param place: of the environment, where everything is written.
     :param needed: bytes of what should have come there.
@@ -198,7 +198,7 @@ class Transaction:
         changes: Sequence[str] = (),
         replace: bool = False,
     ) -> None:
-        """Let what was staged take its place, and remove what goes; all of it or nothing.
+        """Put what was staged in its place, and remove what goes; all of it or nothing.
 
         :param leaving: by folder, an absolute path, the owner of each file in it that goes.
         :param changes: what this is in words, for whoever finds the journal.
@@ -297,7 +297,7 @@ class Transaction:
             raise
 
     def _withdraw(self, error: OSError) -> None:
-        """Take the commit back: nobody knows whether it is on the disk."""
+        """Revoke the commit: nobody knows whether it is on the disk."""
         committed = os.path.join(self._places.workplace, JournalStage.COMMITTED.value)  # noqa: PTH118
         try:
             with suppress(FileNotFoundError):

@@ -95,7 +95,7 @@ class _Comparison:
         return self._inner.get(folder, set())
 
     def _goes(self, folder: str) -> bool:
-        """Tell whether a folder goes as a whole, as another one may take its place."""
+        """Return whether a folder goes as a whole, as another one may take its place."""
         listing = self._listing(folder)
         if folder in self._roots:
             return False
@@ -105,7 +105,7 @@ class _Comparison:
         )
 
     def _is_same(self, folder: str) -> bool:
-        """Tell whether a folder is what the wheel would make of it, and goes if it comes anew."""
+        """Return whether a folder is what the wheel would make of it, and goes if it comes anew."""
         listing, part = self._listing(folder), self._coming.get(folder)
         names, folders = listing.files.keys(), listing.folders
         # What was compiled since is not of the wheel: it goes, and so does what it lies in.
@@ -126,7 +126,7 @@ class _Comparison:
         )
 
     def _is_linked(self, folder: str, listing: FolderListing, part: WheelFolder) -> bool:
-        """Tell whether the files of a folder are those of the unpacked wheel, by their numbers."""
+        """Return whether the files of a folder are the unpacked ones of the wheel, by number."""
         if self._numbers is None:
             # They are as they were written: that was seen when they were found in the cache.
             self._numbers = self._wheel.numbers or self._wheel.look().numbers

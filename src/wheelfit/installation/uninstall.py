@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.installation.environment import Environment
-    from wheelfit.installation.installed import Installed
-    from wheelfit.installation.plan import Plan
 
 
 def uninstall(
@@ -43,7 +41,14 @@ def uninstall(
     left = PLANS
     while True:
         installed = environment.installed()
-        plan = _plan(wanted, installed, environment)
+        plan, missing = plan_uninstall(wanted, installed)
+        if missing:
+            raise UserError(
+                f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed",
+                code="not-installed",
+                where=environment.name,
+                hint="nothing was removed; `wheelfit list` shows what is installed",
+            )
         breaks = breakages(plan, installed, environment.interpreter.environment)
         if dry_run:
             environment.check_allowed(break_system_packages=break_system_packages)
@@ -66,19 +71,3 @@ def uninstall(
                 raise
         else:
             return replace(applied, breaks=breaks)
-
-
-def _plan(
-    names: tuple[NormalizedName, ...], installed: Iterable[Installed], environment: Environment
-) -> Plan:
-    plan, missing = plan_uninstall(names, installed)
-    if missing:
-        listed = ", ".join(missing)
-        verb = "is" if len(missing) == 1 else "are"
-        raise UserError(
-            f"{listed} {verb} not installed",
-            code="not-installed",
-            where=environment.name,
-            hint="nothing was removed; `wheelfit list` shows what is installed",
-        )
-    return plan

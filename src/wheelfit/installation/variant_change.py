@@ -136,7 +136,7 @@ def _needs_consent(old: Installed, pin: Pin) -> bool:
 
 
 def _rules_out(wish: str, properties: PropertySet) -> bool:
-    """Tell whether an option would have kept a build from being chosen."""
+    """Return whether an option would have kept a build from being chosen."""
     option, _, value = wish.partition(" ")
     if option == "--forbid":
         return value.partition("::")[0].strip() in properties.namespaces

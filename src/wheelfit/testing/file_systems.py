@@ -122,11 +122,11 @@ class IgnoringCase(NativeFileSystem):
         return os.path.join(folder, same[0] if same else name)  # noqa: PTH118
 
     def is_case_sensitive(self, folder: AnyPath) -> bool:  # noqa: ARG002
-        """Say that it is not."""
+        """Return False."""
         return False
 
     def exists(self, path: AnyPath) -> bool:
-        """Look for any spelling."""
+        """Return whether any spelling is there."""
         return super().exists(self._spelled(path))
 
     def move(self, source: AnyPath, target: AnyPath) -> None:

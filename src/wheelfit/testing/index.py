@@ -73,7 +73,7 @@ class Faults:
     login: tuple[str, str] | None = None
     """User and password without which everything is refused (401)."""
     restless_etag: bool = False
-    """Give every answer an ETag of its own, as if the file had changed."""
+    """Send an ETag of its own with every answer, as if the file had changed."""
 
 
 @dataclass
@@ -189,7 +189,7 @@ class RecordingIndex(LoopbackServer):
         return None
 
     def _without_wishes(self, request: Request) -> Request:
-        """Take from a request what the index pretends not to understand."""
+        """Remove from a request what the index pretends not to understand."""
         headers = dict(request.headers)
         if not self.faults.ranges:
             headers.pop("range", None)

@@ -37,7 +37,7 @@ class Feature:
 
 
 class {class_name}:
-    """Say what is supported, and what is valid."""
+    """Return what is supported, and what is valid."""
 
     @classmethod
     def get_supported_configs(cls):

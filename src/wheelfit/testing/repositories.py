@@ -122,7 +122,7 @@ class FakeRepository:
         return file
 
     def break_file(self, file: File, failure: WheelfitError | None = None) -> None:
-        """Let every reading of a file fail; by default as if it were not there."""
+        """Make every reading of a file fail; by default as if it were not there."""
         self._contents[file.filename].failure = failure or UnexpectedStatus(
             "the server answered 404", status=404, where=file.url
         )

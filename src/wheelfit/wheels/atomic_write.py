@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def new_file(destination: Path, *, overwrite: bool, sync: bool = True) -> Iterator[BinaryIO]:
-    """Give a temporary file that gets its name when the block ends well (B-31).
+    """Yield a temporary file that gets its name when the block ends well (B-31).
 
     It has no buffer; use `write_all`.
 
@@ -90,7 +90,7 @@ def _without_name(folder: Path, mode: int) -> int | None:
 
 
 def _link(number: int, path: Path) -> None:
-    """Give a name to an open file that has none."""
+    """Name an open file that has no name."""
     # With the number of a folder Python makes the call that follows the link; it is not used.
     os.link(_NUMBERS / str(number), path, src_dir_fd=number)
 

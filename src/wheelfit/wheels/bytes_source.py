@@ -35,7 +35,7 @@ class ByteSource(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of the file; may be called more than once."""
+        """Close the file; may be called more than once."""
 
 
 class LocalFile:

@@ -131,7 +131,7 @@ def read_directory(source: ByteSource, *, where: str) -> Directory:
 
 
 def make_directory(tail: bytes, size: int, *, where: str) -> Directory:
-    """Take a directory apart."""
+    """Read a directory."""
     start = size - len(tail)
     end = find_end(tail, size, where=where)
     entries = _parsed(tail[end.offset - start : end.stop - start], end, where)
@@ -224,7 +224,7 @@ def _text(name: bytes) -> str:
 def _from_twin(
     entry: DirectoryEntry, twin: DirectoryEntry, source: ByteSource
 ) -> list[RebuildPiece]:
-    """Take the data of a member, and what follows it, from one with another header."""
+    """Return the data of a member, and what follows it, from one with another header."""
     length = LOCAL_HEADER_SIZE + len(twin.name) + _LONGEST_EXTRA
     header = source.read_at(twin.start, min(length, twin.size))
     if len(header) < LOCAL_HEADER_SIZE or local_header_size(header) > len(header):
@@ -259,7 +259,7 @@ def _made_header(header: bytes, entry: DirectoryEntry, twin: DirectoryEntry) -> 
 
 
 def _at_hand(piece: RebuildPiece, wanted: Directory) -> RebuildPiece:
-    """Take a part from the bytes at hand if it lies there."""
+    """Return a piece, with its bytes if these are at hand."""
     if piece.start < wanted.tail_start:
         return piece
     first, last = piece.start - wanted.tail_start, piece.stop - wanted.tail_start
@@ -267,7 +267,7 @@ def _at_hand(piece: RebuildPiece, wanted: Directory) -> RebuildPiece:
 
 
 def _coalesced(pieces: Sequence[RebuildPiece], near: int) -> list[RebuildPiece]:
-    """Let missing parts with little between them be one."""
+    """Return the pieces with missing parts that lie close together made one."""
     result: list[RebuildPiece] = []
     last = None  # the place of the last missing one in the result
     for piece in pieces:
@@ -283,7 +283,7 @@ def _coalesced(pieces: Sequence[RebuildPiece], near: int) -> list[RebuildPiece]:
 
 
 def _joined(pieces: Iterable[RebuildPiece]) -> list[RebuildPiece]:
-    """Let neighbours that lie side by side in the other wheel be one, and known bytes too."""
+    """Join neighbours that lie side by side in the other wheel, and known bytes too."""
     result: list[RebuildPiece] = []
     known: list[RebuildPiece] = []
 

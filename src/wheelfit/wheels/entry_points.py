@@ -38,7 +38,7 @@ class Command:
 
 
 def is_interpreter_name(name: str) -> bool:
-    """Say whether a script of this name would shadow the interpreter in any spelling."""
+    """Return whether a script of this name would shadow the interpreter in any spelling."""
     return _INTERPRETER.fullmatch(name) is not None
 
 

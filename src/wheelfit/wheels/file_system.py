@@ -46,7 +46,7 @@ class FileSystem(Protocol):
         """Return whether something has this name, a link that leads nowhere included."""
 
     def lstat(self, path: AnyPath) -> os.stat_result:
-        """Look at a file, folder or link; a link counts itself."""
+        """Return the status of a file, folder or link; a link is not followed."""
 
     def entries(self, folder: AnyPath) -> list[tuple[str, bool]]:
         """Return the names in a folder, sorted, and of each whether it is a folder, not a link."""
@@ -94,13 +94,13 @@ class FileSystem(Protocol):
         """Rename a file in one step to a name that another file may have until then."""
 
     def exchange(self, one: AnyPath, other: AnyPath) -> bool:
-        """Give two files or folders each other's names in one step.
+        """Exchange the names of two files or folders in one step.
 
         :return: False where that cannot be done; then nothing has happened.
         """
 
     def link(self, source: AnyPath, target: AnyPath) -> None:
-        """Give a file a second name."""
+        """Add a second name to a file."""
 
     def reflink(self, source: AnyPath, target: AnyPath) -> None:
         """Create a file that shares its space with another until one of them changes."""

@@ -1,4 +1,4 @@
-"""Give the files of an unpacked wheel a second place, without moving their bytes if possible.
+"""Place the files of an unpacked wheel, without moving their bytes if possible.
 
 A file system may share the bytes of two files until one of them changes (a *reflink*), or give
 one file two names (a *hard link*); else the bytes are copied. Which of these works depends on
@@ -100,7 +100,7 @@ class Linker:
     def place(
         self, wheel: UnpackedWheel, moves: Sequence[Move], into: FileSystem | None = None
     ) -> None:
-        """Give files of a wheel another place.
+        """Put files of a wheel in another place.
 
         :raises OSError: it cannot be written.
         """

@@ -431,7 +431,7 @@ def _sync(number: int) -> None:
 
 
 def patiently(step: Callable[[], _Result], first_pause: float = _FIRST_PAUSE) -> _Result:
-    """Do something again while another program has the file open, for about five seconds.
+    """Repeat something while another program has the file open, for about five seconds.
 
     :param first_pause: seconds before the second attempt; each next pause is twice as long.
     :raises OSError: it cannot be done, or not in that time.

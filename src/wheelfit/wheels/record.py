@@ -77,7 +77,7 @@ class StreamHash:
         """Bytes seen so far."""
 
     def update(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Add the next bytes."""
         self._hash.update(data)
         self.size += len(data)
 

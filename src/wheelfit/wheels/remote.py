@@ -296,7 +296,7 @@ class _HeldParts:
         self.total = 0
 
     def add(self, part: RemotePart) -> None:
-        """Take a part; every one must be of the same state of the file."""
+        """Add a part; every one must be of the same state of the file."""
         extent = part.extent
         if len(part.data) != extent.stop - extent.start:
             raise UnexpectedStatus(
@@ -328,7 +328,7 @@ class _HeldParts:
         )
 
     def holds(self, span: Span) -> bool:
-        """Tell whether every byte of a span is there."""
+        """Return whether every byte of a span is there."""
         position = span.start
         while position < span.stop:
             reach = [

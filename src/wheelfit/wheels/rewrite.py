@@ -189,7 +189,7 @@ class _Changes:
         return f"{self._folders.get(top, top)}{slash}{rest}"
 
     def is_kept(self, name: str) -> bool:
-        """Say whether a member of the source is copied."""
+        """Return whether a member of the source is copied."""
         return name not in self._gone and self.renamed(name) not in self.replacements
 
 
@@ -450,5 +450,5 @@ def _check_written(
 
 
 def _is_same_entry(one: Path, other: Path) -> bool:
-    """Say whether two paths are one; another name of the same file is a file in the way."""
+    """Return whether two paths are one; another name of the same file is a file in the way."""
     return one.name == other.name and other.parent.exists() and one.parent.samefile(other.parent)

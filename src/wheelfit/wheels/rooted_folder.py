@@ -221,7 +221,7 @@ class RootedFolder:
     # --- looking at what is there ---
 
     def lstat(self, name: str = "") -> os.stat_result:
-        """Look at a file, folder or link; a link counts itself."""
+        """Return the status of a file, folder or link; a link is not followed."""
         if not name:
             return os.stat(self.path if self._root < 0 else self._root)
         folder, last = self.at(name)

@@ -23,7 +23,7 @@ class SharedSync:
         self._is_running = False
 
     def wait(self, sync: Callable[[], bool]) -> bool:
-        """Have everything synced that was written until now.
+        """Sync everything that was written until now.
 
         :raises OSError: something could not be written. The system may tell that once only, so
             everybody who waited is told.

@@ -46,7 +46,7 @@ _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "ppc64le": 357, "s390x": 347, "risc
 def exchange(
     one: str, other: str, folder: int | None = None, other_folder: int | None = None
 ) -> bool:
-    """Give two files or folders each other's names in one step.
+    """Exchange the names of two files or folders in one step.
 
     :param folder: number of the open folder in which the first name is; None: it is a path.
     :return: False where the system or the file system cannot; then nothing has happened.
@@ -116,7 +116,7 @@ def share_bytes(reading: int, writing: int) -> None:
 
 
 def make_room(reading: int, writing: int, length: int) -> None:
-    """Let the disk set room aside for a copy, unless the copy will take none.
+    """Reserve room on the disk for a copy, unless the copy will take none.
 
     A large file that is begun so is written a third faster. Where there is no such call nothing
     happens.
@@ -159,7 +159,7 @@ def sync_file_system(folder: int) -> bool:
 
 
 def start_writing(number: int, start: int, length: int) -> None:
-    """Let the disk begin with a part of a file; do not wait for it.
+    """Begin to write a part of a file to the disk; do not wait for it.
 
     Waiting for gigabytes in the end takes much longer. Where there is no such call nothing
     happens.

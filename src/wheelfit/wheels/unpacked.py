@@ -153,7 +153,7 @@ class UnpackedWheel:
         return self.folder / TREE / name
 
     def is_executable(self, name: str) -> bool:
-        """Tell whether a file was executable where the wheel was made."""
+        """Return whether a file was executable where the wheel was made."""
         return self.files[name].executable
 
     def read(self, name: str) -> bytes:
@@ -199,7 +199,7 @@ class UnpackedWheel:
         return self.look().changed
 
     def look(self) -> FolderState:
-        """Look at every file.
+        """Check every file.
 
         Size, time, kind and owner are compared, which shows every edit of a linked file but one
         that sets the time back; the contents themselves are not read.

@@ -162,7 +162,7 @@ class ZipArchive:
             raise InvalidWheel(f"it has no {name!r}", where=self.where) from None
 
     def is_executable(self, name: str) -> bool:
-        """Tell whether a file was executable where the wheel was made."""
+        """Return whether a file was executable where the wheel was made."""
         return self.member(name).is_executable
 
     def chunks(self, name: str) -> Iterator[bytes]:
@@ -256,7 +256,7 @@ class ZipArchive:
         return data
 
     def make_room(self, length: int, target: BinaryIO) -> None:
-        """Let the disk set room aside for bytes that `copy_bytes` will write.
+        """Reserve room on the disk for bytes that `copy_bytes` will write.
 
         :raises OSError: there is not that much room.
         """

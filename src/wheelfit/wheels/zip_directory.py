@@ -103,12 +103,12 @@ class Member(Struct, frozen=True):
 
     @property
     def is_folder(self) -> bool:
-        """Tell whether it is an entry for a folder."""
+        """Return whether it is an entry for a folder."""
         return self.name.endswith("/")
 
     @property
     def is_executable(self) -> bool:
-        """Tell whether the file was executable where the archive was made."""
+        """Return whether the file was executable where the archive was made."""
         # Nothing but these bits of the mode is ever used: no set-user-ID bit, for one.
         mode = self.attributes >> 16
         return mode & 0o170000 == _REGULAR and bool(mode & 0o111)
@@ -335,12 +335,12 @@ def check_extents(members: Sequence[Member], end: DirectoryEnd, *, where: str) -
 
 
 def following_offsets(members: Iterable[Member], end: DirectoryEnd) -> dict[int, int]:
-    """Say for the offset of each member where the next one begins, or the directory."""
+    """Return where the next member begins, or the directory, by the offset of each."""
     return dict(pairwise([*sorted(member.offset for member in members), end.offset]))
 
 
 def is_tar(head: bytes) -> bool:
-    """Tell whether an archive that begins like this is a tar archive as well.
+    """Return whether an archive that begins like this is a tar archive as well.
 
     Which one it is would depend on who looks (CVE-2026-3219).
 
@@ -473,7 +473,7 @@ def _parse_extras(data: bytes, name: str, where: str) -> dict[int, bytes]:
 def _widen(
     extras: dict[int, bytes], values: tuple[int, ...], name: str, where: str
 ) -> tuple[int, ...]:
-    """Take the numbers that do not fit in 32 bits from the ZIP64 extra field.
+    """Read the numbers that do not fit in 32 bits from the ZIP64 extra field.
 
     What the field says without need must be true as well: some readers believe it first.
     """

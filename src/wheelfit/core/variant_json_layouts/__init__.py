@@ -78,7 +78,7 @@ def detect(
     accept_unknown_drafts: bool = False,
     registry: Registry = DEFAULT_REGISTRY,
 ) -> Detected:
-    """Say which layout a document has, in the order of F-45.
+    """Return the layout of a document, in the order of F-45.
 
     :param accept_unknown_drafts: whether an unknown 0.x is read like a newer minor
         version of the layouts that are known (F-38).
@@ -125,7 +125,7 @@ def _stable(text: str, version: tuple[int, int, int], registry: Registry) -> Det
 
 
 def _by_shape(document: Mapping[str, Any], *, versioned: bool) -> Layout:
-    """Tell the layouts of 2025 apart, and L7 written under their name (F-45)."""
+    """Return the layout among those of 2025, or L7 written under their name (F-45)."""
     providers = document.get("providers")
     keys: set[str] = set()
     if isinstance(providers, dict):

@@ -143,7 +143,7 @@ class _Providers(Struct):
 
 
 def _asked_on_install(entry: entries.Entry) -> bool:
-    """Say whether the plugin is queried on installation (F-47)."""
+    """Return whether the plugin is queried on installation (F-47)."""
     use = entry.values.get("plugin-use", "all")
     if use not in _PLUGIN_USES:
         entry.broken(f"{shown(use)} is not one of {', '.join(_PLUGIN_USES)}", "F-47", "plugin-use")

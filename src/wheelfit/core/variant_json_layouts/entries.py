@@ -171,7 +171,7 @@ def configs(lists: StaticLists, order: Iterable[str]) -> tuple[FeatureConfig, ..
 
 
 def _one_default(requires: tuple[str, ...], *, exactly: bool) -> bool:
-    """Say whether the first requirement after marker filtering is always the same (P-7).
+    """Return whether the first requirement after marker filtering is always the same (P-7).
 
     :param exactly: whether every environment is looked at; else names are counted, which
         costs little and may be too strict.

@@ -73,7 +73,7 @@ class Findings:
         self.lost.append(Degradation("namespace", (namespace,), code, reason))
 
     def note(self, text: str) -> None:
-        """Tell the user of a lenient reader something, once."""
+        """Note something for the user of a lenient reader, once."""
         self._notes[text] = None
 
     def ignored_keys(

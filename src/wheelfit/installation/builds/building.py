@@ -364,9 +364,7 @@ class Building:
         return self._policy.impossible
 
     def needs_consent(self, file: File) -> bool:
-        """Return whether a wheel would have to be built, and may not be."""
-        if not self.is_unbuilt(file):
-            return False
+        """Return whether a wheel that is not built yet may not be."""
         product = self._product(file)
         return product is not None and not product.is_named and not self._is_allowed(product)
 
@@ -391,10 +389,6 @@ class Building:
         return page is None or not any(_has_label(file) for file in page.files)
 
     # --- building ------------------------------------------------------------------------------
-
-    def is_unbuilt(self, file: File) -> bool:
-        """Tell whether a wheel must be built before it can be installed."""
-        return file.origin is not None and not file.origin.is_built
 
     def build(self, file: File) -> File:
         """Build a wheel, and return it as it is listed from then on: by its true name.

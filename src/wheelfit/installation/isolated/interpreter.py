@@ -84,7 +84,7 @@ def _tags() -> tuple[object, ...]:
 
 
 def _enter() -> bool:
-    """Be in the virtual environment that the interpreter belongs to, as `site` would have it.
+    """Enter the virtual environment that the interpreter belongs to, as `site` would.
 
     Newer versions know it without that. Returns whether the base is seen too.
     """
@@ -138,12 +138,9 @@ def marker_values() -> dict[str, str]:
 
 
 def _prefix_scheme(sysconfig) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    # Public since 3.10. The two exceptions only make sense for the interpreter's own place:
-    # Debian's /usr/local redirection and the macOS framework folder.
-    preferred = getattr(sysconfig, "get_preferred_scheme", None)
-    if preferred is None:
-        return "nt" if os.name == "nt" else "posix_prefix"
-    name = str(preferred("prefix"))
+    # The two exceptions only make sense for the interpreter's own place: Debian's /usr/local
+    # redirection and the macOS framework folder.
+    name = str(sysconfig.get_preferred_scheme("prefix"))
     return "posix_prefix" if name in ("posix_local", "osx_framework_library") else name
 
 

@@ -156,7 +156,7 @@ class TrustedPlugins(Struct):
     def _changed(
         error: WheelfitError, only: OnlyTrusted, question: PluginQuestion
     ) -> WheelfitError | _ChangedError:
-        """Say that what the sources have is not what is trusted, if that is so."""
+        """Return the error to raise: another one where what the sources have is not trusted."""
         commands = (command_that_trusts(one, question) for one in question.requirements)
         again = " and ".join(f"`{command}`" for command in commands)
         if only.changed:

@@ -89,7 +89,7 @@ def _open(window: Window) -> ELFFile:
 
 @contextmanager
 def _taken_at_its_word() -> Iterator[None]:
-    """Let whatever the library makes of a file that lies be one error."""
+    """Raise one error for whatever the library makes of a file that lies."""
     try:
         yield
     except (Unreadable, NeedsExtra):

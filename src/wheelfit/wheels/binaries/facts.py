@@ -29,7 +29,7 @@ def level_of_bits(bits: int) -> str | None:
 
 
 def is_below(level: str, other: str) -> bool:
-    """Say whether a level is lower than another; both are known."""
+    """Return whether a level is lower than another; both are known."""
     return LEVELS.index(level) < LEVELS.index(other)
 
 

@@ -32,7 +32,7 @@ def _supported(capability: Capability) -> frozenset[str]:
 
 
 def runs_on(code: DeviceCode, capability: Capability) -> bool:
-    """Say whether a GPU can run some code, with a driver that is new enough (P-90, P-91).
+    """Return whether a GPU can run some code, with a driver that is new enough (P-90, P-91).
 
     Of code that does not say whether it is for ``a`` or ``f`` the best is assumed.
     """
