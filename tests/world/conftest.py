@@ -34,6 +34,15 @@ def whole_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     world.net.close()
 
 
+@pytest.fixture(scope="session")
+def installable_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Return the same world with wheels that are as large as they say."""
+    world = World(tmp_path_factory.mktemp("installable_world"))
+    fill(world, claims_sizes=False)
+    yield world
+    world.net.close()
+
+
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Runner:
     """Return what runs a command."""
@@ -43,13 +52,27 @@ def run(capsys: pytest.CaptureFixture[str]) -> Runner:
 @pytest.fixture
 def at_home(whole_world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """Return the whole world, in which this process is as that of a user without settings."""
-    environ = whole_world.environ()
+    enter(whole_world, monkeypatch)
+    return whole_world
+
+
+def enter(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make this process one in a world, of a user without settings."""
+    environ = world.environ()
     for name in os.environ.keys() - environ.keys():
         monkeypatch.delenv(name)
     for name, text in environ.items():
         monkeypatch.setenv(name, text)
-    monkeypatch.chdir(whole_world.folder)
-    return whole_world
+    monkeypatch.chdir(world.folder)
+
+
+@pytest.fixture
+def install(
+    installable_world: World, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., str]:
+    """Return a function that really installs for a machine, and returns what was said of it."""
+    enter(installable_world, monkeypatch)
+    return lambda machine, *words: run("install", *words, "--for", machine).out
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from packaging.utils import canonicalize_name
+from projects.writing import write_project, write_sdist
 
 from wheelfit.testing.internet import Document
 from wheelfit.testing.wheels import build_wheel
@@ -74,9 +75,19 @@ class Distribution:
         return hashlib.sha256(self.content).hexdigest()
 
 
+_METADATA = """
+def metadata():
+    return {text!r}
+"""
+"""The function of a build backend that tells what only it knows."""
+
+
 @dataclass(frozen=True)
 class SourceArchive(Distribution):
     """A source distribution, which nobody should have to build."""
+
+    is_dynamic: bool = False
+    """Whether only its backend tells what it needs, as that of ROCm does, which can be built."""
 
     @cached_property
     def filename(self) -> str:
@@ -86,6 +97,12 @@ class SourceArchive(Distribution):
     @cached_property
     def content(self) -> bytes:
         """Its bytes."""
+        if self.is_dynamic:
+            with tempfile.TemporaryDirectory() as folder:
+                backend = _METADATA.format(text=self.metadata.decode())
+                project = Path(folder, "project")
+                write_project(project, self.name, self.version, dynamic=True, backend=backend)
+                return write_sdist(Path(folder), project, self.name, self.version).read_bytes()
         stream = io.BytesIO()
         with tarfile.open(fileobj=stream, mode="w:gz", compresslevel=0) as archive:
             for name, content in (("PKG-INFO", self.metadata), ("setup.py", b"raise SystemExit\n")):

@@ -8,7 +8,7 @@ it takes. Of the needs of a distribution only those are there that depend on the
 
     [cells]                                            # the answers, one for each machine
     cpu-linux = ["torch 2.15.0+cpu"]                   # all that is installed
-    mac-m3 = { refused = "words of the reason" }       # `options`, `says`, `code`: see `Cell`
+    mac-m3 = { refused = "words of the reason" }       # `options`, `says`, `code`, `warns`: `Cell`
 
     [[has]]                                            # what there is: see `_distributions`
     name = "torch"
@@ -21,7 +21,8 @@ it takes. Of the needs of a distribution only those are there that depend on the
     extras = ["opt-einsum"]
     MB = 535                                           # the size that the registry claims
 
-``is-source = true`` is a source distribution, ``local`` a local version that is not the build,
+``is-source = true`` is a source distribution, with ``is-dynamic = true`` one whose backend alone
+tells what it needs; ``local`` is a local version that is not the build,
 ``file-local`` one that only the file name has.
 """
 
@@ -78,6 +79,8 @@ class Cell:
     """Words that are said without these options, which name them."""
     code: int = 0
     """The exit code without these options."""
+    warns: str = ""
+    """Words of a warning or a note that comes with the answer."""
 
     def __str__(self) -> str:
         return f"{self.package}-{self.machine}"
@@ -117,10 +120,15 @@ def _cell(package: str, ask: tuple[str, ...], machine: str, row: Any) -> Cell:
     return Cell(package, ask, machine, **fields)
 
 
-def fill(world: World) -> None:
-    """Put what all rows take into a world."""
+def fill(world: World, *, claims_sizes: bool = True) -> None:
+    """Put what all rows take into a world.
+
+    :param claims_sizes: whether the registry claims the real sizes, so that nothing is installed.
+    """
     for path in sorted(_FOLDER.glob("*.toml")):
         for row in tomllib.loads(path.read_text(encoding="utf-8")).get("has", ()):
+            if not claims_sizes:
+                row.pop("MB", None)
             for place, found in _distributions(row):
                 if not place:
                     world.registry.add([found])
@@ -149,7 +157,11 @@ def _distributions(row: Mapping[str, Any]) -> Iterator[tuple[str, Distribution]]
             own = f"{version}+{local}" if local else version
             place = _filled(row.get("index", ""), words)
             if row.get("is-source"):
-                yield place, SourceArchive(row["name"], own, requires=requires, **fields)
+                is_dynamic = row.get("is-dynamic", False)
+                source = SourceArchive(
+                    row["name"], own, requires=requires, is_dynamic=is_dynamic, **fields
+                )
+                yield place, source
                 continue
             if "file-local" in row:
                 own = version

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from world.internet import Answer
@@ -13,6 +14,8 @@ pytestmark = pytest.mark.integration
 
 CELLS = [cell for package in packages() for cell in package.cells]
 NO_FIT = 3
+INSTALLED = ("v100-535", "mi300x-rocm7")
+"""Machines for which everything is not only chosen: their answers differ most from a usual one."""
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=str)
@@ -28,6 +31,17 @@ def test_each_machine_gets_what_is_right(cell: Cell, choose: Callable[..., Answe
         return
     said = choose(cell.machine, *cell.ask, *cell.options)
     assert said.installed == sorted(cell.install)
+    assert cell.warns in said.words
+
+
+@pytest.mark.parametrize(
+    "cell", [one for one in CELLS if one.install and one.machine in INSTALLED], ids=str
+)
+def test_it_is_really_installed(cell: Cell, install: Callable[..., str], tmp_path: Path) -> None:
+    """What is chosen is what the wheels are, and a second run has nothing to do."""
+    words = (cell.machine, *cell.ask, *cell.options, "--target", tmp_path / "target")
+    assert "installed" in install(*words)
+    assert "nothing to do" in install(*words)
 
 
 @pytest.mark.parametrize("package", packages(), ids=lambda one: one.name)

@@ -40,7 +40,8 @@ def answer(cell: Cell) -> str:
     how = f" with `{' '.join(cell.options)}`" if cell.options else ""
     if cell.refused:
         return f"refused{how}: {cell.refused}"
-    return f"{', '.join(cell.install)}{how}"
+    warning = f"; *{cell.warns}*" if cell.warns else ""
+    return f"{', '.join(cell.install)}{how}{warning}"
 
 
 def _peers(cell: Cell, world: World, uv: Path) -> tuple[str, str]:

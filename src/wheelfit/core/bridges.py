@@ -227,9 +227,10 @@ class BridgeFamily:
             for text in member.requires:
                 needed = Requirement(text)
                 found.add(("the requirement", text if needed.url else needed.name))
-            if self.base and (self.registry or member.is_of_registry):
-                projects = member.projects or self.projects
-                found.update(("the registry for", project) for project in projects)
+            if self.base and member.is_of_registry:
+                ways = ("the registry for", "the registry, beside its places, for")
+                for project in member.projects or self.projects:
+                    found.update((way, project) for way in ways[: 1 + self.registry])
         return found
 
     def notes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelfit.core.accelerators import concerned_extras, owner_of_libraries
+from wheelfit.core.accelerators import accelerators_of, concerned_extras, owner_of_libraries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -110,5 +110,5 @@ def _is_concerned(
         candidates.policy.families(pin.name)
         or (pin.core is not None and concerned_extras(pin.core))
         for pin in resolution.pins
-        if pin.label is None and pin.name in arriving
+        if pin.name in arriving and not accelerators_of(pin.properties)
     )

@@ -40,8 +40,8 @@ def favoured(
     installed: Mapping[NormalizedName, InstalledBuild],
     *,
     prereleases: bool,
-) -> Version | None:
-    """Return the newest release of a family with a member that wants what the machine has.
+) -> tuple[Version, ...]:
+    """Return the releases of a family with a member that wants what the machine has, best first.
 
     Members keep pace badly: a newer release that only the member for any machine has would
     otherwise cost an accelerator. A member that is installed need not be replaced by a newer one.
@@ -50,18 +50,22 @@ def favoured(
     :param name: the project that the family stands for.
     :param installed: what may stay.
     :param prereleases: whether they count.
-    :return: None where that is not a question.
+    :return: empty where that is not a question.
     :raises NetworkError: a source cannot be read.
     """
     family, listing = candidates.bridge(name), candidates.listing(name)
     if family is None or listing is None or not candidates.policy.preferences.variants:
-        return None
-    fitting = fitting_releases(candidates, name, prereleases=prereleases)
+        return ()
+    fitting = sorted(
+        fitting_releases(candidates, name, prereleases=prereleases),
+        key=lambda one: listing.ranks.get(one, 0),
+    )
     for member in family.distributions:
         present = installed.get(member)
         if present is not None and member != name and present.version in fitting:
-            return present.version
-    return min(fitting, key=lambda one: listing.ranks.get(one, 0), default=None)
+            fitting.sort(key=present.version.__ne__)
+            break
+    return tuple(fitting)
 
 
 def fitting_releases(

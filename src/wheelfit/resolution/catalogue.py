@@ -107,7 +107,7 @@ class Catalogue:
         self._installed_core: dict[NormalizedName, CoreMetadata] = {}
         self._versions: dict[NormalizedName, tuple[Version, ...]] = {}
         self._yanked: dict[NormalizedName, frozenset[Version]] = {}
-        self._favoured: dict[NormalizedName, Version | None] = {}
+        self._favoured: dict[NormalizedName, tuple[Version, ...]] = {}
         self._tries: dict[NormalizedName, int] = {}
         self._tried: dict[tuple[NormalizedName, Version], bool] = {}
         self._builds: dict[tuple[NormalizedName, Version], list[ReleaseBuild]] = {}
@@ -152,6 +152,18 @@ class Catalogue:
         return yanked
 
     def postponed(self, name: NormalizedName) -> frozenset[Version]:
+        """Return the versions that any other one goes before.
+
+        They have no wheel; or of a family none for the accelerator that others have one for.
+        """
+        candidates, without = self.candidates, self.without_wheels(name)
+        if not candidates.is_for_one_machine or candidates.bridge(name) is None:
+            return without
+        favoured = self._all_favoured(name)
+        others = frozenset(self.versions(name)).difference(favoured) if favoured else ()
+        return without.union(others) - {self.kept(name)}
+
+    def without_wheels(self, name: NormalizedName) -> frozenset[Version]:
         """Return the versions without a wheel, if any other one goes before them.
 
         Those of a family do in any case: what has builds for GPUs compiles for hours.
@@ -190,14 +202,21 @@ class Catalogue:
 
         Of bridged families, and of what the user named.
         """
+        return next(iter(self._all_favoured(name)), None)
+
+    def is_favoured(self, name: NormalizedName, version: Version) -> bool:
+        """Return whether a release uses what the machine has, as others do not."""
+        return version in self._all_favoured(name)
+
+    def _all_favoured(self, name: NormalizedName) -> tuple[Version, ...]:
         if name not in self._favoured:
             self._favoured[name] = self._find_favoured(name)
         return self._favoured[name]
 
-    def _find_favoured(self, name: NormalizedName) -> Version | None:
+    def _find_favoured(self, name: NormalizedName) -> tuple[Version, ...]:
         request = self._request
         if name in request.favoured:
-            return request.favoured[name]
+            return (request.favoured[name],)
         if self.candidates.bridge(name) is not None:
             if not self.candidates.is_for_one_machine:
                 from wheelfit.resolution.accelerator_kinds import (  # noqa: PLC0415 - start-up
@@ -205,9 +224,10 @@ class Catalogue:
                     with_most_kinds,
                 )
 
-                return with_most_kinds(
+                best = with_most_kinds(
                     kinds_by_release(self.candidates, name, prereleases=request.prereleases)
                 )
+                return () if best is None else (best,)
             from wheelfit.resolution.bridges import favoured  # noqa: PLC0415 - start-up
 
             return favoured(
@@ -215,12 +235,13 @@ class Catalogue:
             )
         listing = self.candidates.listing(name) if name in self._roots else None
         if listing is None or not listing.releases.has_variants():
-            return None
+            return ()
         from wheelfit.resolution.unaccelerated import accelerated  # noqa: PLC0415 - start-up
 
-        return accelerated(
+        best = accelerated(
             self.candidates, name, self.versions(name), prereleases=request.prereleases
         )
+        return () if best is None else (best,)
 
     def kinds(self, name: NormalizedName, version: Version) -> frozenset[str]:
         """Return the kinds of accelerators that a release of a family has builds for."""

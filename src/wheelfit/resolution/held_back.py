@@ -76,7 +76,7 @@ class HeldBackSearch:
                 latest = self._latest(name, self._needs_for.get(name, ()))
                 reason = "" if latest is None else self._by_option(name, latest)
             else:
-                reason = self._reason(name, latest)
+                reason = self.reason(name, latest)
             if reason and latest is not None and latest > version:
                 yield HeldBack(name, version, self._release(name, latest), reason)
 
@@ -113,6 +113,12 @@ class HeldBackSearch:
         members = versions.members(listing.releases)
         if listing.bridge is not None:  # builds of a release have an order of their own
             members = sorted(members, key=lambda one: listing.ranks.get(one, 0))
+            if self._catalogue.is_favoured(name, taken):  # what uses the machine goes before newer
+                best = next(
+                    (one for one in members if self._catalogue.is_favoured(name, one)), taken
+                )
+                if not listing.is_same_release(best, taken):
+                    return best
         for version in members:
             if listing.is_same_release(version, taken):
                 return None
@@ -142,10 +148,11 @@ class HeldBackSearch:
         if not release.is_possible and any(why is ONLY_BINARY for _, why in release.others):
             here = self._catalogue.candidates.target.python_full_version
             return _wrong_python(release, here) or "has no wheel that fits; --only-binary"
-        if version in self._catalogue.postponed(name):
+        if version in self._catalogue.without_wheels(name):
             is_by_option = listing.bridge is None
             return f"has no wheel that fits{'; --prefer-binary' if is_by_option else ''}"
-        if self._catalogue.favoured(name) == self._solved.versions[Package(name)]:
+        catalogue, taken = self._catalogue, self._solved.versions[Package(name)]
+        if catalogue.is_favoured(name, taken) and not catalogue.is_favoured(name, version):
             lacking = self._lacking(name, version)
             return f"has {lacking}; {name}=={self._release(name, version)} takes it"
         return ""
@@ -159,7 +166,8 @@ class HeldBackSearch:
             "builds for fewer kinds of accelerators" if has_some else "no build for an accelerator"
         )
 
-    def _reason(self, name: NormalizedName, latest: Version) -> str:
+    def reason(self, name: NormalizedName, latest: Version) -> str:
+        """Return why a release was not taken, in a clause; empty: it could be."""
         catalogue = self._catalogue
         listing = catalogue.candidates.listing(name)
         if listing is None or (by_option := self._by_option(name, latest)):
@@ -207,12 +215,16 @@ class HeldBackSearch:
             return f"cannot be had: {clause_of(others[0], knowledge)}" if others else ""
         needs = f"needs {own[0].text}"
         others.remove(own[0])
-        if len(others) != 1:
+        clauses = {one: clause_of(one, knowledge) for one in others}
+        of_source = [one for one in others if knowledge.holds_sources(one.terms[0].package.name)]
+        if len(others) != 1 and not of_source:
             return f"{needs}, which does not go with the rest"
-        obstacle, other = others[0], others[0].terms[0].package.name
+        obstacle = (of_source or others)[0]
+        other = obstacle.terms[0].package.name
         if obstacle.kind is StepKind.NOTHING and self._is_locked(other):
             return f"{needs}, and {other} {self._preferred[other]} is locked"
-        return f"{needs}, and {clause_of(obstacle, knowledge)}"
+        how = f" (--allow-source {other} builds it)" if of_source else ""
+        return f"{needs}, and {clauses[obstacle]}{how}"
 
     def _is_locked(self, name: NormalizedName) -> bool:
         """Return whether nothing but a locked version was looked at."""

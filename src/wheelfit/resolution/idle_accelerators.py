@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
@@ -17,16 +18,20 @@ from wheelfit.core.sizes import size_in_words
 from wheelfit.resolution.accelerator_remedies import device_of, needs_of_extras
 from wheelfit.resolution.accelerator_use import AcceleratorUse, Remedy
 from wheelfit_runtime.errors import WheelfitError
+from wheelfit_runtime.platforms import providers
 from wheelfit_runtime.wording import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.core.bridges import BridgeFamily, FamilyMember
     from wheelfit.core.requirements import Requirement
     from wheelfit.resolution.accelerator_remedies import Remedies
+    from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.resolution import Pin
+    from wheelfit_runtime.platforms.hardware_family import HardwareFamily
 
 
 def idle_accelerators(
@@ -59,6 +64,58 @@ class _Idle:
                     found.setdefault(namespace, {})[name] = remedy
         for namespace, remedies in found.items():
             yield self._idle(namespace, remedies)
+        yield from self._without_builds()
+
+    def _without_builds(self) -> Iterator[AcceleratorUse]:
+        """Yield which accelerators are left idle by packages that have builds for others only."""
+        found: dict[tuple[str, str], list[NormalizedName]] = {}
+        for name in self._arriving:
+            pin = self._remedies.pins.get(name)
+            if pin is None or pin.is_given or accelerators_of(pin.properties):
+                continue
+            for namespace, why in self._lacking_builds(name):
+                found.setdefault((namespace, why), []).append(name)
+        for (namespace, why), names in found.items():
+            line = (
+                f"{listed(names)} {'leaves' if len(names) == 1 else 'leave'} the "
+                f"{device_of(namespace)} of {self._remedies.holder(namespace)} idle: {why}"
+            )
+            yield AcceleratorUse("idle", namespace, tuple(names), (), None, (), line)
+
+    def _lacking_builds(self, name: NormalizedName) -> Iterator[tuple[str, str]]:
+        """Yield the accelerators of the machine that no build of a family uses, with the reason."""
+        around = self._remedies.around
+        family, candidates = around.bridge(name), around.candidates
+        if family is None or candidates is None:
+            return
+        using = [one for one in family.members if one.is_for(name) and accelerators_of(one.when)]
+        made_for = _accelerators(using)
+        if not made_for:
+            return
+        from wheelfit.resolution.bridges import members_for  # noqa: PLC0415 - start-up
+
+        fitting = list(filter(partial(members_for(candidates), family), using))
+        interpreters = _interpreters(candidates, name, family, fitting)
+        if interpreters is None:
+            return  # another release has a build for the machine, which is told already
+        devices = listed([_hardware(one).devices for one in made_for])
+        for namespace in self._present:
+            if interpreters and namespace in _accelerators(fitting):
+                yield namespace, f"builds that use it are for {listed(interpreters)}"
+            elif namespace in made_for:
+                yield namespace, "no build that uses one is for this machine"
+            else:
+                yield namespace, f"there are builds for {devices} only"
+
+    @cached_property
+    def _present(self) -> tuple[str, ...]:
+        """The namespaces of the accelerators that the machine has to compute."""
+        return tuple(
+            namespace
+            for namespace in ACCELERATORS
+            if not _hardware(namespace).is_part_of_processors
+            and self._remedies.is_usable(namespace, ())
+        )
 
     def _may_be_idle(self, pin: Pin) -> bool:
         """Return whether nothing says that a package uses an accelerator, or should not."""
@@ -89,16 +146,18 @@ class _Idle:
         extras, families = list(self._extras(pin)), self._remedies.around.policy.families(pin.name)
         if not (extras or families) or _names_builds(pin.name) or self._needs_libraries(pin):
             return
-        told = set()
+        told: set[str] = set()
+        counting = self._remedies.around.bridge(pin.name)
+        covered = set() if counting is None else {*_accelerators(counting.members)}
         for extra, namespace, majors in extras:
-            if namespace not in told and self._remedies.is_usable(namespace, majors):
+            if namespace not in told | covered and self._remedies.is_usable(namespace, majors):
                 size = self._size_with(pin, extra)
                 if size is not None:
                     told.add(namespace)
                     yield namespace, Remedy(f"{pin.name}[{extra}]", size=size)
         for family in families:
             # Of several projects the first is what the others are made for.
-            if self._remedies.around.bridge(pin.name) is not None or pin.name != family.projects[0]:
+            if counting is not None or pin.name != family.projects[0]:
                 continue
             if not any(accelerators_of(one.when) for one in family.members):
                 continue
@@ -181,6 +240,38 @@ class _Idle:
         )
         words_of_all = dict.fromkeys(one.words for one in remedies.values())
         return AcceleratorUse("idle", namespace, tuple(remedies), (), size, (*words_of_all,), line)
+
+
+def _accelerators(members: Iterable[FamilyMember]) -> tuple[str, ...]:
+    """Return the namespaces of the accelerators that members of a family use."""
+    return tuple(dict.fromkeys(name for one in members for name in accelerators_of(one.when)))
+
+
+def _interpreters(
+    candidates: Candidates,
+    name: NormalizedName,
+    family: BridgeFamily,
+    members: Sequence[FamilyMember],
+) -> list[str] | None:
+    """Return the Pythons of a family's builds for a platform; None: one is for the Python there.
+
+    :param members: those whose builds count.
+    """
+    platforms = {tag.platform for tag in candidates.target.tags}
+    found: dict[str, None] = {}
+    listing = candidates.listing(name)
+    for release in () if listing is None else listing.releases.values():
+        for wheel in release.wheels:
+            if family.member_of_wheel(wheel.filename) in members:
+                if wheel.rejection is None:
+                    return None
+                tags = wheel.filename.tags
+                found |= {tag.interpreter: None for tag in tags if tag.platform in platforms}
+    return list(found)
+
+
+def _hardware(namespace: str) -> HardwareFamily:
+    return next(one for one in providers.accelerators() if one.namespace == namespace)
 
 
 def _major_of(need: Requirement) -> str | None:

@@ -168,7 +168,7 @@ class NoMatch:
         names = list(dict.fromkeys(one for one, _ in self._unfit))
         if sources := [source for name in names for source in self._sources(name)]:
             return _BUILD_BEFORE.format(sources[0])
-        words = " ".join(f"--allow-source {name}" for name in names if self._held_sources(name))
+        words = " ".join(f"--allow-source {name}" for name in names if self.holds_sources(name))
         return f"`wheelfit install {words}` builds from source, which runs code" if words else None
 
     def _other_python(self) -> str:
@@ -182,7 +182,7 @@ class NoMatch:
             f"with it, `wheelfit lock --python-version {python}` locks for it"
         )
 
-    def _held_sources(self, name: NormalizedName) -> bool:
+    def holds_sources(self, name: NormalizedName) -> bool:
         """Return whether releases mentioned have source distributions that do not count."""
         listing = self._candidates.listing(name)
         return listing is not None and any(

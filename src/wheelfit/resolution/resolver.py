@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.builds import ReleaseBuild
     from wheelfit.resolution.candidates import Candidates
     from wheelfit.resolution.choice_context import ChoiceContext
+    from wheelfit.resolution.held_back import HeldBackSearch
     from wheelfit.resolution.joint_choice import AgreementOutcome
     from wheelfit.resolution.request import InstalledBuild, ResolutionRequest
     from wheelfit.resolution.solver import Solved
@@ -495,7 +496,8 @@ class _Resolving:
             core = candidates.core_metadata(pin.choice.wheel(pin.filename.text))
             own = frozenset(extras.get(name, ()))
             pins.append(replace(pin, extras=own, reason=reason, core=core))
-        held_back = self._held_back(found, pins)
+        search = self._search(found)
+        held_back = self._held_back(search, pins)
         told = {(one.name, one.latest) for one in held_back}
         notes = [*candidates.cautions(pin.choice for pin in pins)]
         notes += [*about_mixture(held), *found.catalogue.notes(chosen)]
@@ -508,7 +510,7 @@ class _Resolving:
                 if (pin.name, newer) not in told
             )
             notes += pin.choice.notes
-        notes += self._unaccelerated(pins, found.catalogue)
+        notes += self._unaccelerated(pins, found.catalogue, search)
         self._check_hashes(pin.name for pin in pins)
         return Resolution(
             tuple(pins),
@@ -523,7 +525,9 @@ class _Resolving:
             context=candidates.context,
         )
 
-    def _unaccelerated(self, pins: Iterable[Pin], catalogue: Catalogue) -> Iterator[str]:
+    def _unaccelerated(
+        self, pins: Iterable[Pin], catalogue: Catalogue, search: HeldBackSearch | None
+    ) -> Iterator[str]:
         """Yield what was asked for in a release without the accelerator that another one uses."""
         for pin in pins:
             other = catalogue.favoured(pin.name) if pin.requested else None
@@ -534,32 +538,36 @@ class _Resolving:
                 whose = listed(sorted(catalogue.kinds(pin.name, other)))
                 if not whose:
                     continue
+            why_not = search.reason(pin.name, other) if search is not None else ""
             yield (
-                f"{pin} uses no accelerator; {pin.name} {other} has a build for {whose} "
-                f"({pin.name}=={other} takes it)"
+                f"{pin} uses no accelerator; {pin.name} {other} has a build for {whose}"
+                f"{f', but {why_not}' if why_not else f' ({pin.name}=={other} takes it)'}"
             )
 
-    def _held_back(self, found: _Found, pins: Iterable[Pin]) -> tuple[HeldBack, ...]:
-        """Return what is older than it could be, but for what is preferred as it is."""
+    def _search(self, found: _Found) -> HeldBackSearch | None:
+        """Return the search for what is not the newest; None without dependencies."""
         if not self._request.dependencies:
-            return ()
-        preferred = self._request.preferred
-        names = [
-            pin.name for pin in pins if not pin.is_given and preferred.get(pin.name) != pin.release
-        ]
-        if not names:
-            return ()
+            return None
         from wheelfit.resolution.held_back import HeldBackSearch  # noqa: PLC0415 - start-up
 
-        search = HeldBackSearch(
+        return HeldBackSearch(
             found.catalogue,
             self._roots,
             self._constraints(),
             found.solved,
             prereleases=self._request.prereleases,
-            preferred=preferred,
+            preferred=self._request.preferred,
         )
-        return tuple(search.each(names))
+
+    def _held_back(
+        self, search: HeldBackSearch | None, pins: Iterable[Pin]
+    ) -> tuple[HeldBack, ...]:
+        """Return what is older than it could be, but for what is preferred as it is."""
+        preferred = self._request.preferred
+        names = [
+            pin.name for pin in pins if not pin.is_given and preferred.get(pin.name) != pin.release
+        ]
+        return tuple(search.each(names)) if search is not None else ()
 
     def _unmet(
         self, pins: Iterable[Pin], chosen: Mapping[NormalizedName, Version]

@@ -275,10 +275,18 @@ class TestIdle:
         """The wheels of some registries are for processors there."""
         host = str(registry.folder / "windows.toml")
         registry.run("host", "new", "windows-x86_64", "cuda-13.0-sm120", "-o", host)
-        (line,) = registry.lines("torch", "jax", host=host)  # the plugins are for Linux only
+        gpu = f"the NVIDIA GPU of host file {host} idle"
+        assert registry.lines("torch", "jax", host=host) == [  # plugins are for Linux only
+            f"torch leaves {gpu}; --bridge pytorch takes a build that uses it (CUDA 13)",
+            f"jax leaves {gpu}: no build that uses one is for this machine",
+        ]
+
+    def test_builds_for_others_only(self, registry: Registry) -> None:
+        """What has builds for accelerators, and none for that of the machine, leaves it idle."""
+        (line,) = registry.lines("jax", "tensorflow", "faiss", host=MI300)
         assert line == (
-            f"torch leaves the NVIDIA GPU of host file {host} idle; --bridge pytorch takes a "
-            "build that uses it (CUDA 13)"
+            f"tensorflow leaves the AMD GPU of preset {MI300} idle: there are builds for NVIDIA "
+            "GPUs only"
         )
 
     def test_several(self, registry: Registry) -> None:
@@ -305,7 +313,6 @@ class TestIdle:
             ("sympy", H100),
             ("jax tensorflow faiss --variant cpu", H100),
             ("jax tensorflow faiss --no-variants", H100),
-            ("jax tensorflow faiss", MI300),
         ],
     )
     def test_nothing_to_tell(self, registry: Registry, words: str, host: str) -> None:

@@ -118,6 +118,8 @@ class HardwareFamily:
     """Of accelerators: what ``--variant`` calls builds for them."""
     shared_requirements: tuple[SharedRequirement, ...] = ()
     """What packages must have in common that use it."""
+    is_part_of_processors: bool = False
+    """Whether machines have such a device without anybody having bought it to compute."""
 
     # --- libraries ---
     drivers: tuple[str, ...] = ()

@@ -202,7 +202,8 @@ class _Lister:
 
     def _look_for_favoured(self) -> Version | None:
         with self.profile.asking:
-            return favoured(self._candidates, self.page.name, {}, prereleases=False)
+            best = favoured(self._candidates, self.page.name, {}, prereleases=False)
+        return next(iter(best), None)
 
     def _variants(self) -> frozenset[str]:
         listing = self._candidates.listing(self.page.name)

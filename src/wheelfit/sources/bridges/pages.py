@@ -92,8 +92,9 @@ def page_of_indexes(
         page = pages.get(member.locations)
         if page is not None:
             making.add(member, page)
-    if own is not None:
-        making.files += filter(_is_source, own.files)
+    for locations, page in pages.items():
+        if page is not None and (locations or own is page):
+            making.add_sources(page, is_of_registry=not locations)
     source = ", ".join(dict.fromkeys(page.source for page in known))
     notes = [note for page in known for note in page.notes]
     return replace_page(making.page(name, source, notes), status=status)
@@ -198,6 +199,13 @@ class _Making:
             self.files.append(made)
             name = page.name if self._family.is_of_indexes else self._family.name
             self._documents.setdefault((name, filename.version), made.source)
+
+    def add_sources(self, page: ProjectPage, *, is_of_registry: bool) -> None:
+        """Add the source distributions of a place, those of several places once."""
+        for file in filter(_is_source, page.files):
+            if file.filename not in self._names and (is_of_registry or self._is_known(file)):
+                self._names.add(file.filename)
+                self.files.append(file)
 
     def page(self, name: NormalizedName, source: str, notes: Iterable[str]) -> ProjectPage:
         """Return the page, with an index file for each release."""

@@ -154,7 +154,18 @@ class BridgedRepository:
             return self._repository.project(name)
         from wheelfit.sources.bridges.pages import page_of_indexes  # noqa: PLC0415 - start-up
 
-        members = self._asked(name, family)
+        members = [one for one in family.members if one.is_for(name)]
+        wanted = [
+            one
+            for one in members
+            if (family.registry and one.is_of_registry) or self._shelf.is_wanted(family, one)
+        ]
+        if family.registry and all(one.is_of_registry and not one.when for one in wanted):
+            plain = self._repository.project(name)
+            if plain is not None and any(file.filename.endswith(".whl") for file in plain.files):
+                return plain  # nothing that is elsewhere is for this machine
+        if not all(one.is_of_registry for one in wanted):
+            members = wanted  # where nobody could get any, all of them are the reasons
         notes: list[str] = []
         places = {
             one.locations: one for one in members if family.registry or not one.is_of_registry
@@ -172,19 +183,6 @@ class BridgedRepository:
         pages = dict(zip(places, found, strict=True))
         page = self._with_record(page_of_indexes(family, name, pages, self._hosts(family)))
         return page and replace(page, notes=(*page.notes, *notes))
-
-    def _asked(self, name: NormalizedName, family: BridgeFamily) -> list[FamilyMember]:
-        """Return the members of a project that are looked up.
-
-        Where nobody could get any, all are, for they are the reasons.
-        """
-        members = [one for one in family.members if one.is_for(name)]
-        wanted = [
-            one
-            for one in members
-            if (family.registry and one.is_of_registry) or self._shelf.is_wanted(family, one)
-        ]
-        return members if all(one.is_of_registry for one in wanted) else wanted
 
     def _listed(
         self,

@@ -30,6 +30,7 @@ FAMILY = HardwareFamily(
     shorthand=Shorthand("xpu", "Intel GPU", aliases=("intel",)),
     drivers=("ze_intel_gpu", "igc"),
     runtimes={"ze_loader": "level-zero", "sycl": "oneapi", "ur_loader": "oneapi"},
+    is_part_of_processors=True,
     library_packages=("intel-sycl-rt", "intel-opencl-rt", "dpcpp-cpp-rt"),
     homes={"ONEAPI_ROOT": "where oneAPI is looked for"},
     variables={
