@@ -118,10 +118,7 @@ def make_parser(name: str, command: Command) -> OptionParser:
 
 
 def request_of(kind: type[_Request], arguments: Namespace, **more: Any) -> _Request:
-    """Return a request whose fields have the values of the arguments of the same name.
-
-    :param arguments: parsed and completed with the settings; what they lack has its default.
-    """
+    """Return a request whose fields have the values of the arguments of the same name."""
     given = vars(arguments)
     values = {one.name: _frozen(given[one.name]) for one in fields(kind) if one.name in given}  # type: ignore[arg-type]
     values = {name: value for name, value in values.items() if value is not None}

@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code (docs/reference/exit-codes.md).
-
-    :param argv: the arguments without the program's name; default: those of the process.
-    """
+    """Run the command line and return its exit code (docs/reference/exit-codes.md)."""
     words = list(sys.argv[1:] if argv is None else argv)
     # Pages and documents are many small values without cycles; looking for some after every 700
     # of them is a tenth of the work of a resolution, and one look a tenth of a short command.
@@ -69,7 +66,6 @@ class _Terminated(KeyboardInterrupt):
 def _guarded(work: Callable[[], int], output: Callable[[], Output], *, debug: bool) -> int:
     """Work, and turn what goes wrong into words and an exit code.
 
-    :param work: returns the exit code.
     :param output: how to speak; made only when needed.
     """
     try:
@@ -207,10 +203,7 @@ def _first_commands() -> str:
 
 
 def _rows(summaries: Mapping[str, str], width: int) -> Iterator[str]:
-    """Yield a line for each command, broken where the terminal ends.
-
-    :param width: columns of the names.
-    """
+    """Yield a line for each command, broken where the terminal ends."""
     from wheelfit.cli.terminal import fold, terminal_width
 
     for name, summary in summaries.items():

@@ -40,10 +40,7 @@ class Screen(Protocol):
 
 
 def start_bars(screen: Screen, *columns: ProgressColumn) -> RichProgress:
-    """Start drawing on the terminal; rich is imported only then.
-
-    :param columns: what stands behind each bar.
-    """
+    """Start drawing on the terminal; rich is imported only then."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
@@ -113,10 +110,7 @@ class Bars:
         return Transfer(_Bar(self._rich, what, self._check), verb, self._screen, is_sum=is_sum)
 
     def wheels(self, sizes: Iterable[int | None]) -> Wheels:
-        """Return what follows several wheels that are fetched and unpacked.
-
-        :param sizes: bytes of each, as far as they are known.
-        """
+        """Return what follows several wheels that are fetched and unpacked."""
         return Wheels(self._rich, self._screen, self._check, list(sizes))
 
     def cancel(self) -> None:
@@ -277,7 +271,6 @@ class Wheels:
     def end_one(self, what: str, count: int, seconds: float, whole: int = 0) -> None:
         """Say that one is there.
 
-        :param count: bytes that were fetched.
         :param whole: bytes of all of it, if the rest was here already.
         """
         with self._lock:

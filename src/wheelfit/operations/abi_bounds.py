@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import InvalidName, canonicalize_name
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from wheelfit.building.abi.numpy_api import NUMPY, numpy_bounds
@@ -30,6 +30,7 @@ from wheelfit.operations.abi_exports import read_exports_file
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.requests import SourceOptions, frozen_request
+from wheelfit.operations.requirements import project_name
 from wheelfit.operations.targets import named_project
 from wheelfit.operations.temporary_folders import scratch_folder
 from wheelfit.sources.repository import TooCostly
@@ -112,7 +113,6 @@ class AbiBoundsReport:
 def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
     """Derive from symbols which releases of a library something works with.
 
-    :param request: the wheel or library, and the releases.
     :raises NoFit: ``no-compatible-release``; it works with none of them.
     :raises UsageError: no release is named, or two files for one version.
     """
@@ -208,17 +208,10 @@ class _Releases:
         self._consumer = consumer
         self._stack = stack
         self._scratch = scratch
-        self.project = self._normalised(request.named) if request.named else ""
+        self.project = project_name(request.named) if request.named else ""
         """The project, normalised; empty if unknown."""
         self.are_published = True
         """Whether all of them are those of an index: none is a file that was named."""
-
-    @staticmethod
-    def _normalised(text: str) -> str:
-        try:
-            return canonicalize_name(text, validate=True)
-        except InvalidName:
-            raise UsageError(f"{text!r} is no name of a project") from None
 
     def find(self) -> list[Release]:
         """Return the releases, each version once, the oldest first."""

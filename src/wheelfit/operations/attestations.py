@@ -25,7 +25,6 @@ LARGEST_PROVENANCE = 4 << 20
 def demands(request: AttestationOptions) -> tuple[frozenset[str], Mapping[str, Sequence[str]]]:
     """Return which packages need attestations, ``:all:`` for every one, and by whom.
 
-    :param request: with the options of `options.table.environment.ATTESTATIONS`.
     :raises UserError: an option names no package or no publisher.
     """
     trusted = _trusted(request.trusted_publisher or ())
@@ -44,7 +43,6 @@ def verify_attestations(
     """Verify what the index has of each wheel, as far as the options ask for it.
 
     :param digests: SHA-256 of the wheels by the URL in the plan; what has none is not verified.
-    :param request: with the options of `options.table.environment.ATTESTATIONS`.
     :raises AttestationProblem: something does not hold, or is missing and required.
     :raises UserError: the library is not installed, or an option is none.
     """

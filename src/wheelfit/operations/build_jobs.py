@@ -151,10 +151,7 @@ class BuildItem:
 
 
 def build_item(item: BuildItem) -> tuple[BuiltWheel, ...]:
-    """Build the wheels of an order in its folder, and leave nothing else behind.
-
-    :param item: the order.
-    """
+    """Build the wheels of an order in its folder, and leave nothing else behind."""
     if item.problem is not None:
         raise item.problem
     with scratch_folder() as scratch:
@@ -174,7 +171,6 @@ def do_jobs(
 ) -> tuple[Sequence[JobResult], Sequence[str]]:
     """Build the jobs of this machine, and return the results of all jobs, and warnings.
 
-    :param jobs: the jobs of the build.
     :param orders: makes as few orders of wheels as possible, of a source distribution.
     """
     reporter = context.reporter

@@ -380,8 +380,6 @@ def words_in_effect(request: FromLock) -> tuple[str, ...]:
     """Return the options that wheels are chosen by, as they can be given again anywhere.
 
     A shorthand of the user's own is unknown elsewhere, so its meaning is returned.
-
-    :param request: the options.
     """
     found: list[str] = []
     for text in options_in_effect(request):

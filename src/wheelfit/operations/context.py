@@ -42,10 +42,7 @@ class Transfers(Protocol):
         """
 
     def wheels(self, sizes: Iterable[int | None]) -> WheelsProgress:
-        """Return the progress of several wheels.
-
-        :param sizes: bytes of each; None where unknown.
-        """
+        """Return the progress of several wheels."""
 
     def cancel(self) -> None:
         """End every transfer at its next sign of life."""

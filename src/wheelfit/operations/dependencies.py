@@ -16,6 +16,7 @@ from wheelfit.operations.files import mode_of, write_atomically
 from wheelfit.operations.lock import LockRequest, lock_project
 from wheelfit.operations.projects import nearest_project
 from wheelfit.operations.requests import BuildingOptions, frozen_request
+from wheelfit.operations.requirements import project_name
 from wheelfit.operations.sync import SyncRequest, sync_without
 from wheelfit.projects.dependency_lists import (
     DependencyList,
@@ -157,7 +158,7 @@ def remove(request: RemoveRequest, context: Context) -> DependencyReport:
     editing = _Editing(request, context)
     edited = editing.before
     changes: list[ListChange] = []
-    for name in dict.fromkeys(map(_name, request.names)):
+    for name in dict.fromkeys(map(project_name, request.names)):
         edited, removed = without_requirement(edited, editing.place, name)
         if not removed:
             if editing.place.kind != "group":
@@ -372,23 +373,12 @@ def _place(request: _ProjectChange, project: ProjectText) -> DependencyList:
     if len(given) > 1:
         raise UsageError(f"{given[0]} and {given[1]} name two lists", hint="give one of them")
     if request.extra:
-        wanted = DependencyList("extra", _name(request.extra, "--extra"))
+        wanted = DependencyList("extra", project_name(request.extra, "--extra"))
     elif request.group or request.dev:
-        wanted = DependencyList("group", _name(request.group or "dev", "--group"))
+        wanted = DependencyList("group", project_name(request.group or "dev", "--group"))
     else:
         wanted = DependencyList()
     return project.find(wanted) or wanted
-
-
-def _name(text: str, where: str | None = None) -> NormalizedName:
-    from packaging.utils import InvalidName
-
-    try:
-        return canonicalize_name(text.strip(), validate=True)
-    except InvalidName:
-        raise UsageError(
-            f"{text[:80]!r} is not a valid name", where=where, hint="give the name alone"
-        ) from None
 
 
 def _requirement(text: str) -> str:

@@ -120,10 +120,7 @@ class Diagnosis:
         return () if self.process is None else variables_in(dict(self.process.mapped.environ))
 
     def faulty_areas(self, *, strict: bool) -> set[str]:
-        """Return the areas with faults.
-
-        :param strict: whether warnings are faults too.
-        """
+        """Return the areas with faults."""
         return {str(DIAGNOSES[one.code]) for one in faults_among(self.findings, strict=strict)}
 
     def to_json(self) -> dict[str, object]:

@@ -56,7 +56,6 @@ class DoctorRequest(ExaminationRequest):
 def diagnose(request: DoctorRequest, context: Context) -> Diagnosis:
     """Examine a machine and an environment, or a process.
 
-    :param request: what to examine; wheelfit itself is repaired before, if that is wanted.
     :raises UsageError: the request names several machines, or an unknown kind of finding.
     """
     _check_codes((*request.only, *request.ignore))

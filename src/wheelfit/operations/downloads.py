@@ -61,7 +61,6 @@ def unpacked(
 
     :param candidates: where from, and what each must agree with.
     :param folder: where what no cache keeps may lie.
-    :param transfers: shows how it gets on.
     :returns: the wheels by name, and those that are not what they were chosen for with the
         reason (F-93).
     :raises HashMismatch: a wheel that the user named is not what was promised.

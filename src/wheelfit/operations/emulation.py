@@ -107,7 +107,6 @@ class EmulatedPython:
         """Create a virtual environment that runs under QEMU; return its Python.
 
         :param folder: of the environment; it does not exist.
-        :param environ: environment variables of the process.
         :param processor: the processor, as QEMU names it; None: one of the lowest level.
         :raises FileProblem: QEMU is not on ``PATH``.
         :raises UnusableInterpreter: the Python does not start there.

@@ -28,10 +28,7 @@ class ExaminationRequest(EnvironmentOptions, MachineOptions):
 
 
 def faults_among(findings: Iterable[Finding], *, strict: bool) -> tuple[Finding, ...]:
-    """Return the findings that are faults.
-
-    :param strict: whether warnings are faults too.
-    """
+    """Return the findings that are faults."""
     counted = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
     return tuple(one for one in findings if one.severity in counted)
 

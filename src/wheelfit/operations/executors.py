@@ -38,10 +38,7 @@ def open_workers_of(request: WorkerOptions) -> Iterator[Workers]:
 
 
 def batch_for(sizes: Sequence[int], workers: Workers) -> int:
-    """Return how many files are sent to a worker at once: several where they are small.
-
-    :param sizes: bytes of the files.
-    """
+    """Return how many files are sent to a worker at once: several where they are small."""
     if not sizes or sum(sizes) / len(sizes) > _SMALL:
         return 1
     return max(1, min(_BATCH, len(sizes) // (8 * workers.count())))
@@ -109,8 +106,6 @@ def write_by_workers(
 ) -> None:
     """Write wheels by the workers of a request.
 
-    :param sizes: of the wheels, in bytes.
-    :param progress: advances by the sizes of finished wheels.
     :param take: called in the order of the jobs with the number of a job and its result; an
         exception from it ends the work.
     """

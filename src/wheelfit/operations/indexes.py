@@ -56,7 +56,6 @@ def read_settings(
 ) -> SourceSettings:
     """Put together where files come from; what comes later counts more.
 
-    :param request: the options of `options.table.sources.SOURCES`.
     :param files: requirements files that name sources themselves.
     :param prefix: the environment in use; it may hold a pip configuration of its own.
     :raises InvalidConfiguration: something cannot be understood.
@@ -192,8 +191,6 @@ def open_indexes(
 ) -> OpenedSources:
     """Open the sources; nobody is asked yet.
 
-    :param request: the options of `options.table.sources.SOURCES`.
-    :param settings: what `read_settings` returned.
     :param given_urls: URLs of wheels that the user named, with the logins in them.
     :param by_content: whether kept wheels are verified byte by byte before they are used.
     :param most: bytes that may be downloaded in all; None: any number.
@@ -232,7 +229,6 @@ def settings_of_place(
     """Return settings that look in one place only.
 
     :param url: of an index, or of one page with links to all wheels.
-    :param is_page: whether it is one page.
     :param hosts: the only ones that may be asked; empty: any.
     """
     return replace(
@@ -296,7 +292,6 @@ def with_families(
 
     :param policy: the policy without them.
     :param request: with what the user says of families.
-    :param environ: the environment of the process.
     """
 
     @cache

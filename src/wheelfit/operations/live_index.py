@@ -43,7 +43,6 @@ def open_administration(
 ) -> StoreAdministration | ServerAdministration:
     """Open the administration of an index.
 
-    :param context: the surroundings; its environment has the token for a server.
     :raises FileProblem: there is no index in the folder.
     :raises UsageError: a server is named, and a store as well.
     """

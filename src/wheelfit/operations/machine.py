@@ -124,10 +124,7 @@ class ChosenMachine(Struct, frozen=True):
         settings: SourceSettings,
         request: MachineOptions,
     ) -> OnDemandPlugins:
-        """Return who asks plugins about the machine.
-
-        :param request: the options of `MACHINE` and `SOURCES` in `options.table`.
-        """
+        """Return who asks plugins about the machine."""
         return OnDemandPlugins(
             self.plugin_rules,
             environment.interpreter,
@@ -148,7 +145,6 @@ def choose_machine(
 ) -> ChosenMachine:
     """Open the machine that the options name, and say which overrides are in effect.
 
-    :param request: the options of `options.table.machine.MACHINE`.
     :param context: told of the host file and the overrides in use (P-44, P-73).
     :param recall: whether an answer of a driver may be one that it gave before (P-22).
     :raises PolicyRefusal: a policy forbids an option, or cannot be understood.
@@ -271,8 +267,6 @@ def options_in_effect(request: MachineOptions) -> tuple[str, ...]:
     """Return the options that change what is detected or chosen, as they can be typed.
 
     Whether they were typed or come from the configuration file does not matter.
-
-    :param request: of any command; options that it does not have are not in effect.
     """
     known = vars(request)
     found = [

@@ -30,7 +30,6 @@ def read_rules(environ: Mapping[str, str], prefix: Path, command: str = "install
 def check_changes(rules: InstallRules, environment: Environment) -> None:
     """Refuse to change what pip, as it is configured, would not change.
 
-    :param rules: what `read_rules` returned.
     :raises PolicyRefusal: it belongs to no virtual environment, and that is required.
     """
     if rules.require_virtualenv and not environment.interpreter.virtual:
@@ -45,8 +44,6 @@ def check_changes(rules: InstallRules, environment: Environment) -> None:
 def check_place(rules: InstallRules, request: EnvironmentOptions) -> None:
     """Refuse to install where pip, as it is configured, would not install.
 
-    :param rules: what `read_rules` returned.
-    :param request: the options of `options.table.environment.ENVIRONMENT`.
     :raises PolicyRefusal: the configuration names another place, and the user named none.
     """
     if request.target or request.prefix or request.root:

@@ -40,7 +40,6 @@ def read_rules_about_plugins(
 ) -> PluginRules:
     """Return what decides whether a plugin may be asked.
 
-    :param request: the options of `options.table.machine.MACHINE`.
     :param context: told when everything is trusted, and when the user's file does not count.
     :param system: as ``os.name``.
     :raises PolicyRefusal: everything is to be trusted, and a policy forbids that.
@@ -145,10 +144,7 @@ def plugins_by_themselves(
     request: MachineOptions,
     context: Context,
 ) -> Iterator[OnDemandPlugins]:
-    """Give who asks plugins for a command that has no sources; pip's configuration has them.
-
-    :param request: the options of `options.table.machine.MACHINE`.
-    """
+    """Give who asks plugins for a command that has no sources; pip's configuration has them."""
     with ExitStack() as stack:
         options = SourceOptions(cache_dir=request.cache_dir, no_cache_dir=request.no_cache_dir)
 

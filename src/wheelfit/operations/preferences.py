@@ -33,7 +33,6 @@ def read_preferences(
 ) -> Preferences:
     """Read the wishes about variants.
 
-    :param request: the options about variants.
     :param of_files: labels that requirements files name; those of the options count more.
     :raises UserError: ``invalid-property``; a wish is not a property, feature or namespace.
     :raises UserError: ``invalid-label``; the text after ``=`` is not a label.
@@ -80,7 +79,6 @@ def choice_policy(
 ) -> ChoicePolicy:
     """Return the policy by which wheels are chosen.
 
-    :param request: the options about variants.
     :raises UserError: ``invalid-property``; ``--allow-mixed`` names no feature on which builds must
         agree.
     """

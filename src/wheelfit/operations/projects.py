@@ -73,10 +73,7 @@ def group_of(text: str) -> Sequence[RequestedRequirement]:
 
 
 def works_on_project(request: ProjectRequirements) -> bool:
-    """Return whether a request is about a project: one is named, or no requirement is.
-
-    :param request: the options about requirements and the project.
-    """
+    """Return whether a request is about a project: one is named, or no requirement is."""
     is_named = request.requirements or request.requirement or request.editable
     return request.project is not None or not is_named
 
@@ -109,7 +106,6 @@ def check_folder_pins(names: Iterable[str], request: SourceOptions) -> None:
     is private there is not to be taken from a public index either.
 
     :param names: of the packages that are asked for, or were chosen, normalised or not.
-    :param request: the sources; an index that the user names, or a pin of the user, goes first.
     :raises UserError: one of them is pinned by that file.
     """
     if request.index_url is not None or request.no_index:
@@ -157,7 +153,6 @@ def _pins(path: Path) -> Iterator[tuple[NormalizedName, str]]:
 def project_request(request: ProjectOptions, project: ProjectFile | None = None) -> LockNeeds:
     """Return the part of a lock request that a project accounts for.
 
-    :param request: the options about the project.
     :param project: the content of its file; None: as it is on the disk.
     :raises FileProblem: its file cannot be read.
     :raises InvalidDocument: ``invalid-project``; it is not a valid ``pyproject.toml``.

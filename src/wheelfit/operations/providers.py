@@ -213,10 +213,7 @@ class KnownProviders:
 
 
 def list_providers(request: ProvidersRequest, context: Context) -> KnownProviders:
-    """Return the providers and plugins that are known here.
-
-    :param context: the surroundings; warned if the user's file of trust does not count.
-    """
+    """Return the providers and plugins that are known here."""
     file = trust_file(context.environ, sys.platform, home())
     trust = read_trust_file(file, context.reporter.warn)
     environment = open_environment(request.python, environ=context.environ, may_be_own=True)

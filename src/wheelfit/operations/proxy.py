@@ -397,7 +397,6 @@ def proxy(
 ) -> None:
     """Serve a proxy until the process is interrupted.
 
-    :param started: called when requests are answered.
     :raises InvalidConfiguration: it cannot listen there, or has no index behind it.
     :raises NeedsExtra: it is to be reached by other machines, and the libraries are missing.
     """

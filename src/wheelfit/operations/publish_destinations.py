@@ -266,7 +266,6 @@ class StaticIndex:
 def open_destination(request: DestinationRequest, context: Context) -> UploadIndex | StaticIndex:
     """Open the destination of a release.
 
-    :param request: the release, and the name of its destination.
     :raises Unreachable: a server cannot be reached.
     :raises InvalidConfiguration: it is not an address.
     :raises UsageError: a name stands for nothing.

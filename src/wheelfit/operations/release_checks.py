@@ -59,7 +59,6 @@ def publish_static(
     """Publish files on a static index as one act: pages are exchanged when all files are there.
 
     :param there: the files on its pages, by project.
-    :param progress: of the bytes.
     :return: the paths that were written, and why files were refused instead.
     :raises EnvironmentBusy: another process publishes there.
     """
@@ -144,7 +143,6 @@ def judge(outgoing: ReleaseSet, profiles: frozenset[Profile], progress: Progress
     """Find everything that would keep files from an index, by the code of the index (B-54).
 
     :param profiles: tools whose rules count too.
-    :param progress: of the bytes.
     """
     report = graded(
         check_paths(outgoing.checked, CheckOptions(profiles=profiles)), profiles

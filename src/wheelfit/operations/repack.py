@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from packaging.utils import InvalidName, canonicalize_name
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from wheelfit.building.index_file import write_index_files
@@ -33,6 +33,7 @@ from wheelfit.operations.requested_variants import (
     requested_variant,
 )
 from wheelfit.operations.requests import SourceOptions, frozen_request
+from wheelfit.operations.requirements import project_name
 from wheelfit.operations.rewriting import RewriteRequest, find_wheels, rewrite
 from wheelfit.operations.targets import named_project
 from wheelfit.sources.urls import redact
@@ -181,10 +182,7 @@ def _edits(request: RepackRequest) -> Edits:
             raise UsageError(f"--rename {old} has no new name", hint="--rename OLD=NEW")
         names += [old, new]
     for name in names:
-        try:
-            canonicalize_name(name, validate=True)
-        except InvalidName:
-            raise UsageError(f"{name!r} is not a valid project name") from None
+        project_name(name)
     version = None
     if request.set_version is not None:
         try:

@@ -152,7 +152,6 @@ def _release(one: JoinedRelease) -> dict[str, object]:
 def plan_repack(request: RepackRequest, context: Context) -> RepackPlan:
     """Return how projects that tell their builds apart by names become variants of one.
 
-    :param request: its wheels name projects of an index, or files; its name that of the result.
     :raises UsageError: fewer than two projects, or names that have nothing in common.
     """
     with ExitStack() as stack:

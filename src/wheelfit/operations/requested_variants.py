@@ -58,7 +58,6 @@ def requested_variant(
 ) -> tuple[Label, bytes] | None:
     """Return the requested variant and its document; None if no variant is requested.
 
-    :param table: the result of `open_table`.
     :raises InvalidDocument: the document breaks rules; names all of them.
     :raises UserError: ``invalid-label``; the label is not valid, does not exist, or has other
         properties.
@@ -87,7 +86,6 @@ def document_of(
     """Return the document of one variant, validated as far as its providers are known (B-25).
 
     :param request: whether the document is validated.
-    :param table: the result of `open_table`.
     :raises InvalidDocument: the document breaks rules; names all of them.
     """
     try:
@@ -114,7 +112,6 @@ def document_of(
 def open_table(request: VariantRequestOptions) -> ProjectTable:
     """Return providers and priorities, from a file and from options.
 
-    :param request: names the file and has the options.
     :raises InvalidDocument: the table or the document has faults.
     :raises FileProblem: the file cannot be read.
     :raises UsageError: a provider is unknown.

@@ -89,8 +89,6 @@ def read_wanted(
 ) -> RequestedRequirements:
     """Read the requirements of a request and its files.
 
-    :param request: the options about requirements.
-    :param environ: values of variables in requirements files.
     :param may_be_empty: whether nothing need be named, as where a project is worked on.
     :raises UsageError: nothing is named, not even in a file.
     :raises InvalidRequirement: something is not a requirement.
@@ -146,7 +144,7 @@ def read_wanted(
         {name: frozenset(digests) for name, digests in hashes.items()},
         (*files, *limits, *replacing),
         overrides,
-        frozenset(map(_name, (*request.exclude, *request.excludes))),
+        frozenset(project_name(one, "--exclude") for one in (*request.exclude, *request.excludes)),
         tuple(url for url in map(_url, _with_urls(lines)) if not is_repository_url(url)),
         tuple(dict.fromkeys(sources)),
         any(line.hashes for line in lines),
@@ -191,13 +189,14 @@ _LISTED = pattern(r"\.(txt|in)\s*$")
 """Ends the name of a file of requirements."""
 
 
-def _name(text: str) -> NormalizedName:
+def project_name(
+    text: str, where: str | None = None, hint: str | None = "give the name alone"
+) -> NormalizedName:
+    """Return the name, normalised; of what is none the error says where it was given."""
     try:
-        return canonicalize_name(text, validate=True)
+        return canonicalize_name(text.strip(), validate=True)
     except InvalidName:
-        raise UsageError(
-            f"{text[:80]!r} is no name of a project", where="--exclude", hint="name it alone"
-        ) from None
+        raise UsageError(f"{text[:80]!r} is not a valid name", where=where, hint=hint) from None
 
 
 def limited(
@@ -205,7 +204,6 @@ def limited(
 ) -> RequestedRequirements:
     """Return requirements with the constraints of further files added.
 
-    :param environ: values of variables in them.
     :param said_by: the setting that names them, for errors.
     :raises InvalidRequirement: something is not a requirement.
     :raises FileProblem: a file cannot be read.

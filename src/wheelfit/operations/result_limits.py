@@ -26,8 +26,6 @@ def check_bounds(
 ) -> None:
     """Refuse a result that goes beyond what the user allows; nothing was downloaded yet.
 
-    :param request: the options of `options.table.environment.BOUNDS`.
-    :param reporter: told what cannot be judged.
     :raises NoFit: ``no-accelerator``; a build would use no accelerator, though others do.
     :raises TooLarge: more would be downloaded than is allowed.
     """
@@ -56,7 +54,6 @@ def check_substitutes(
 def check_accelerators(resolution: Resolution, candidates: Candidates, reporter: Reporter) -> None:
     """Refuse a result that uses no accelerator though other builds do.
 
-    :param reporter: told what cannot be judged.
     :raises NoFit: ``no-accelerator``; a build would use none.
     """
     from wheelfit.resolution.unaccelerated import accelerations, refusal
@@ -95,7 +92,6 @@ def _check_download(
 def check_download(most: int, sizes: Mapping[str, FileSize], *, hint: str) -> None:
     """Refuse to fetch more than is allowed.
 
-    :param most: bytes.
     :param sizes: of what would be fetched, by what it is called.
     :raises TooLarge: it would be more; what nobody knows does not count here.
     """

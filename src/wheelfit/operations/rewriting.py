@@ -128,8 +128,6 @@ def rewrite(
     when it is finished.
 
     :param work: each wheel, and what is done to it.
-    :param request: the place and manner of the results.
-    :param context: the surroundings; ``SOURCE_DATE_EPOCH`` counts.
     :param copy_unchanged: whether wheels that need no change are copied to an output folder.
     :param urls: URLs of the wheels that were fetched.
     """
@@ -208,7 +206,6 @@ class _Results:
     def take(self, index: int, one: WheelJobResult | WheelfitError) -> None:
         """Take the result of a job.
 
-        :param index: the number of the job.
         :param one: its result or error.
         """
         if isinstance(one, WheelfitError):

@@ -115,7 +115,6 @@ class RunRequest(ProxiedRequest):
 def run(request: RunRequest, context: Context) -> int:
     """Run a command behind a proxy, and return its exit code.
 
-    :param context: the surroundings; the command gets its environment.
     :raises UsageError: there is no command.
     :raises FileProblem: the command cannot be started.
     """

@@ -61,8 +61,6 @@ def serve(
 ) -> None:
     """Serve an index until the process is asked to end.
 
-    :param context: the surroundings; settings may be variables, too.
-    :param started: called when requests are answered.
     :param log_to: the stream for the log.
     :raises InvalidConfiguration: a setting cannot be used.
     """

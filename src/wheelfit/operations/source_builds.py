@@ -41,8 +41,8 @@ def open_building(
     policy: ChoicePolicy,
     wanted: RequestedRequirements,
     *,
-    requires_hashes: bool,
-    hashes_required_by: str,
+    requires_hashes: bool = False,
+    hashes_required_by: str = "",
     builds_named: bool = True,
 ) -> Building:
     """Return the sources, with the wheels that may be built of what they have.
@@ -113,8 +113,8 @@ def open_places(
     policy: ChoicePolicy,
     wanted: RequestedRequirements,
     *,
-    requires_hashes: bool,
-    hashes_required_by: str,
+    requires_hashes: bool = False,
+    hashes_required_by: str = "",
     given: Callable[[RequestedRequirement], GivenWheel | None] | None = None,
 ) -> IsolatedPlaces | OwnPlaces:
     """Return the environments in which build backends run.
@@ -213,16 +213,9 @@ def _named(names: Iterable[str]) -> frozenset[str]:
 
 
 def _project(text: str, where: str) -> str:
-    from packaging.utils import InvalidName, canonicalize_name
+    from wheelfit.operations.requirements import project_name
 
-    try:
-        return canonicalize_name(text, validate=True)
-    except InvalidName:
-        raise UsageError(
-            f"{text[:80]!r} is no name of a project",
-            where=where,
-            hint="write always" if text == ":all:" else "name it alone",
-        ) from None
+    return project_name(text, where, "write always" if text == ":all:" else "name it alone")
 
 
 def read_config_settings(texts: Sequence[str]) -> Mapping[str, str | Sequence[str]]:

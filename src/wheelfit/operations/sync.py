@@ -106,8 +106,6 @@ def _open_building(
             machine,
             choice_policy(request, machine.policy),
             RequestedRequirements((), (), (), {}, ()),
-            requires_hashes=False,
-            hashes_required_by="",
         ),
     )
 

@@ -34,7 +34,6 @@ def named_project(
     project only if the request names an index, and never if the path exists, has a slash or the
     ending of a file, or is a usual name of a folder.
 
-    :param request: may name an index.
     :param versions_suffice: whether versions, as in ``torch==2.8.0``, serve in place of an index.
     :raises UsageError: it is a requirement with more than versions, or not a project.
     """

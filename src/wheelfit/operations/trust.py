@@ -287,7 +287,6 @@ def _digests(trust: Trust) -> set[str]:
 def switch_providers(request: SwitchRequest, context: Context) -> SwitchReport:
     """Switch providers on or off for good (P-10).
 
-    :param context: the surroundings; warned of what stays off.
     :raises PolicyRefusal: a policy switches one of them off.
     :raises UserError: nothing is known of one that is switched on.
     """

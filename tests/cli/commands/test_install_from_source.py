@@ -855,4 +855,4 @@ def test_bad_settings(workshop: Workshop, project: Path) -> None:
     """A setting without a value is wrong usage."""
     assert "sets nothing" in workshop.install("-C", "fast", project, code=2).err
     said = workshop.install("--allow-source", "a,b", "plain", code=2)
-    assert "no name of a project" in said.err
+    assert "is not a valid name" in said.err

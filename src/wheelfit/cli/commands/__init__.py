@@ -62,10 +62,7 @@ FIRST: Mapping[str, tuple[str, ...]] = {
 
 
 def find_command(name: str) -> Command:
-    """Return a top-level command.
-
-    :param name: one of ``COMMANDS``.
-    """
+    """Return a top-level command."""
     area, summary = COMMANDS[name]
     commands: Mapping[str, Command] = import_module(f"{__name__}.{area}").COMMANDS
     return commands[name]._replace(brief=summary)

@@ -20,10 +20,7 @@ INCOMPLETE = 10
 
 
 def exit_code(found: Report, *, strict: bool) -> int:
-    """Return 10 if something was left unchecked, 9 for faults, else 0.
-
-    :param strict: whether warnings are faults too.
-    """
+    """Return 10 if something was left unchecked, 9 for faults, else 0."""
     if found.unchecked:
         return INCOMPLETE
     return FAULTS if found.has_faults(strict=strict) else 0

@@ -201,10 +201,7 @@ def _show_choices(choices: ReleaseChoices, output: Output) -> None:
 
 
 def publish_exit_code(report: PublishReport, *, strict: bool) -> int:
-    """Return the exit code of a release: that of its findings, or 9 where files were refused.
-
-    :param strict: whether warnings are faults too, and refused index files.
-    """
+    """Return the exit code of a release: that of its findings, or 9 where files were refused."""
     code = exit_code(report.found, strict=strict)
     if report.act is None:
         return code or (0 if report.dry_run else FAULTS)

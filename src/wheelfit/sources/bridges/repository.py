@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import structs
 
-from wheelfit.core.bridges import path_in_mirror
 from wheelfit.core.digests import sha256_of
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
 from wheelfit.sources.concurrency import at_once
@@ -202,6 +201,7 @@ class BridgedRepository:
         if is_mirror and "://" not in base and not Path(base, member.folder).exists():
             return None  # a mirror need not have all
         if member.files:
+            from wheelfit.core.bridges import path_in_mirror  # noqa: PLC0415 - start-up
             from wheelfit.sources.bridges.pages import listed_by_rule  # noqa: PLC0415 - start-up
 
             source = self._index(base, family, is_page=False).name
