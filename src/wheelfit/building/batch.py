@@ -68,7 +68,6 @@ class Outcome(Generic[Item, Value]):
     value: Value | None = None
     """What the function returned; None too if it failed."""
     error: WheelfitError | None = None
-    """Why there is no value."""
     attempts: int = 0
     """How often it was begun; none if it was done in an earlier run."""
     seconds: float = 0.0

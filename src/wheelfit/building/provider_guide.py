@@ -32,7 +32,6 @@ class Guide:
     purpose: str
     """What is told of a machine, or of a build; a phrase."""
     example: str
-    """A property."""
     features: tuple[FeatureConfig, ...]
     """What may be said, most preferred first; empty: anything of the right form."""
     entry: Mapping[str, Any]

@@ -76,13 +76,9 @@ class WheelJob:
     """A job on one wheel; can be pickled."""
 
     source: Path
-    """The wheel."""
     act: Act
-    """What is done to it."""
     folder: Path
-    """Where the result goes."""
     writing: Writing = Writing()
-    """How it is written."""
     copy_unchanged: bool = False
     """Whether a wheel that needs nothing is copied all the same."""
 
@@ -103,7 +99,6 @@ class WheelJobResult:
     lost: tuple[str, ...] = ()
     """Of a conversion: what went with consent, one sentence each."""
     is_new: bool = True
-    """Whether a wheel was written."""
 
 
 def do_job(job: WheelJob) -> WheelJobResult:

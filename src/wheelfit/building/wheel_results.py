@@ -37,14 +37,12 @@ class WheelResult:
 
     filename: str
     label: str | None
-    """None for a plain wheel."""
     sha256: str
     state: State
     how: How | None = None
     """Where they ran: on this machine, under QEMU, or on this machine while an override or a fake
     driver described another one. None: nowhere."""
     cpu: str | None = None
-    """The processor that QEMU emulated."""
     seconds: float | None = None
     """How long the command ran, without the installation."""
     exit_code: int | None = None
@@ -52,7 +50,6 @@ class WheelResult:
     reason: str = ""
     """Why the wheel was not run, failed before the command, or was stopped."""
     log: str | None = None
-    """The file with the output of the command."""
 
     @property
     def is_proof(self) -> bool:

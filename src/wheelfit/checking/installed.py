@@ -55,7 +55,6 @@ class FitVerdict:
     refusals: tuple[tuple[Check, str], ...] = ()
     """What is broken, with the reason in words; empty: nothing, as far as is known."""
     unchecked: Unchecked | None = None
-    """What could not be looked at."""
 
     @property
     def fits(self) -> bool | None:

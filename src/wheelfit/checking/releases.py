@@ -41,7 +41,6 @@ class IndexFacts:
     """The facts about an index file."""
 
     where: str
-    """The file, or its URL without credentials."""
     filename: str
     """Its name, as ``torch-2.8.0-variants.json``."""
     document: VariantDocument | None = None
@@ -61,7 +60,6 @@ class ReleaseFacts:
     wheels: tuple[WheelFacts, ...] = ()
     index_files: tuple[IndexFacts, ...] = ()
     has_source: bool = False
-    """Whether there is a source distribution too."""
     is_listed: bool = False
     """Whether an index page lists them; then more is expected than of a folder (F-70)."""
     is_whole: bool = True

@@ -45,9 +45,7 @@ class Contents:
     broken: tuple[Broken, ...]
     """What looks like a package and cannot be read as one."""
     libraries: tuple[OwnedLibrary, ...]
-    """Accelerator libraries that the packages brought."""
     builds: tuple[Build, ...]
-    """What each package was built for."""
     findings: tuple[Finding, ...] = ()
     """What comparing the files with their records brought."""
 

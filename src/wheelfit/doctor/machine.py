@@ -221,7 +221,6 @@ class TimedQuestion:
     name: str
     """What was asked, as ``nvidia-smi -q``."""
     seconds: float
-    """How long it took."""
     ending: Ending
     code: int
     """Exit status, or the number of the signal that ended it."""

@@ -54,7 +54,6 @@ class LoadedLibrary:
     owner: str
     """In words: a package with its version, a toolkit, the driver, or the system."""
     package: Package | None = None
-    """The Python package that brought it."""
     version: str = ""
     """Of the package, if that is nothing but the library; else from the name of the file."""
     cuda_major: int | None = None

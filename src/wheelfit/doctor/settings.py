@@ -71,7 +71,6 @@ class Settings:
     variables: tuple[Variable, ...] = ()
     tools: tuple[Tool, ...] = ()
     toolkits: tuple[Tool, ...] = ()
-    """CUDA toolkits of the system."""
     library_folders: tuple[Folder, ...] = ()
     preloaded: tuple[Folder, ...] = ()
     module_folders: tuple[Folder, ...] = ()
@@ -380,7 +379,6 @@ class Variable:
     value: str
     """Without credentials."""
     meaning: str
-    """What it does, a phrase."""
 
 
 def variables_in(

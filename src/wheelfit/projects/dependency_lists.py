@@ -71,9 +71,7 @@ class ProjectText:
     text: str
     """With the line endings of Unix."""
     where: str
-    """The file, for errors."""
     has_crlf: bool = False
-    """Whether its lines end as on Windows."""
 
     @classmethod
     def of(cls, data: bytes, where: str) -> ProjectText:

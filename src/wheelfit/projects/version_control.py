@@ -40,9 +40,7 @@ class RepositoryUrl:
     subdirectory: str = ""
     """Folder of the project within the repository, with ``/``; empty: the repository itself."""
     login: tuple[str, str | None] | None = field(default=None, repr=False, compare=False)
-    """User name and password of the URL."""
     system: str = "git"
-    """Which version control it is under."""
 
     def __str__(self) -> str:
         revision = f"@{self.revision}" if self.revision else ""

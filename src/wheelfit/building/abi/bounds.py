@@ -34,7 +34,6 @@ class Offer:
 
     version: Version
     origin: str
-    """The file, or its name."""
     libraries: frozenset[str]
     """What its libraries call themselves."""
     symbols: frozenset[str]

@@ -50,9 +50,7 @@ class Release:
 
     version: Version
     origin: str
-    """Name of the file."""
     fetch: Callable[[], Path]
-    """Returns the file."""
     is_temporary: bool = False
     """Whether the file is removed when it has been read."""
     open: Callable[[], ByteSource | None] = lambda: None

@@ -159,7 +159,6 @@ class _Work:
     builder: ProjectBuilder
     order: BuildOrder
     folder: Path
-    """For everything that is written."""
     children: Children
     source: Source
     plugins: tuple[str, ...] = ()

@@ -29,7 +29,6 @@ class Recipe:
     """The way in which a wheel is built; plain data."""
 
     config_settings: ConfigSettings = field(default_factory=dict, hash=False)
-    """What the backend is told."""
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Variables of the backend, besides those that are there."""
     flags: bool | None = None

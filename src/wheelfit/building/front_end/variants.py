@@ -24,7 +24,6 @@ class WheelToBuild:
     label: Label | None = None
     """Of the variant; None: a plain wheel (B-10)."""
     properties: PropertySet = EMPTY
-    """What the variant needs."""
 
     def __str__(self) -> str:
         return "a plain wheel" if self.label is None else f"variant {self.label}"

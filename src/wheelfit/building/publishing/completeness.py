@@ -45,9 +45,7 @@ class ReleaseStatements:
 
     name: NormalizedName
     table: ProjectTable | None = None
-    """Its ``[variant]`` table."""
     jobs: tuple[Job, ...] = ()
-    """The wheels of its matrix."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,6 @@ class PublishResult:
     """The result of publishing."""
 
     sent: tuple[str, ...] = ()
-    """Names of the files that were sent now."""
     there: tuple[str, ...] = ()
     """Names of those that were there already."""
     stage: str | None = None

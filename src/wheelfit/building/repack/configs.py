@@ -73,13 +73,10 @@ class RepackConfig:
     """The content of a repack file; the mappings cannot be changed."""
 
     metadata: Mapping[str, Edits] = field(default_factory=dict)
-    """Edits by name."""
     variants: Mapping[str, NamedVariant] = field(default_factory=dict)
-    """Variants by name."""
     rules: tuple[WheelRule, ...] = ()
     """Which wheel is done how; the first that fits counts."""
     where: str = ""
-    """The file, for errors."""
 
     def __post_init__(self) -> None:
         for name in ("metadata", "variants"):

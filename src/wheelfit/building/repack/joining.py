@@ -103,7 +103,6 @@ class FamilyProject:
     properties: PropertySet | None
     """What the label needs; None if that is not known."""
     releases: Mapping[Version, tuple[ListedWheel, ...]]
-    """Its releases with wheels."""
 
 
 @dataclass(frozen=True, slots=True)

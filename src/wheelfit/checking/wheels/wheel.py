@@ -56,7 +56,6 @@ class WheelFacts:
     """The facts about a wheel, for comparing it with others of its release."""
 
     where: str
-    """The file, or its URL without credentials."""
     filename: WheelFilename
     document: VariantDocument | None = None
     """What it says of its variant; None for a plain wheel, or if that is not known."""
