@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import shlex
 from itertools import groupby
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wheelfit.building.matrix import ANY, PLATFORMS, Job
@@ -30,12 +29,6 @@ _GITLAB_LONGEST = 255
 """Characters of the name of a job, in which all its variables stand."""
 
 
-def _known(**names: str) -> Mapping[str, tuple[str, ...]]:
-    return MappingProxyType(
-        {platform: (names[kind],) for platform in PLATFORMS if (kind := _kind(platform)) in names}
-    )
-
-
 def _kind(platform: str) -> str:
     """Return what a platform needs of a runner; containers run 32 bits as well."""
     if platform == ANY or platform.endswith(("linux_x86_64", "linux_i686")):
@@ -53,21 +46,21 @@ def _kind(platform: str) -> str:
 
 
 # As of November 2026; `runners` in the table of the project counts more.
-_RUNNERS = {
-    "github": _known(
-        linux="ubuntu-24.04",
-        linux_arm="ubuntu-24.04-arm",
-        mac="macos-15",
-        mac_intel="macos-15-intel",
-        windows="windows-2025",
-        windows_arm="windows-11-arm",
-    ),
-    "gitlab": _known(
-        linux="saas-linux-small-amd64",
-        linux_arm="saas-linux-small-arm64",
-        mac="saas-macos-medium-m1",
-        windows="saas-windows-medium-amd64",
-    ),
+_RUNNERS: Mapping[str, Mapping[str, str]] = {
+    "github": {
+        "linux": "ubuntu-24.04",
+        "linux_arm": "ubuntu-24.04-arm",
+        "mac": "macos-15",
+        "mac_intel": "macos-15-intel",
+        "windows": "windows-2025",
+        "windows_arm": "windows-11-arm",
+    },
+    "gitlab": {
+        "linux": "saas-linux-small-amd64",
+        "linux_arm": "saas-linux-small-arm64",
+        "mac": "saas-macos-medium-m1",
+        "windows": "saas-windows-medium-amd64",
+    },
 }
 
 
@@ -176,12 +169,14 @@ def _arguments(project: str, labels: Iterable[Label | None]) -> str:
 
 
 def _runners(matrix: Matrix, service: str, platform: str) -> tuple[str, ...]:
-    found = matrix.runners.get(service, {}).get(platform) or _RUNNERS[service].get(platform)
-    if found is None:
+    if named := matrix.runners.get(service, {}).get(platform):
+        return named
+    known = _RUNNERS[service].get(_kind(platform))
+    if known is None:
         path = f"tool.wheelfit.matrix.runners.{service}.{platform}"
         message = "the service has no runner of its own for it; say what yours is called"
         raise InvalidDocument([Fault(path, message)], code="invalid-project")
-    return found
+    return (known,)
 
 
 def _yaml(text: str) -> str:
