@@ -156,7 +156,7 @@ def test_values_that_cannot_be_compared() -> None:
     with raises_code("ambiguous-cases"):
         select({V3: array, AMPERE: Array()}, detections=HOPPER_NEW)
     assert select({V3: array, AMPERE: array}, detections=HOPPER_NEW) is array
-    assert len(list(Cases({V3: array, AMPERE: Array()}).doubtful())) == 1
+    assert len(list(Cases({V3: array, AMPERE: Array()}).ambiguous_pairs())) == 1
 
 
 def test_what_the_environment_says_later(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,8 +197,10 @@ def _written(condition: dict[str, set[str]]) -> tuple[str, ...]:
 
 
 @given(st.lists(_CONDITIONS, min_size=1, max_size=4), st.data())
-def test_doubt_is_right(conditions: list[dict[str, set[str]]], data: st.DataObject) -> None:
-    """A table in which no pair is doubtful is ambiguous on no machine."""
+def test_pairs_foretell_ambiguity(
+    conditions: list[dict[str, set[str]]], data: st.DataObject
+) -> None:
+    """A table in which no pair is ambiguous is ambiguous on no machine."""
     table = {_written(condition): number for number, condition in enumerate(conditions)}
     cases = Cases(table, default=None)
     features = tuple(
@@ -208,29 +210,29 @@ def test_doubt_is_right(conditions: list[dict[str, set[str]]], data: st.DataObje
         for name in "fg"
     )
     machine = {"n": Detection("n", features, status=Status.SUPPORTED, source="test")}
-    doubtful = list(cases.doubtful())
+    ambiguous = list(cases.ambiguous_pairs())
     try:
         chosen = cases.choose(machine).value
     except UserError:
-        assert doubtful
+        assert ambiguous
     else:
         # The order of the table does not matter.
         turned = dict(reversed(table.items()))
         assert Cases(turned, default=None).choose(machine).value == chosen
 
 
-def test_doubtful() -> None:
-    """Pairs are doubtful unless one is always more special, or a third case settles them."""
-    assert [[one.value, other.value] for one, other in Cases({V3: 1, HOPPER: 2}).doubtful()] == [
-        [1, 2]
-    ]
-    assert not list(Cases({V3: 1, HOPPER: 2, (V3, HOPPER): 3}).doubtful())
-    assert not list(Cases({V3: 1, V4: 2, (V3, V4, HOPPER): 3}).doubtful())
+def test_ambiguous_pairs() -> None:
+    """Pairs are ambiguous unless one is always more special, or a third case settles them."""
+    assert [
+        [one.value, other.value] for one, other in Cases({V3: 1, HOPPER: 2}).ambiguous_pairs()
+    ] == [[1, 2]]
+    assert not list(Cases({V3: 1, HOPPER: 2, (V3, HOPPER): 3}).ambiguous_pairs())
+    assert not list(Cases({V3: 1, V4: 2, (V3, V4, HOPPER): 3}).ambiguous_pairs())
     # Each has fewer alternatives than the third, where all values are equally good.
     first, second = (V2, HOPPER, AMPERE), (V2, V3, AMPERE)
     third = (V2, V3, HOPPER, AMPERE)
-    assert len(list(Cases({first: 1, second: 2, third: 3}).doubtful())) == 1
+    assert len(list(Cases({first: 1, second: 2, third: 3}).ambiguous_pairs())) == 1
     with raises_code("ambiguous-cases"):
         select({first: 1, second: 2, third: 3}, detections=supporting(V2, AMPERE))
     # The third does not hold on every machine on which the first two do.
-    assert list(Cases({V3: 1, HOPPER: 2, (V4, HOPPER): 3}).doubtful())
+    assert list(Cases({V3: 1, HOPPER: 2, (V4, HOPPER): 3}).ambiguous_pairs())

@@ -28,7 +28,7 @@ def tell(libraries):
     number = ctypes.c_int()
     libraries.handle("cudart").cudaRuntimeGetVersion(ctypes.byref(number))
     return {"version": libraries.version, "cudart": number.value, "paths": libraries.paths,
-            "strangers": libraries.strangers}
+            "foreign_paths": libraries.foreign_paths}
 """
 
 

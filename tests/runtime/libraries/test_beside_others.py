@@ -147,13 +147,13 @@ preload()
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     cuda = initialize_cuda("12", ["cudart", "nvrtc"])
-answer = [cuda.strangers, [str(one.message) for one in told], cuda.path("nvrtc"), number(
+answer = [cuda.foreign_paths, [str(one.message) for one in told], cuda.path("nvrtc"), number(
     cuda.handle("cudart"))]
 """
     )
-    strangers, told, nvrtc, version = program(code)
+    foreign_paths, told, nvrtc, version = program(code)
     theirs = str(site / "nvidia/cuda_runtime/lib/libcudart.so.12")
-    assert strangers == {"libcudart.so.12": theirs}
+    assert foreign_paths == {"libcudart.so.12": theirs}
     assert len(told) == 1
     assert theirs in told[0]
     assert "/store/" in nvrtc

@@ -9,7 +9,7 @@ import pytest
 
 from wheelfit.testing.drivers import FakeDriver
 from wheelfit_runtime.errors import NoCompatibleWheel
-from wheelfit_runtime.libraries.gpu_support import gpu_support_doubts
+from wheelfit_runtime.libraries.gpu_support import gpu_support_warnings
 from wheelfit_runtime.libraries.initializing import prepare
 from wheelfit_runtime.loader.driver import Driver
 from wheelfit_runtime.platforms.providers.nvidia.kernel import KernelGpu
@@ -28,7 +28,7 @@ K80 = KernelGpu(3, "Tesla K80", "", 0x102D)
 UNKNOWN = KernelGpu(4, "", "", None)
 
 
-def doubts(
+def warnings_for(
     version: str,
     *gpus: KernelGpu,
     components: tuple[str, ...] = ("cudart",),
@@ -37,7 +37,7 @@ def doubts(
     cap: bool = True,
 ) -> tuple[str, ...]:
     """Return what is said of a version on a machine."""
-    return gpu_support_doubts(version, components, Driver(cuda, "", gpus), environ or {}, cap=cap)
+    return gpu_support_warnings(version, components, Driver(cuda, "", gpus), environ or {}, cap=cap)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def doubts(
 def test_no_gpu_can_run_it(version: str, gpus: tuple[KernelGpu, ...], hint: str) -> None:
     """P-95: where a toolkit has no code for any GPU it is refused, and what has is named."""
     with pytest.raises(NoCompatibleWheel) as caught:
-        doubts(version, *gpus)
+        warnings_for(version, *gpus)
     assert caught.value.hint == hint
     assert str(caught.value).count(gpus[0].model) == 1
 
@@ -60,7 +60,7 @@ def test_no_gpu_can_run_it(version: str, gpus: tuple[KernelGpu, ...], hint: str)
 def test_words() -> None:
     """P-95: the error names GPU, capability and way out."""
     with pytest.raises(NoCompatibleWheel) as caught:
-        doubts("13", V100)
+        warnings_for("13", V100)
     assert caught.value.message == (
         "CUDA 13 has no code for the GPUs of this machine: Tesla V100-SXM2-16GB"
     )
@@ -84,36 +84,36 @@ def test_words() -> None:
 )
 def test_what_is_not_refused(version: str, gpus: tuple[KernelGpu, ...]) -> None:
     """P-95: what can run, and what nothing is known of, is not refused."""
-    assert doubts(version, *gpus) == ()
+    assert warnings_for(version, *gpus) == ()
 
 
-def test_no_driver_no_doubts() -> None:
+def test_no_driver_no_warnings() -> None:
     """Without a driver libraries may be for another machine."""
-    assert doubts("13", V100, cuda=None) == ()
+    assert warnings_for("13", V100, cuda=None) == ()
 
 
 def test_some_gpus_cannot_run_it() -> None:
     """P-95: GPUs that are left out are named; a mask is an answer to that."""
-    (words,) = doubts("13", V100, T4, P100)
+    (words,) = warnings_for("13", V100, T4, P100)
     assert words == (
         "CUDA 13 has no code for Tesla V100-SXM2-16GB, Tesla P100-PCIE-16GB (compute capability "
         "below 7.5), which this machine has beside others; hide it with CUDA_VISIBLE_DEVICES, or "
         "ask for CUDA 12"
     )
-    assert doubts("13", V100, T4, environ={"CUDA_VISIBLE_DEVICES": "0"}) == ()
-    assert len(doubts("13", V100, UNKNOWN)) == 1
+    assert warnings_for("13", V100, T4, environ={"CUDA_VISIBLE_DEVICES": "0"}) == ()
+    assert len(warnings_for("13", V100, UNKNOWN)) == 1
 
 
 @pytest.mark.parametrize("mask", ["", "-1", "none"])
 def test_a_mask_that_hides_all(mask: str) -> None:
     """Who hides all GPUs does not want to know of them; any other mask leaves some of these."""
-    assert doubts("13", V100, environ={"CUDA_VISIBLE_DEVICES": mask}) == ()
+    assert warnings_for("13", V100, environ={"CUDA_VISIBLE_DEVICES": mask}) == ()
     with pytest.raises(NoCompatibleWheel):
-        doubts("13", V100, environ={"CUDA_VISIBLE_DEVICES": "GPU-1"})
+        warnings_for("13", V100, environ={"CUDA_VISIBLE_DEVICES": "GPU-1"})
 
 
 @pytest.mark.parametrize(
-    ("version", "cuda", "component", "doubted"),
+    ("version", "cuda", "component", "warned"),
     [
         ("12.9", (12, 4), "nvrtc", "NVRTC"),
         ("12.9.1", (12, 4), "nvjitlink", "nvJitLink"),
@@ -126,19 +126,19 @@ def test_a_mask_that_hides_all(mask: str) -> None:
         ("13.0", (12, 4), "nvrtc", ""),  # is refused for another reason
     ],
 )
-def test_ptx(version: str, cuda: tuple[int, int], component: str, doubted: str) -> None:
+def test_ptx(version: str, cuda: tuple[int, int], component: str, warned: str) -> None:
     """P-91: PTX of a newer toolkit is refused by the driver, and whoever compiles is told so."""
-    found = doubts(version, components=("cudart", component), cuda=cuda)
-    assert len(found) == bool(doubted)
+    found = warnings_for(version, components=("cudart", component), cuda=cuda)
+    assert len(found) == bool(warned)
     for words in found:
-        assert doubted in words
+        assert warned in words
         assert f"ask for CUDA {cuda[0]}" in words
         assert "-arch=sm_XX" in words
 
 
 def test_ptx_without_a_cap() -> None:
     """Whoever says that the driver's minor version is not to count knows."""
-    assert doubts("12.9", components=("nvrtc",), cuda=(12, 4), cap=False) == ()
+    assert warnings_for("12.9", components=("nvrtc",), cuda=(12, 4), cap=False) == ()
 
 
 # --- a program ------------------------------------------------------------------------------------

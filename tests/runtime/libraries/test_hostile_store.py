@@ -159,7 +159,7 @@ def test_names_of_stores(program: Program, tmp_path: Path, name: str) -> None:
         store.symlink_to("real")
     for _ in range(2):
         answer = program(ONLY_CUDART, {"WHEELFIT_LIBRARY_STORE": str(store)})
-        assert (answer["cudart"], answer["strangers"]) == (12090, {})
+        assert (answer["cudart"], answer["foreign_paths"]) == (12090, {})
 
 
 def test_the_same_build_is_there_once(program: Program, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_has_the_newest_without_a_driver(program: Program) -> None:
         "libnvrtc-builtins.so.12.9",
         "libnvrtc.so.12",
     ]
-    assert answer["strangers"] == {}
+    assert answer["foreign_paths"] == {}
 
 
 def test_a_later_start_asks_nobody(program: Program, index: RecordingIndex) -> None:
@@ -84,7 +84,7 @@ def test_what_is_loaded_is_used(program: Program, tmp_path: Path) -> None:
     load = f"import warnings; ctypes.CDLL({str(other)!r}); warnings.simplefilter('always')\n"
     answer = program(load + ONLY_CUDART)
     assert answer["cudart"] == 12010
-    assert answer["strangers"] == {"libcudart.so.12": str(other)}
+    assert answer["foreign_paths"] == {"libcudart.so.12": str(other)}
     error = program(load + "answer = tell(initialize_cuda('12.4', ['cudart']))")["error"]
     assert error["code"] == "another-library-loaded"
     assert str(other) in error["note"]

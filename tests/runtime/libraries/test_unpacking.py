@@ -183,12 +183,12 @@ import warnings
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
     cuda = initialize_cuda("13", ["cudart"])
-answer = [cuda.strangers, [str(one.message) for one in told]]
+answer = [cuda.foreign_paths, [str(one.message) for one in told]]
 """
     with RecordingIndex(wheels) as index:
         extra = {"WHEELFIT_LIBRARY_INDEX": index.url, "LD_LIBRARY_PATH": str(system)}
-        strangers, told = program(code, extra)
-    assert strangers == {needed.name: str(needed)}
+        foreign_paths, told = program(code, extra)
+    assert foreign_paths == {needed.name: str(needed)}
     assert told == [f"CUDA 13 loads {needed}, which no wheel of the library store has"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wheelfit_runtime.errors import InvalidPage, NoCompatibleWheel, UserError
-from wheelfit_runtime.libraries.machine import Machine, fits, refuse_unfit, this_machine
+from wheelfit_runtime.libraries.machine import Machine, check_machine, fits, this_machine
 from wheelfit_runtime.libraries.requirements import span_of
 from wheelfit_runtime.libraries.toolkits import family_named
 from wheelfit_runtime.libraries.versions import parse_requirement, parse_version, satisfies
@@ -115,14 +115,14 @@ def test_names_of_wheels() -> None:
 def test_machines_without_libraries(machine: Machine) -> None:
     """musl, Jetson, macOS, Windows and rare architectures are told so, before anything is asked."""
     with pytest.raises(NoCompatibleWheel) as caught:
-        refuse_unfit(CUDA, machine)
+        check_machine(CUDA, machine)
     assert caught.value.note
 
 
 def test_machines_with_libraries() -> None:
     """Linux with glibc on two architectures has CUDA; Jetson has what is not NVIDIA's driver's."""
-    refuse_unfit(CUDA, LINUX)
-    refuse_unfit(CUDA, Machine("Linux", "aarch64", (2, 35)))
+    check_machine(CUDA, LINUX)
+    check_machine(CUDA, Machine("Linux", "aarch64", (2, 35)))
     assert this_machine().system
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.elf import SharedObject
 
 
-def fetched(
+def fetch_selection(
     request: LibraryRequest,
     machine: Machine,
     projects: Mapping[str, str],
@@ -60,8 +60,8 @@ def fetched(
     """Return what an index or a lock has, which is in the store then."""
     family = request.family
     try:
-        listed, version, transport = resolved(request, machine, projects, span, progress)
-        entries = [brought(wheel, request, transport, progress, damaged) for wheel in listed]
+        listed, version, transport = resolve(request, machine, projects, span, progress)
+        entries = [stored_wheel(wheel, request, transport, progress, damaged) for wheel in listed]
     except OSError as error:
         raise unwritable(request.store.root, error) from None
     try:
@@ -90,7 +90,7 @@ def fetched(
     )
 
 
-def resolved(
+def resolve(
     request: LibraryRequest,
     machine: Machine,
     projects: Mapping[str, str],
@@ -211,7 +211,7 @@ def _of_lock(path: str, lock: Sequence[ListedWheel], project: str, machine: Mach
     return best(wheels, Requirement(project), machine)
 
 
-def brought(
+def stored_wheel(
     listed: ListedWheel,
     request: LibraryRequest,
     transport: Transport | None,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _WRITE_PTX = {"nvrtc": "NVRTC", "nvjitlink": "nvJitLink"}
 
 
-def gpu_support_doubts(
+def gpu_support_warnings(
     version: str,
     components: Sequence[str],
     driver: Driver,
@@ -31,7 +31,7 @@ def gpu_support_doubts(
 ) -> tuple[str, ...]:
     """Return what to warn of.
 
-    :param version: what is asked for, as ``12`` or ``12.8``; one that is none has no doubts yet.
+    :param version: what is asked for, as ``12`` or ``12.8``; anything else has no warnings yet.
     :param environ: environment variables; a mask may hide GPUs.
     :raises NoCompatibleWheel: no GPU here can run any of it (P-95).
     """

@@ -63,7 +63,7 @@ class HttpsClient:
     def __init__(
         self, home: str, environ: Mapping[str, str], *, attempts: int, silence: float
     ) -> None:
-        _refuse_plain(home)
+        _require_https(home)
         parts = urlsplit(home)
         self._home = _origin(home)
         self._login = (unquote(parts.username or ""), unquote(parts.password or ""))
@@ -145,7 +145,7 @@ class HttpsClient:
                 attempt += 1
 
     def _open(self, url: str, accept: str = "*/*") -> http.client.HTTPResponse:
-        _refuse_plain(url)
+        _require_https(url)
         request = urllib.request.Request(  # noqa: S310 - looked at in the line above
             without_login(url), headers={"Accept": accept, "User-Agent": "wheelfit-runtime"}
         )
@@ -213,7 +213,7 @@ class _Redirections(urllib.request.HTTPRedirectHandler):
         newurl: str,
     ) -> urllib.request.Request | None:
         """Return the request that follows a redirection."""
-        _refuse_plain(newurl, only_https=urlsplit(req.full_url).scheme == "https")
+        _require_https(newurl, only_https=urlsplit(req.full_url).scheme == "https")
         bare = without_login(newurl)
         found = super().redirect_request(req, fp, code, msg, headers, bare)
         if found is not None:
@@ -263,7 +263,7 @@ def trusting() -> ssl.SSLContext:
     return context
 
 
-def _refuse_plain(url: str, *, only_https: bool = False) -> None:
+def _require_https(url: str, *, only_https: bool = False) -> None:
     try:
         parts = urlsplit(url)
         _ = parts.port

@@ -133,7 +133,7 @@ def initialize(
             done = _DONE.get(key)
             if done is not None:
                 return done
-            _refuse_slips(version, components, scope)
+            _check_arguments(version, components, scope)
             request = LibraryRequest(
                 family,
                 version,
@@ -147,20 +147,20 @@ def initialize(
                 cap_to_driver=cap_to_driver,
                 progress=progress,
             )
-            doubts = request.doubts()
+            warnings = request.warnings()
             done = _DONE[key] = _loaded(request, scope, several_majors=several_majors)
             if request.lock is not None:
-                doubts = request.doubts(done.version)  # which a lock alone decides
+                warnings = request.warnings(done.version)  # which a lock alone decides
     except Exception as error:
         from wheelfit_runtime.errors import WheelfitError  # noqa: PLC0415 - mostly there is no error
 
         if isinstance(error, WheelfitError):
             error.in_full()
         raise
-    if doubts:
+    if warnings:
         from wheelfit_runtime.loader.caller_warnings import warn  # noqa: PLC0415 - mostly there is nothing to tell
 
-        for words in doubts:
+        for words in warnings:
             warn(words)
     return done
 
@@ -175,16 +175,16 @@ def prepare(
 
     :raises WheelfitError: it cannot be done; the reason is its class.
     """
-    _refuse_slips(version, components)
+    _check_arguments(version, components)
     wanted = None if components is None else tuple(components)
     request = LibraryRequest(
         family, version, wanted, os.environ, offline=False, ahead=True, **options
     )
-    request.doubts()
+    request.warnings()
     return _chosen(request)
 
 
-def _refuse_slips(version: object, components: object, scope: str = "local") -> None:
+def _check_arguments(version: object, components: object, scope: str = "local") -> None:
     """Refuse 12 for ``"12"`` and ``"nvrtc"`` for ``["nvrtc"]``, which would fail later, in riddles.
 
     :raises UserError: it is one of these.
@@ -209,7 +209,7 @@ def _chosen(
 
     :param distrusted: what could not be loaded, of which damaged files are fetched again.
     """
-    request.store.refuse_unsafe()
+    request.store.check_safe()
     known = distrusted or read_selection(request.store, request.name, request.fingerprint)
     if known and not distrusted and not request.upgrade and known.is_in(request.store):
         return known

@@ -64,7 +64,7 @@ def _glibc() -> tuple[int, int] | None:
         return None
 
 
-def refuse_unfit(family: LibraryFamily, machine: Machine) -> None:
+def check_machine(family: LibraryFamily, machine: Machine) -> None:
     """Raise an error if there are no libraries of a family for a machine."""
     wanted = ", ".join(" ".join(names) for names in family.machines)
     if (machine.system, machine.architecture) not in family.machines:

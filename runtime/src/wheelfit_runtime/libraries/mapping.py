@@ -24,11 +24,11 @@ class Libraries:
     :param paths: by SONAME, in the order in which they were loaded.
     :param handles: the same, for `ctypes`.
     :param mains: by component: the SONAME of its library.
-    :param strangers: by SONAME: files that were mapped already and are used in place of ours.
+    :param foreign_paths: by SONAME: files that were mapped already and are used in place of ours.
     """
 
     __slots__ = (
-        *("_handles", "_mains", "_store", "_wheels", "family", "paths", "strangers"),
+        *("_handles", "_mains", "_store", "_wheels", "family", "paths", "foreign_paths"),
         "version",
     )
 
@@ -39,7 +39,7 @@ class Libraries:
         paths: dict[str, str],
         handles: dict[str, ctypes.CDLL],
         mains: dict[str, str],
-        strangers: dict[str, str],
+        foreign_paths: dict[str, str],
         store: Store,
         wheels: tuple[str, ...],
     ) -> None:
@@ -48,7 +48,7 @@ class Libraries:
         self.paths = paths
         self._handles = handles
         self._mains = mains
-        self.strangers = strangers
+        self.foreign_paths = foreign_paths
         self._store = store
         self._wheels = wheels
 
@@ -104,23 +104,24 @@ def load(
     mode = ctypes.RTLD_GLOBAL if scope == "global" else ctypes.RTLD_LOCAL
     places = {library.soname: _place(request.store, library) for library in selection.libraries}
     mapped = _mapped()
-    strangers: dict[str, str] = {}
+    foreign_paths: dict[str, str] = {}
     if any(path.rpartition("/")[2].startswith(selection.stems) for path in mapped):
-        strangers = _conflicts_with_loaded(request, places, several_majors=several_majors)
+        foreign_paths = _conflicts_with_loaded(request, places, several_majors=several_majors)
     handles = {
-        soname: ctypes.CDLL(strangers.get(soname, path), mode) for soname, path in places.items()
+        soname: ctypes.CDLL(foreign_paths.get(soname, path), mode)
+        for soname, path in places.items()
     }
     now = _mapped()
-    strangers |= _taken_instead(places, strangers, now)
-    ours = {*map(os.path.realpath, places.values()), *strangers.values()}
-    strangers |= _pulled_in(request, now - mapped - ours, selection.stems)
+    foreign_paths |= _taken_instead(places, foreign_paths, now)
+    ours = {*map(os.path.realpath, places.values()), *foreign_paths.values()}
+    foreign_paths |= _pulled_in(request, now - mapped - ours, selection.stems)
     return Libraries(
         selection.family,
         selection.version,
-        {soname: strangers.get(soname, path) for soname, path in places.items()},
+        {soname: foreign_paths.get(soname, path) for soname, path in places.items()},
         handles,
         {library.component: library.soname for library in selection.libraries},
-        strangers,
+        foreign_paths,
         request.store,
         tuple(sha256 for sha256, _, _ in selection.wheels),
     )

@@ -86,7 +86,7 @@ class LibraryRequest:
     def __str__(self) -> str:
         return f"{self.family.title} {self.version}"
 
-    def doubts(self, version: str = "") -> tuple[str, ...]:
+    def warnings(self, version: str = "") -> tuple[str, ...]:
         """Return what to warn of.
 
         :param version: that a lock has; without it counts what was asked for.
@@ -94,9 +94,9 @@ class LibraryRequest:
         """
         if self.driver is None or self.driver.cuda is None:
             return ()
-        from wheelfit_runtime.libraries.gpu_support import gpu_support_doubts  # noqa: PLC0415
+        from wheelfit_runtime.libraries.gpu_support import gpu_support_warnings  # noqa: PLC0415
 
-        return gpu_support_doubts(
+        return gpu_support_warnings(
             version or self.version,
             self.components,
             self.driver,

@@ -12,7 +12,7 @@ from wheelfit_runtime.errors import (
     NotInStore,
     StoreUnavailable,
 )
-from wheelfit_runtime.libraries.machine import refuse_unfit, this_machine
+from wheelfit_runtime.libraries.machine import check_machine, this_machine
 from wheelfit_runtime.libraries.progress import Progress
 from wheelfit_runtime.libraries.requirements import distributions_of, numbers_of, span_of
 from wheelfit_runtime.libraries.selections import (
@@ -73,7 +73,7 @@ def _damaged(store: Store, known: Selection | None) -> frozenset[str]:
 def _select(request: LibraryRequest, progress: Progress, damaged: frozenset[str]) -> Selection:
     family = request.family
     machine = this_machine()
-    refuse_unfit(family, machine)
+    check_machine(family, machine)
     major = str(numbers_of(family, request.version)[0])
     projects = distributions_of(family, request.components, major)
     span = span_of(family, request.version, request.driver, cap=request.cap_to_driver)
@@ -91,9 +91,9 @@ def _select(request: LibraryRequest, progress: Progress, damaged: frozenset[str]
                 return _stored(request, span, damaged)
         try:
             # What makes requests takes 25 ms to import, which a start that only chooses spares.
-            from wheelfit_runtime.libraries.fetching import fetched  # noqa: PLC0415
+            from wheelfit_runtime.libraries.fetching import fetch_selection  # noqa: PLC0415
 
-            found = fetched(request, machine, projects, span, progress, damaged)
+            found = fetch_selection(request, machine, projects, span, progress, damaged)
         except (NetworkError, StoreUnavailable):
             # Nobody to ask, or no space left: what is there may do.
             if may_be_old:

@@ -123,7 +123,7 @@ class Store:
             ]
         return found
 
-    def refuse_unsafe(self) -> None:
+    def check_safe(self) -> None:
         """Raise an error if another user can exchange what is loaded from here.
 
         Stores of the site may belong to anybody: whoever named them trusts their owner.

@@ -186,7 +186,7 @@ def _driver(text: str | None) -> Driver | None:
 def _verify(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
     lines, told = [], []
     if asked.remove:
-        store.refuse_unsafe()
+        store.check_safe()
     entries = store.entries()
     for entry in entries:
         problems = damage_of(entry)
@@ -208,7 +208,7 @@ def _gc(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[s
     if asked.days is not None and not asked.days >= 0:
         raise UserError(f"{asked.days:g} is not a number of days", hint="--days 0 is everything")
     if not asked.dry_run:
-        store.refuse_unsafe()  # others could exchange folders while some are removed
+        store.check_safe()  # others could exchange folders while some are removed
     used: set[str] = set()
     unwanted: set[str] = set()
     forgotten = []

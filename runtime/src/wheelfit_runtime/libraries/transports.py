@@ -206,7 +206,7 @@ class PipTransport:
             deadline=_DEADLINE,
         )
         if not answer.succeeded:
-            _refuse_failure(answer, "pip", verb, _passed_over(log))
+            _raise_failure(answer, "pip", verb, _passed_over(log))
 
 
 class UvTransport:
@@ -251,7 +251,7 @@ class UvTransport:
             with progress.during("asking uv"):
                 answer = run(arguments, environ=self._environ, deadline=_RESOLVING)
             if not answer.succeeded:
-                _refuse_failure(answer, "uv", "find")
+                _raise_failure(answer, "uv", "find")
             wheels = [wheel for wheel in read_lock(lock) if fits(wheel.filename, machine)]
         # The lock has all wheels of a version; of several that fit, the last name has the newest
         # platform.
@@ -277,7 +277,7 @@ def _passed_over(log: Path) -> list[str]:
     return [line for line in found if not any(gone in line for gone in _GONE)]
 
 
-def _refuse_failure(answer: Answer, name: str, verb: str, passed: Sequence[str] = ()) -> NoReturn:
+def _raise_failure(answer: Answer, name: str, verb: str, passed: Sequence[str] = ()) -> NoReturn:
     """Return why an installer failed."""
     said = answer.errors.decode("utf-8", "replace").strip()
     note = _note(said.splitlines())

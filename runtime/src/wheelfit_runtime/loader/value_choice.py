@@ -163,7 +163,7 @@ class Cases(Generic[Value]):
                 ).in_full()
         return Choice(best[0].value, best[0], looked)  # type: ignore[arg-type]
 
-    def doubtful(self) -> Iterator[tuple[Case, Case]]:
+    def ambiguous_pairs(self) -> Iterator[tuple[Case, Case]]:
         """Yield the pairs of rows that are ambiguous on a machine where both hold.
 
         Whether there is such a machine nobody knows; a project's own tests can hold the pairs

@@ -115,7 +115,7 @@ class Preset:
                 interpreter=None,
                 system=system,
                 architecture=architecture,
-                processes=_Nobody(),
+                processes=_NoProcesses(),
                 rocm_same_major=rocm_same_major,
             )
         )
@@ -144,7 +144,7 @@ class Preset:
         return replace(detection, evidence=(seen,), source=f"preset {self.name}")
 
 
-class _Nobody:
+class _NoProcesses:
     """Processes that answer no question."""
 
     def ask(self, question: Question) -> Answer:
