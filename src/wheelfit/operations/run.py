@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.errors import UsageError, reporting_os_errors
-from wheelfit.operations.indexes import read_settings
+from wheelfit.operations.indexes import families_that_count, read_settings
 from wheelfit.operations.installers import installers_of, read_command
 from wheelfit.operations.proxy import ProxiedRequest, open_proxy, serving
 from wheelfit.operations.requests import frozen_request
@@ -121,8 +121,9 @@ def run(request: RunRequest, context: Context) -> int:
     if not request.command:
         raise UsageError("there is no command to run", hint="`wheelfit run -- uv pip install NAME`")
     settings = read_settings(request, context.environ)
+    command = read_command(request.command)
     installers = installers_of(
-        read_command(request.command),
+        command,
         settings,
         context.environ,
         home=home(),
@@ -131,6 +132,14 @@ def run(request: RunRequest, context: Context) -> int:
     )
     for note in installers.notes:
         context.reporter.warn(note)
+    # What an owner's index has counts instead of the registry's, and pip takes the newest of both.
+    counting = families_that_count(request, installers.pip, context.environ)
+    whole_for_pip = not request.full and counting.has_owners()
+    if whole_for_pip and command.tool == "pip" and command.last("index-url", "pypi-url"):
+        context.reporter.warn(
+            "pip asks what its --index-url names beside the proxy, and takes the newest release of "
+            "both; leave it out, or give it to `wheelfit run`"
+        )
     with open_proxy(request, settings, context, below=installers.by_name()) as opened:
         secret = "" if request.port is not None else secrets.token_urlsafe(24)
         application = Guarded(opened.application, secret) if secret else opened.application
@@ -141,6 +150,7 @@ def run(request: RunRequest, context: Context) -> int:
                 context.environ,
                 base,
                 whole=request.full,
+                whole_for_pip=whole_for_pip,
                 extra_index_urls=settings.extra_index_urls,
                 pip_index=installers.pip_index,
                 uv_index=installers.uv_index,

@@ -18,6 +18,7 @@ def environment_for(
     base: str,
     *,
     whole: bool = False,
+    whole_for_pip: bool = False,
     extra_index_urls: Iterable[str] = (),
     pip_index: str | None = None,
     uv_index: str | None = None,
@@ -31,6 +32,7 @@ def environment_for(
 
     :param base: URL of the proxy, ending with a slash.
     :param whole: whether the proxy replaces all indexes.
+    :param whole_for_pip: whether it does so for pip, which would put the pages of all together.
     :param extra_index_urls: the configured extra indexes of pip, which a variable would replace.
     :param pip_index: the index beside the proxy that pip asks instead of its default, which could
         have a public project of the same name; None: as configured.
@@ -55,21 +57,25 @@ def environment_for(
             "UV_INDEX_URL": for_uv,
         }
     else:
-        changed["PIP_EXTRA_INDEX_URL"] = " ".join([*extra_index_urls, for_pip])
         own = environ.get("UV_INDEX", "").split()
         if not own:
             extra = environ.get("UV_EXTRA_INDEX_URL", "").split()
             changed["UV_EXTRA_INDEX_URL"] = " ".join([for_uv, *extra])
         elif not in_project:
             changed["UV_INDEX"] = " ".join([for_uv, *own])  # they would be asked before the others
-        if pip_index is not None:
-            changed["PIP_INDEX_URL"] = pip_index
+        if whole_for_pip:
+            all_of_pip = f"{base}pip/full/simple/"
+            changed |= {"PIP_INDEX_URL": all_of_pip, "PIP_EXTRA_INDEX_URL": all_of_pip}
+        else:
+            changed["PIP_EXTRA_INDEX_URL"] = " ".join([*extra_index_urls, for_pip])
+            if pip_index is not None:
+                changed["PIP_INDEX_URL"] = pip_index
         if uv_index is not None:
             changed.pop("UV_DEFAULT_INDEX", None)
             changed["UV_INDEX_URL"] = uv_index
     if cutoff is not None and not whole:
         text = cutoff.astimezone(UTC).isoformat(timespec="seconds")
-        for name in ("PIP_UPLOADED_PRIOR_TO", "UV_EXCLUDE_NEWER"):
+        for name in ("PIP_UPLOADED_PRIOR_TO",) * (not whole_for_pip) + ("UV_EXCLUDE_NEWER",):
             changed[name] = environ.get(name) or text
     for name in ("NO_PROXY", "no_proxy"):
         known = [one.strip() for one in _first(environ, name).split(",") if one.strip()]

@@ -325,6 +325,20 @@ class BridgeCatalogue:
         is_owner = owner is not None and owner.by_default and owner.stands_for(project)
         return owner if is_owner else None
 
+    def has_owners(self) -> bool:
+        """Return whether the index of an owner stands for any project."""
+        if not any(one.is_of_indexes for one in self._agreed) and not (
+            self._defaults
+            and any(
+                self._is_of_registry(canonicalize_name(project))
+                for _, projects, is_by_default in _indexes()
+                if is_by_default
+                for project in projects
+            )
+        ):
+            return False
+        return not self._is_forbidden()
+
     def is_agreed(self, family: BridgeFamily) -> bool:
         """Return whether the user named a family."""
         return family in self._agreed
