@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -13,6 +12,7 @@ from wheelfit.building.front_end.build_orders import BuiltWheel, TunedParts
 from wheelfit.building.matrix import ANY
 from wheelfit.core.labels import Label
 from wheelfit.core.properties import PropertySet
+from wheelfit.wheels.record import sha256_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -154,9 +154,8 @@ def of_record(data: Mapping[str, Any], folder: Path) -> tuple[BuiltWheel, ...] |
     found = []
     for one in data["wheels"]:
         path = folder / Path(one["path"]).name
-        with path.open("rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != one["sha256"]:
-                return None
+        if sha256_of_file(path) != one["sha256"]:
+            return None
         read = {
             "path": path,
             "label": None if one["label"] is None else Label(one["label"]),

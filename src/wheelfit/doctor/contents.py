@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from wheelfit.core.requirements import Requirement
     from wheelfit.installation.installed import Installed
 
-_PIECE = 1 << 20
 _REWRITING = frozenset({"conda", "debian", "rpm"})
 """Installers that write other content than RECORD says, and keep records of their own."""
 _RECORDING = frozenset({"pip", "uv", "wheelfit"})
@@ -213,15 +212,13 @@ def matches(file: OwnedFile) -> bool:
     algorithm, _, digest = file.hash.partition("=")
     if algorithm not in DIGEST_SIZES:
         return True
-    passing = hashlib.new(algorithm)
     with suppress(OSError, ValueError):
         # A row may name anything: a pipe would block, and a device never end.
         if not stat.S_ISREG(os.stat(file.path).st_mode):  # noqa: PTH116  # a path is a string
             return False
         with open(file.path, "rb") as stream:  # noqa: PTH123
-            while piece := stream.read(_PIECE):
-                passing.update(piece)
-        return encode_digest(passing.digest()) == digest.rstrip("=")
+            found = hashlib.file_digest(stream, algorithm).digest()
+        return encode_digest(found) == digest.rstrip("=")
     return False
 
 

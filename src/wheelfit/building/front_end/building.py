@@ -6,7 +6,6 @@ Nothing is written but below the folder that is given, and what a backend writes
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import time
 from contextlib import contextmanager
@@ -50,6 +49,7 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.errors import BuildFailed
 from wheelfit.projects.backend import Backend, BuildEnvironment, Children
 from wheelfit.wheels.binaries.optimisation import require_readers
+from wheelfit.wheels.record import sha256_of_file
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, InvalidDocument
 from wheelfit_runtime.wording import listed
 
@@ -473,8 +473,7 @@ class _Work:
         path, notes = finish(
             raw, choice, document, folder, name=self.source.name, epoch=order.epoch
         )
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = sha256_of_file(path)
         used = [RUST] if raw.crates is not None else []
         used += [GO] if (self.source.folder / "go.mod").exists() else []
         derived = flags_of(choice.properties, machine, used) if order.recipe.flags else ()
