@@ -1,4 +1,4 @@
-"""Write down what is done of some work, so that the same command goes on where it was ended.
+"""Record the work that is done, so that the same command resumes where it was ended.
 
 It is a cache: without it everything is done again, and the same comes out. What is written is
 one line for each item, with a sum of its own. A line that was not written to its end is what a
@@ -116,7 +116,7 @@ class WorkRecord(Generic[Item, Value]):
         return None
 
     def add(self, item: Item, value: Value) -> None:
-        """Write down what came of an item."""
+        """Record the result of an item."""
         key = self._keys.pop(id(item), None)
         if key is None:
             return
@@ -126,7 +126,7 @@ class WorkRecord(Generic[Item, Value]):
             self._file.write(self._line({"key": key, "value": self._to_data(value)}))
             self._file.flush()  # who kills the process shall not undo what is done
         except OSError as error:
-            words = f"what is done cannot be written down: {error.strerror}"
+            words = f"the record of finished work cannot be written: {error.strerror}"
             raise FileProblem(words, where=str(self._path)) from error
 
     def _open(self) -> IO[bytes]:

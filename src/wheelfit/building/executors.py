@@ -1,7 +1,7 @@
-"""Open who does the work of `wheelfit.building.batch`: this process, others, or a cluster.
+"""Open the workers of `wheelfit.building.batch`: this process, others, or a cluster.
 
 All of them are executors of `concurrent.futures`. This is the one importer of the libraries of
-clusters; what they raise is said here in words of ours.
+clusters; their errors are turned into ours here.
 """
 
 from __future__ import annotations
@@ -91,15 +91,15 @@ class Workers:
 def open_workers(
     url: str | None = None, *, jobs: int | None = None, patience: float = _PATIENCE
 ) -> Iterator[Workers]:
-    """Open who does the work; an error in the block ends what is under way here.
+    """Open workers; an error in the block ends what is under way here.
 
     :param url: None or ``processes`` for this machine, else ``dask://host:port``.
     :param jobs: how many processes here; 1: this one; None: 1, or one for each processor with
         ``processes``.
     :param patience: seconds to wait for a scheduler, and for its first worker.
-    :raises UsageError: nobody is called so, or a cluster was given a number of processes.
+    :raises UsageError: there is no such executor, or a cluster was given a number of processes.
     :raises NeedsExtra: the library for it is not installed.
-    :raises Unreachable: nobody answers there.
+    :raises Unreachable: no scheduler answers.
     :raises EnvironmentUnavailable: ``unfit-workers``; there are no workers, or they have no
         wheelfit, or another one.
     """

@@ -1,4 +1,4 @@
-"""Give the results of many wheels their names together: all of them, or none.
+"""Move the results of many wheels to their names together: all of them, or none.
 
 Results are written into a hidden folder beside their places. When all are there, and none is in
 the way of another, each is moved by a rename, which takes no time; if one cannot be moved, those

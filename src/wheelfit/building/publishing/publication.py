@@ -78,8 +78,8 @@ def publish_as_one(
 ) -> PublishResult:
     """Publish files so that all of them are seen in one moment, or none.
 
-    What somebody was interrupted in is gone on with: a stage of ours that has nothing but files
-    of the set. If a file is refused the stage is forgotten, for its files will be others.
+    An interrupted publication is resumed: a stage of ours that has nothing but files of the set.
+    If a file is refused the stage is dropped, for its files will be others.
 
     :raises UploadRefused: a file may not come in, or the set contradicts what is published.
     :raises NetworkError: the index cannot be reached; what was sent waits in the stage.

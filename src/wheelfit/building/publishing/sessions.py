@@ -71,7 +71,7 @@ class SessionIndex:
     def open(
         self, release: Release, wanted: Mapping[str, str | None]
     ) -> tuple[dict[str, Any], frozenset[str]]:
-        """Open the session of a release, or take one up that was left.
+        """Open the session of a release, or resume one that was left.
 
         :param wanted: the files that will be sent, each with its SHA-256 if it may be in there
             already.
