@@ -1,6 +1,6 @@
 """Write the ``[build-system]`` of a project that has a ``setup.py`` or ``setup.cfg`` alone.
 
-It states what holds without it: the backend that front ends take then (PEP 517), and what the script
+It has what holds without it: the backend that front ends take then (PEP 517), and what the script
 imports, which front ends could not know. The script is read, never run.
 """
 
