@@ -11,7 +11,7 @@ from typing import Any
 
 from wheelfit.server.store.opening import Store
 from wheelfit.server.store.records import Violation
-from wheelfit.server.uploads.accepting import Accepted, accept
+from wheelfit.server.uploads.accepting import AcceptedUpload, accept
 from wheelfit.server.uploads.form import read_form
 from wheelfit.testing.wheels import release_document
 
@@ -64,7 +64,7 @@ def upload(
     filename: str | None = None,
     changes: Mapping[str, str] | None = None,
     **options: Any,
-) -> Accepted | tuple[Violation, ...]:
+) -> AcceptedUpload | tuple[Violation, ...]:
     """Upload a file.
 
     :param filename: how it shall be called; by default as it is.
@@ -78,7 +78,7 @@ def upload(
         return accept(came, store, **{"now": NOW, **options})
 
 
-def refused(answer: Accepted | tuple[Violation, ...]) -> set[str]:
+def refused(answer: AcceptedUpload | tuple[Violation, ...]) -> set[str]:
     """Return the references of what was wrong; something was."""
     assert isinstance(answer, tuple), answer
     assert answer

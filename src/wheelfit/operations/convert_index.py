@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.operations.context import Context
-    from wheelfit.server.generate.conversion import Converted
+    from wheelfit.server.generate.conversion import ConvertedProject
     from wheelfit.server.generate.request import Generated
     from wheelfit.sources.repository import Repository
 
@@ -53,7 +53,7 @@ class ConvertedIndex:
     """As the user named it."""
     target: str
     """The name of the target."""
-    projects: Mapping[str, Converted]
+    projects: Mapping[str, ConvertedProject]
     """The converted projects, by name."""
     generated: Generated
     """The new index."""
@@ -106,7 +106,7 @@ def convert_index(request: ConvertIndexRequest, context: Context) -> ConvertedIn
         raise UsageError(
             "an index is not written over itself", hint="name another folder with --to"
         )
-    projects: dict[str, Converted] = {}
+    projects: dict[str, ConvertedProject] = {}
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(TemporaryDirectory(prefix="wheelfit-")))
         repository, names = _open(request, context, stack)

@@ -34,7 +34,7 @@ from wheelfit.operations.requests import (
 from wheelfit.operations.user_folders import home
 from wheelfit.server.allowed_addresses import AddressRules
 from wheelfit.server.loopback import LoopbackServer
-from wheelfit.server.proxy.application import Guarded, Mounted, Proxy
+from wheelfit.server.proxy.application import PathRouter, Proxy, SecretPathGuard
 from wheelfit.server.proxy.profiles import Profile
 from wheelfit.server.proxy.serving import serve_to_others
 from wheelfit.server.proxy.upstream import BridgedUpstream, FolderUpstream, Upstream
@@ -151,7 +151,7 @@ def open_proxy(
     }
     usual = proxies.pop("")
     return OpenedProxy(
-        Mounted(usual, proxies) if proxies else usual,
+        PathRouter(usual, proxies) if proxies else usual,
         (usual, *proxies.values()),
         upstreams.webs,
         repository,
@@ -423,7 +423,7 @@ def proxy(
                 "put a server with TLS in front of it where the network is not yours"
             )
         if secret:
-            opened.application = Guarded(opened.application, secret)
+            opened.application = SecretPathGuard(opened.application, secret)
 
         def ready(origin: str) -> None:
             base = f"{origin}/{secret}" if secret else origin

@@ -18,7 +18,7 @@ from wheelfit.operations.installers import installers_of, read_command
 from wheelfit.operations.proxy import ProxiedRequest, open_proxy, serving
 from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.user_folders import home
-from wheelfit.server.proxy.application import Guarded
+from wheelfit.server.proxy.application import SecretPathGuard
 from wheelfit.server.proxy.environment import environment_for
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def run(request: RunRequest, context: Context) -> int:
         )
     with open_proxy(request, settings, context, below=installers.by_name()) as opened:
         secret = "" if request.port is not None else secrets.token_urlsafe(24)
-        application = Guarded(opened.application, secret) if secret else opened.application
+        application = SecretPathGuard(opened.application, secret) if secret else opened.application
         with serving(application, port=request.port or 0) as server:
             base = f"{server.origin}/{secret}/" if secret else f"{server.origin}/"
             context.reporter.detail(f"proxy: {server.origin}/{'…/' * bool(secret)}simple/")

@@ -40,7 +40,7 @@ _PHRASES = {
 }
 
 
-class Bounds:
+class Connections:
     """The connections of a server and their common limits."""
 
     def __init__(self, limits: ClientLimits) -> None:
@@ -100,7 +100,7 @@ class Bounds:
 class BoundedConnection(_Protocol):
     """One connection with limits, a mixin for uvicorn's."""
 
-    bounds: Bounds
+    bounds: Connections
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, and make room if there are too many."""

@@ -39,7 +39,7 @@ _Signature = tuple[int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _FileFacts:
     """The facts of one file."""
 
     signature: _Signature
@@ -64,7 +64,7 @@ class FolderIndex(ReadsContent):
         self._folder = folder
         self.name = str(folder)
         self._revise = revise
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _FileFacts] = {}
         self._lock = threading.Lock()
 
     def __call__(self, request: Request) -> Answer:
@@ -119,7 +119,7 @@ class FolderIndex(ReadsContent):
             if project_of(path.name) is not None and path.is_file()
         )
 
-    def _look(self, path: Path) -> _Known:
+    def _look(self, path: Path) -> _FileFacts:
         """Return the facts of a file, read again if it is new or has changed."""
         status = path.stat()
         signature = (
@@ -132,7 +132,7 @@ class FolderIndex(ReadsContent):
         known = self._known.get(path.name)
         if known is None or known.signature != signature:
             with self._lock:
-                known = self._known[path.name] = _Known(signature, path, *describe(path))
+                known = self._known[path.name] = _FileFacts(signature, path, *describe(path))
         return known
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import NeedsExtra
-from wheelfit.server.connections import BoundedConnection, Bounds
+from wheelfit.server.connections import BoundedConnection, Connections
 from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def most_connections(files: int) -> int:
     return max(1, (files - min(_RESERVE, files // 2)) // _FILES_EACH)
 
 
-class _Faults:
+class _LoopErrors:
     """The errors of an event loop, reported together: there may be thousands in a second."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
@@ -160,8 +160,8 @@ def serve(
             f"LimitNOFILE={needed} in a systemd unit)"
         )
         limits = replace(limits, connections=most)
-    shared = Bounds(limits)
-    faults = _Faults(note)
+    shared = Connections(limits)
+    faults = _LoopErrors(note)
     # The application logs what matters.
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     logging.getLogger("uvicorn").addHandler(logging.NullHandler())

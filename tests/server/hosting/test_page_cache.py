@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from wheelfit.errors import StorageUnavailable
-from wheelfit.server.hosting.page_cache import HotPages
+from wheelfit.server.hosting.page_cache import PageCache
 from wheelfit.server.messages import Request
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.blobs import put
@@ -35,7 +35,7 @@ def test_pages_are_at_hand_until_something_may_have_changed(tmp_path: Path) -> N
     now = [100.0]
     with open_store(tmp_path) as store:
         index = StoredIndex(store)
-        pages = HotPages(
+        pages = PageCache(
             SimpleIndex(index), index, store.records.serial, trust=1.0, clock=lambda: now[0]
         )
         one, other = Request("GET", "/simple/one/"), Request("GET", "/simple/other/")
@@ -75,7 +75,7 @@ def test_one_request_looks_before_the_others_have_to(tmp_path: Path) -> None:
     now = [100.0]
     with open_store(tmp_path) as store:
         index = StoredIndex(store)
-        pages = HotPages(
+        pages = PageCache(
             SimpleIndex(index), index, store.records.serial, trust=1.0, clock=lambda: now[0]
         )
         add(store, "one", "1")
@@ -102,7 +102,7 @@ def test_pages_take_no_more_room_than_they_may(tmp_path: Path) -> None:
     """The oldest pages go when there are too many."""
     with open_store(tmp_path) as store:
         index = StoredIndex(store)
-        pages = HotPages(SimpleIndex(index), index, store.records.serial, room=1500, trust=1e9)
+        pages = PageCache(SimpleIndex(index), index, store.records.serial, room=1500, trust=1e9)
         for number in range(5):
             add(store, f"p{number}", "1")
         requests = [Request("GET", f"/simple/p{number}/") for number in range(5)]
@@ -125,7 +125,7 @@ def test_an_old_page_is_better_than_none(tmp_path: Path) -> None:
                 raise StorageUnavailable("nothing", trouble="silent")
             return store.records.serial()
 
-        pages = HotPages(
+        pages = PageCache(
             SimpleIndex(index), index, generation, trust=1.0, oldest=60.0, clock=lambda: now[0]
         )
         one, other, every = (Request("GET", f"/simple/{path}") for path in ("one/", "other/", ""))
@@ -177,7 +177,7 @@ def test_one_looks_for_all(tmp_path: Path) -> None:
                 answer.wait(20)
             return store.records.serial()
 
-        pages = HotPages(SimpleIndex(index), index, generation, trust=0)
+        pages = PageCache(SimpleIndex(index), index, generation, trust=0)
         add(store, "one", "1")
         request = Request("GET", "/simple/one/")
         assert pages(request).status == 200

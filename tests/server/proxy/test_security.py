@@ -18,7 +18,7 @@ from server.proxy.test_pages import CUDA, LINUX_TAG, NV, release
 from wheelfit.server.allowed_addresses import AddressRules
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Answer, Request
-from wheelfit.server.proxy.application import Guarded
+from wheelfit.server.proxy.application import SecretPathGuard
 from wheelfit.server.rebinding_guard import RebindingGuard
 from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import release_document
@@ -459,9 +459,9 @@ class TestSecret:
     """The secret of one run."""
 
     @pytest.fixture
-    def application(self) -> Guarded:
+    def application(self) -> SecretPathGuard:
         """Give an application that answers with the path it sees."""
-        return Guarded(lambda request: Answer.text(200, request.path), "s3cret-of-this-run")
+        return SecretPathGuard(lambda request: Answer.text(200, request.path), "s3cret-of-this-run")
 
     @pytest.mark.parametrize(
         "path",
@@ -477,13 +477,13 @@ class TestSecret:
             "/ä/simple/",
         ],
     )
-    def test_nobody_gets_in_without_it(self, application: Guarded, path: str) -> None:
+    def test_nobody_gets_in_without_it(self, application: SecretPathGuard, path: str) -> None:
         """Any other path is not found, as if there were nothing at all."""
         answer = application(Request("GET", path))
         assert answer.status == 404
         assert body(answer) == b"there is no such page or file\n"
 
-    def test_who_has_it_sees_everything_below_it(self, application: Guarded) -> None:
+    def test_who_has_it_sees_everything_below_it(self, application: SecretPathGuard) -> None:
         """The application behind it sees no secret."""
         answer = application(Request("GET", "/s3cret-of-this-run/simple/x/"))
         assert body(answer) == b"/simple/x/\n"

@@ -20,7 +20,7 @@ from server.uploading import DOCUMENT, NOW, refused, upload
 
 from wheelfit.server.store.opening import Store, clean
 from wheelfit.server.store.stored_index import StoredIndex
-from wheelfit.server.uploads.accepting import Accepted
+from wheelfit.server.uploads.accepting import AcceptedUpload
 from wheelfit.testing.wheels import build_wheel
 
 pytestmark = pytest.mark.integration
@@ -34,7 +34,7 @@ REPLICA = """
     sys.path.insert(0, sys.argv[1])
     from server.uploading import upload
     from wheelfit.server.store.opening import open_store
-    from wheelfit.server.uploads.accepting import Accepted
+    from wheelfit.server.uploads.accepting import AcceptedUpload
 
     _, _, folder, records, blobs, *wheels = sys.argv
     with open_store(Path(folder), records=records, blobs=blobs) as store:
@@ -43,7 +43,7 @@ REPLICA = """
         answers = []
         for wheel in wheels:
             answer = upload(store, Path(wheel))
-            if isinstance(answer, Accepted):
+            if isinstance(answer, AcceptedUpload):
                 answers.append("new" if answer.is_new else "there")
             else:
                 answers.append(",".join(one.reference for one in answer))
@@ -103,15 +103,15 @@ def test_one_name_and_many_contents_in_threads(store: Store, tmp_path: Path) -> 
     """Of several contents of one name exactly one wins; the others are told so."""
     barrier = Barrier(MANY)
 
-    def send(path: Path) -> Accepted | tuple[object, ...]:
+    def send(path: Path) -> AcceptedUpload | tuple[object, ...]:
         barrier.wait()
         return upload(store, path)
 
     with ThreadPoolExecutor(MANY) as pool:
         answers = list(pool.map(send, contents(tmp_path, MANY)))
-    winners = [one for one in answers if isinstance(one, Accepted)]
+    winners = [one for one in answers if isinstance(one, AcceptedUpload)]
     assert [one.is_new for one in winners] == [True]
-    losers = [refused(one) for one in answers if not isinstance(one, Accepted)]  # type: ignore[arg-type]
+    losers = [refused(one) for one in answers if not isinstance(one, AcceptedUpload)]  # type: ignore[arg-type]
     assert losers == [{"name-taken"}] * (MANY - 1)
     assert_nothing_is_lost(store)
 
@@ -124,7 +124,7 @@ def test_one_name_and_one_content_in_threads(store: Store, tmp_path: Path) -> No
     def send(_: int) -> bool:
         barrier.wait()
         answer = upload(store, path)
-        assert isinstance(answer, Accepted)
+        assert isinstance(answer, AcceptedUpload)
         return answer.is_new
 
     with ThreadPoolExecutor(MANY) as pool:
@@ -194,7 +194,7 @@ def test_cleaning_up_while_others_upload(store: Store, tmp_path: Path) -> None:
         finally:
             is_done.set()
         cleaner.result()
-    assert all(isinstance(one, Accepted) for one in answers), answers
+    assert all(isinstance(one, AcceptedUpload) for one in answers), answers
     page = StoredIndex(store).project(SOME)
     assert page is not None
     assert len(page.files) == len(paths)

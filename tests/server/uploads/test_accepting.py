@@ -18,7 +18,7 @@ from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.opening import Store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import open_stage, written
-from wheelfit.server.uploads.accepting import Accepted
+from wheelfit.server.uploads.accepting import AcceptedUpload
 from wheelfit.testing.wheels import build_wheel
 
 SOME = canonicalize_name("some")
@@ -50,7 +50,7 @@ def test_a_release_with_variants(store: Store, tmp_path: Path) -> None:
             requires_python=">=3.9",
         )  # fmt: skip
         answer = upload(store, path)
-        assert isinstance(answer, Accepted)
+        assert isinstance(answer, AcceptedUpload)
         assert (answer.filename, answer.project, answer.is_new) == (path.name, "some", True)
         files = page(store)
         assert len(files) == number + 1 + (number > 0)
@@ -74,7 +74,7 @@ def test_the_same_again(store: Store, tmp_path: Path) -> None:
     path = build_wheel(tmp_path, "some", "1.0")
     upload(store, path)
     again = upload(store, path)
-    assert isinstance(again, Accepted)
+    assert isinstance(again, AcceptedUpload)
     assert not again.is_new
     other = build_wheel(tmp_path / "other", "some", "1.0", files={"some.py": "other"})
     assert refused(upload(store, other)) == {"name-taken"}
@@ -151,7 +151,7 @@ def test_forms_that_agree_in_other_words(opened: Callable[[], Store], tmp_path: 
         "requires_python": "<4, >=3.9",
         "sha256_digest": digest,
     }
-    assert isinstance(upload(opened(), path, changes=changes), Accepted)
+    assert isinstance(upload(opened(), path, changes=changes), AcceptedUpload)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_an_uploaded_document(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "some-1.0-variants.json"
     path.write_bytes(get(store, path.name))
     answer = upload(store, path)
-    assert isinstance(answer, Accepted)
+    assert isinstance(answer, AcceptedUpload)
     assert not answer.is_new
     path.write_bytes(path.read_bytes().replace(b"mkl", b"kml"))
     assert refused(upload(store, path)) == {"differs-from-wheels"}
@@ -199,7 +199,7 @@ def test_a_staged_release(store: Store, tmp_path: Path) -> None:
     stage, _ = open_stage(store.records, "ann", now=NOW, lasts=timedelta(days=1))
     for label in ("mkl", "open"):
         path = build_wheel(tmp_path, "some", "1.0", label=label, document=DOCUMENT)
-        assert isinstance(upload(store, path, stage=stage.id, by="ann"), Accepted)
+        assert isinstance(upload(store, path, stage=stage.id, by="ann"), AcceptedUpload)
         assert page(store) == {}
     assert len(page(store, stage.id)) == 3
     store.records.publish(stage.id, time=written(NOW + timedelta(hours=1)))
@@ -224,6 +224,6 @@ def test_warnings_come_with_success(opened: Callable[[], Store], tmp_path: Path)
     """What is allowed and most likely a mistake is told to who uploads."""
     path = build_wheel(tmp_path, "some", "1.0", metadata_extra=[("License-File", "LICENSE")])
     answer = upload(opened(), path)
-    assert isinstance(answer, Accepted)
+    assert isinstance(answer, AcceptedUpload)
     assert answer.warnings
     assert replace(answer, warnings=()).is_new

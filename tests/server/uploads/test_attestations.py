@@ -14,7 +14,7 @@ from server.uploading import refused, upload
 
 from wheelfit.server.store.opening import Store
 from wheelfit.server.store.stored_index import StoredIndex
-from wheelfit.server.uploads.accepting import Accepted
+from wheelfit.server.uploads.accepting import AcceptedUpload
 from wheelfit.sources.attestations import verify_provenance
 
 pytestmark = [pytest.mark.network]
@@ -49,7 +49,7 @@ def test_what_holds_is_served(
 ) -> None:
     """A file with attestations that hold has a provenance, which names who signed."""
     store = opened()
-    assert isinstance(upload(store, assets / name, changes=attested(assets, name)), Accepted)
+    assert isinstance(upload(store, assets / name, changes=attested(assets, name)), AcceptedUpload)
     index = StoredIndex(store)
     content = index.content(f"{name}.provenance")
     file = index.content(name)

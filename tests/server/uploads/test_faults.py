@@ -20,7 +20,7 @@ from wheelfit.errors import StorageUnavailable, UploadRefused
 from wheelfit.server.messages import Disconnect
 from wheelfit.server.store.opening import Store, clean, open_store
 from wheelfit.server.store.stored_index import StoredIndex
-from wheelfit.server.uploads.accepting import Accepted
+from wheelfit.server.uploads.accepting import AcceptedUpload
 from wheelfit.server.uploads.form import FormLimits, read_form
 from wheelfit.testing.wheels import build_large_wheel, build_wheel
 
@@ -90,7 +90,7 @@ def test_killed_between_bytes_and_record(
         assert list(store.blobs.stored()) == []
     assert not list(tmp_path.rglob("*.part")) or is_there
     again = upload(store, wheel)
-    assert isinstance(again, Accepted)
+    assert isinstance(again, AcceptedUpload)
     assert again.is_new is not is_there
     content = StoredIndex(store).content(wheel.name)
     assert content is not None
@@ -265,7 +265,7 @@ def test_a_full_disk(
     assert not list(tmp_path.rglob("*.part"))
     store = opened(*addresses)
     assert list(store.blobs.stored()) == []
-    assert isinstance(upload(store, wheel), Accepted)
+    assert isinstance(upload(store, wheel), AcceptedUpload)
 
 
 def test_a_full_disk_of_the_database(opened: Callable[..., Store], tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_a_full_disk_of_the_database(opened: Callable[..., Store], tmp_path: Pat
     assert done.stdout.splitlines()[0] == "storage-unavailable", done.stderr
     store = opened()
     assert StoredIndex(store).projects() == ()
-    assert isinstance(upload(store, wheel), Accepted)
+    assert isinstance(upload(store, wheel), AcceptedUpload)
 
 
 class Endless:

@@ -14,7 +14,7 @@ from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Request
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.folder import FolderBlobs
-from wheelfit.server.upstream.merged import Declared, Merged, Owners, Source
+from wheelfit.server.upstream.merged import IndexWithLocations, Merged, Owners, Source
 from wheelfit.server.upstream.opening import Mirrors, open_mirrors
 from wheelfit.server.upstream.settings import MirrorSettings
 from wheelfit.sources.page import OtherPages, ProjectPage
@@ -177,8 +177,8 @@ class TestShared:
     def test_where_it_is_besides(self, own: Path, mirrored: Mirroring) -> None:
         """PEP 708: a page of several says what each says; alone each says its own."""
         urls = ("https://a.example/small/", "https://b.example/small/")
-        declared = Declared(FolderIndex(own), {SMALL: OtherPages(urls[:1], urls)})
-        other = Declared(mirrored.index, {SMALL: OtherPages(urls[1:], urls)})
+        declared = IndexWithLocations(FolderIndex(own), {SMALL: OtherPages(urls[:1], urls)})
+        other = IndexWithLocations(mirrored.index, {SMALL: OtherPages(urls[1:], urls)})
         sources = [Source("own", declared, is_own=True), Source("pypi", other)]
         page = Merged(sources).project(SMALL)
         assert page is not None

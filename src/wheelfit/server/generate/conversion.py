@@ -72,7 +72,7 @@ UNCONVERTIBLE = Check(
 
 
 @dataclass(slots=True)
-class Converted:
+class ConvertedProject:
     """The result of converting a project."""
 
     files: tuple[File, ...] = ()
@@ -94,17 +94,19 @@ def convert_project(
     *,
     rewrite_wheels: bool = False,
     accept_losses: bool = False,
-) -> Converted:
+) -> ConvertedProject:
     """Convert one project.
 
     :param scratch: a folder that exists until the result is published.
     """
-    work = _Work(repository, scratch, rewrite_wheels=rewrite_wheels, accept_losses=accept_losses)
+    work = _Conversion(
+        repository, scratch, rewrite_wheels=rewrite_wheels, accept_losses=accept_losses
+    )
     return work.convert(page)
 
 
 def publish_converted(
-    converted: Mapping[str, Converted],
+    converted: Mapping[str, ConvertedProject],
     target: Target,
     *,
     keep_going: bool = False,
@@ -131,7 +133,9 @@ def publish_converted(
         )
 
 
-def _stay_as_published(name: str, converted: Converted, before: Manifest) -> Iterator[Finding]:
+def _stay_as_published(
+    name: str, converted: ConvertedProject, before: Manifest
+) -> Iterator[Finding]:
     """Yield files that were published with other content; their releases stay as they were."""
     known = before.known()
     changed: set[Release | None] = set()
@@ -153,7 +157,7 @@ def _stay_as_published(name: str, converted: Converted, before: Manifest) -> Ite
     converted.parts = [part for part in converted.parts if part.path in named]
 
 
-class _Work:
+class _Conversion:
     """The conversion of one page."""
 
     def __init__(
@@ -163,12 +167,12 @@ class _Work:
         self._scratch = scratch
         self._rewrite = rewrite_wheels
         self._accept = accept_losses
-        self._done = Converted()
+        self._done = ConvertedProject()
         self._entries: list[tuple[Release, File]] = []
         self._of_wheels: dict[Release, list[tuple[str, VariantDocument]]] = {}
         """Documents of wheels that were written anew."""
 
-    def convert(self, page: ProjectPage) -> Converted:
+    def convert(self, page: ProjectPage) -> ConvertedProject:
         index_files: dict[Release, list[File]] = {}
         wheels: list[tuple[File, WheelFilename]] = []
         for file in page.files:

@@ -38,7 +38,7 @@ class GenerateOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PublishedState:
     """The content that a target must have for the next run to do nothing."""
 
     manifest: str
@@ -69,5 +69,5 @@ class Generated:
     unnamed: int = 0
     """How many files in the target no page names any more."""
     notes: tuple[str, ...] = ()
-    standing: Standing | None = field(default=None, repr=False, compare=False)
+    standing: PublishedState | None = field(default=None, repr=False, compare=False)
     """What is in the target now, if it is published."""

@@ -15,7 +15,7 @@ from wheelfit.errors import StorageUnavailable, UploadRefused
 from wheelfit.server.hosting.access import Denied, denial, secret_of, visitor
 from wheelfit.server.hosting.api import HostingApi, JsonBody, Rules, read_body
 from wheelfit.server.hosting.error_answers import error_answer, json_answer, refusal_answer
-from wheelfit.server.hosting.page_cache import HotPages
+from wheelfit.server.hosting.page_cache import PageCache
 from wheelfit.server.hosting.public_errors import discreet
 from wheelfit.server.hosting.sessions import ROOT, SessionApi
 from wheelfit.server.messages import STRICT, Answer
@@ -24,7 +24,7 @@ from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.records import PUBLISHED, Violation, violations_of
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import STAGE_PREFIX, stage_of
-from wheelfit.server.uploads.accepting import Accepted, accept
+from wheelfit.server.uploads.accepting import AcceptedUpload, accept
 from wheelfit.server.uploads.form import FormLimits, read_form
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, NetworkError
 from wheelfit_runtime.patterns import pattern
@@ -95,7 +95,7 @@ class HostedIndex:
         shown = StoredIndex(store) if index is None else index
         simple = SimpleIndex(shown)
         self._site = simple if site is None else site
-        self._pages = HotPages(simple, shown, generation or store.records.serial)
+        self._pages = PageCache(simple, shown, generation or store.records.serial)
 
     def at_hand(self, request: Request) -> Answer | None:
         """Return an answer that takes no thread."""
@@ -207,7 +207,7 @@ class HostedIndex:
             seconds=round(time.monotonic() - began, 3),
             stage=stage or None,
         )
-        if not isinstance(outcome, Accepted):
+        if not isinstance(outcome, AcceptedUpload):
             log("refused", reason="; ".join(one.reference for one in outcome))
             return self._refused(request, outcome)
         self._pages.changed(canonicalize_name(name))

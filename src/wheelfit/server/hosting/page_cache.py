@@ -49,7 +49,7 @@ class _Form:
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class _WrittenPage:
     """One page."""
 
     stamp: Hashable
@@ -66,7 +66,7 @@ class _Written:
         return len(self.plain.body) + packed
 
 
-class HotPages:
+class PageCache:
     """Pages of the Simple API, answered from memory: an `Application` around another one.
 
     Every page is up to date as long as the generation is the one in which it was last compared;
@@ -102,7 +102,7 @@ class HotPages:
         self._sent_to_look = float("-inf")
         self._oldest = oldest
         self._clock = clock
-        self._pages: dict[tuple[str, str], _Written] = {}
+        self._pages: dict[tuple[str, str], _WrittenPage] = {}
         self._size = 0
         self._lock = threading.Lock()
         self._looking = threading.Lock()
@@ -125,7 +125,7 @@ class HotPages:
                 raise
         return self._application(request) if page is None else _answer(request, page)
 
-    def _up_to_date(self, request: Request, place: tuple[str, str]) -> _Written | None:
+    def _up_to_date(self, request: Request, place: tuple[str, str]) -> _WrittenPage | None:
         """Return a page that is up to date; None if there is none that can be kept."""
         generation = self._look(has_old=self._old(place) is not None)
         page = self._pages.get(place)
@@ -145,7 +145,7 @@ class HotPages:
             self._keep(place, page)
         return page
 
-    def _old(self, place: tuple[str, str]) -> _Written | None:
+    def _old(self, place: tuple[str, str]) -> _WrittenPage | None:
         """Return a page that was up to date at most `oldest` ago; None if there is none."""
         page = self._pages.get(place)
         if page is None:
@@ -222,7 +222,7 @@ class HotPages:
         stamp: Hashable,
         generation: Hashable,
         now: float,
-    ) -> _Written | None:
+    ) -> _WrittenPage | None:
         answer = self._application(Request("GET", request.path, {"accept": place[1]}))
         if answer.status != 200:
             return None
@@ -237,9 +237,9 @@ class HotPages:
                 f'{etag[:-1]}-gzip"',
                 {**headers, "content-encoding": "gzip"},
             )
-        return _Written(stamp, generation, now, _Form(body, etag, headers), compressed)
+        return _WrittenPage(stamp, generation, now, _Form(body, etag, headers), compressed)
 
-    def _keep(self, place: tuple[str, str], page: _Written) -> None:
+    def _keep(self, place: tuple[str, str], page: _WrittenPage) -> None:
         with self._lock:
             old = self._pages.pop(place, None)
             self._size += page.size - (0 if old is None else old.size)
@@ -268,7 +268,7 @@ def _type(accept: str) -> str | None:
     return choose_type(accept or None)
 
 
-def _answer(request: Request, page: _Written) -> Answer:
+def _answer(request: Request, page: _WrittenPage) -> Answer:
     form = page.plain
     if page.compressed is not None and takes_gzip(request):
         form = page.compressed

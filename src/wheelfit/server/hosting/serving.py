@@ -25,7 +25,7 @@ from wheelfit.server.store.blobs import GuardedBlobs, make_folder, storage_error
 from wheelfit.server.store.opening import clean, open_blobs, open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import issue_first, without_secrets
-from wheelfit.server.upstream.merged import Declared
+from wheelfit.server.upstream.merged import IndexWithLocations
 from wheelfit.wheels.atomic_write import write_file
 from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
 
@@ -55,7 +55,7 @@ _ANSWER_OF_MIRRORS = 120.0
 _GRACE = timedelta(days=1)
 
 
-class Started(NamedTuple):
+class ServerAddress(NamedTuple):
     """The address of a started server."""
 
     origin: str
@@ -70,7 +70,7 @@ def run_server(
     settings: ServerSettings,
     environ: Mapping[str, str],
     *,
-    started: Callable[[Started], None],
+    started: Callable[[ServerAddress], None],
     log_to: TextIO,
 ) -> None:
     """Serve an index until the process is asked to end.
@@ -101,7 +101,7 @@ def run_server(
                 for name, one in mirrors.families.items()
             }
         if settings.elsewhere:
-            index = Declared(index, settings.elsewhere)
+            index = IndexWithLocations(index, settings.elsewhere)
         index = DiscreetIndex(index, log)
         token_file = _first_token(store, settings.folder)
         url = settings.public_url or origin_of(listener)
@@ -140,7 +140,7 @@ def run_server(
 
         def ready() -> None:
             log("started", origin=url)
-            started(Started(url, token_file, tuple(bridges)))
+            started(ServerAddress(url, token_file, tuple(bridges)))
             _tell_systemd(environ, "READY=1")
 
         serve(

@@ -28,7 +28,7 @@ from wheelfit.server.store.opening import EMPTY_STAGE_LASTS
 from wheelfit.server.store.records import Violation, refusal, refused, violations_of
 from wheelfit.server.store.sessions import Session, SessionUpload, shown_status
 from wheelfit.server.store.tokens import digest, new_stage, written
-from wheelfit.server.uploads.accepting import Accepted, accept
+from wheelfit.server.uploads.accepting import AcceptedUpload, accept
 from wheelfit.server.uploads.form import Upload
 from wheelfit.server.uploads.rules import check_name, provenance_of
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
@@ -315,7 +315,7 @@ class SessionApi:
                 form = _as_form(session, upload, draft)
                 owner = who.token.owner
                 outcome = accept(form, self.store, now=self.now(), stage=session.id, by=owner)
-                violations = () if isinstance(outcome, Accepted) else outcome
+                violations = () if isinstance(outcome, AcceptedUpload) else outcome
         if violations:
             sessions.move(upload, "error")
             raise refusal(violations)

@@ -32,7 +32,7 @@ from wheelfit.server.pages import JSON, choose_type, write_project, write_projec
 from wheelfit.server.proxy.choosing import fingerprint, original_of
 from wheelfit.server.proxy.listing import WrittenPage, list_project
 from wheelfit.server.proxy.user_agents import UNKNOWN, read_user_agent
-from wheelfit.server.proxy.wheels import Rewriting
+from wheelfit.server.proxy.wheels import RewrittenWheels
 from wheelfit.sources.memory_cache import Memory
 from wheelfit_runtime.errors import NetworkError, WheelfitError
 
@@ -63,7 +63,7 @@ _MOST_TOLD = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class _ClientPage:
     """A page that was written for one client."""
 
     listed: WrittenPage
@@ -77,7 +77,7 @@ class _Written:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _PathOptions:
     """The options at the start of a path."""
 
     mode: Mode
@@ -114,8 +114,8 @@ class Proxy:
         self._in_locks_of_uv = in_locks_of_uv
         self._note = note
         self._told: set[str] = set()
-        self._rewriting = Rewriting()
-        self._pages: Memory[_Written] = Memory(_MOST_PAGES, lambda page: page.size)
+        self._rewriting = RewrittenWheels()
+        self._pages: Memory[_ClientPage] = Memory(_MOST_PAGES, lambda page: page.size)
 
     def close(self) -> None:
         """Remove temporary files."""
@@ -155,7 +155,7 @@ class Proxy:
             return Answer.text(404 if error.exit_code == 1 else 502, f"{error.message}{hint}")
         return missing("there is no such page or file; the index ends with /simple/")
 
-    def _asked(self, segments: Sequence[str]) -> _Asked:
+    def _asked(self, segments: Sequence[str]) -> _PathOptions:
         mode, catalogue, profile, rest = self._mode, self._catalogue, "", tuple(segments)
         if rest and rest[0] in _MODES:
             mode, rest = cast("Mode", rest[0]), rest[1:]
@@ -164,11 +164,11 @@ class Proxy:
         # A variable that is empty in somebody's URL must not mean the machine of the proxy.
         if len(rest) > 2 and rest[0] == "for" and rest[1]:
             profile, rest = rest[1], rest[2:]
-        return _Asked(mode, catalogue, profile, rest)
+        return _PathOptions(mode, catalogue, profile, rest)
 
     # --- pages ------------------------------------------------------------------------
 
-    def _root(self, request: Request, asked: _Asked) -> Answer:
+    def _root(self, request: Request, asked: _PathOptions) -> Answer:
         self._profiles(asked.profile)  # of a slip in the name somebody should hear here
         names: set[str] = set()
         for upstream in self._upstreams if asked.mode == "full" else ():
@@ -179,7 +179,7 @@ class Proxy:
         content = write_projects(sorted(names), media_type)
         return page_answer(request, media_type, content, _PAGE_HEADERS)
 
-    def _project(self, request: Request, asked: _Asked, name: str) -> Answer:
+    def _project(self, request: Request, asked: _PathOptions, name: str) -> Answer:
         normal = _normal(name)
         if name != normal:
             return moved(f"../{quote(normal, safe='')}/")
@@ -226,11 +226,11 @@ class Proxy:
         upstream: Upstream,
         page: RawPage,
         name: NormalizedName,
-        asked: _Asked,
+        asked: _PathOptions,
         profile: Profile,
         asker: ClientDescription,
         media_type: str,
-    ) -> _Written:
+    ) -> _ClientPage:
         client = asker.target(profile.target)
         # What a page depends on; the profile is one object as long as it means one machine.
         key = (
@@ -238,7 +238,7 @@ class Proxy:
             *(asker.implementation, asker.python, asker.platforms, self._rewriting.learnt),
         )
 
-        def write() -> _Written:
+        def write() -> _ClientPage:
             parsed = upstream.parsed(name, page)
             listed = list_project(
                 parsed,
@@ -255,9 +255,9 @@ class Proxy:
                 self._tell(f"{name}: {parsed.bridge.no_fit}")  # an installer finds no version
             for digest, body in listed.metadata.items():
                 upstream.web.store.write("files", digest, {}, body)
-            return _Written(listed, write_project(listed.page, media_type), profile)
+            return _ClientPage(listed, write_project(listed.page, media_type), profile)
 
-        def kept_or_written() -> _Written:
+        def kept_or_written() -> _ClientPage:
             written = self._pages.peek(key) or write()
             if written.listed.is_complete:
                 self._pages.put(key, written)
@@ -274,7 +274,9 @@ class Proxy:
 
     # --- files ------------------------------------------------------------------------
 
-    def _file(self, request: Request, asked: _Asked, name: str, key: str, filename: str) -> Answer:
+    def _file(
+        self, request: Request, asked: _PathOptions, name: str, key: str, filename: str
+    ) -> Answer:
         normal = _normal(name)
         match = _KEY.fullmatch(key)
         found = self._find(normal, html=False)
@@ -300,7 +302,7 @@ class Proxy:
     def _text(
         self,
         request: Request,
-        asked: _Asked,
+        asked: _PathOptions,
         upstream: Upstream,
         page: RawPage,
         name: NormalizedName,
@@ -363,7 +365,7 @@ def _raw(request: Request, page: RawPage) -> Answer:
     return as_asked(request, body, len(body), etag=etag, headers=headers)
 
 
-class Guarded:
+class SecretPathGuard:
     """An `Application` around another, for clients that know a secret.
 
     Without it every user of a machine could use what listens on its loopback interface.
@@ -384,7 +386,7 @@ class Guarded:
         return self._application(replace(request, path=f"/{rest}"))
 
 
-class Mounted:
+class PathRouter:
     """An `Application` around others, chosen by the first segment of a path.
 
     :param usual: answers where the first segment is no name.

@@ -94,13 +94,13 @@ def list_project(
     :raises NetworkError: something that decides cannot be read.
     """
     known = None if catalogue else client
-    lister = _Lister(page, files, profile, catalogue, known, learnt, is_served)
+    lister = _PageWriter(page, files, profile, catalogue, known, learnt, is_served)
     releases = lister.releases()
     return lister.listed(at_once(releases, lister.release, most=_AT_ONCE) if releases else ())
 
 
 @dataclass(slots=True)
-class _Result:
+class _ReleaseEntries:
     """The entries of one release, which are collected here."""
 
     entries: list[File] = field(default_factory=list)
@@ -126,7 +126,7 @@ class _Result:
 
 
 @dataclass
-class _Lister:
+class _PageWriter:
     """The page of a project in the making."""
 
     page: ProjectPage
@@ -163,7 +163,7 @@ class _Lister:
             if any(wheel.filename.is_variant for wheel in release.wheels)
         ]
 
-    def listed(self, results: Sequence[_Result]) -> WrittenPage:
+    def listed(self, results: Sequence[_ReleaseEntries]) -> WrittenPage:
         """Return the page with the results of its releases."""
         # Those first: pdm looks at no build tag, and takes the first of equal wheels.
         entries = [self._held_back(file) for result in results for file in result.entries]
@@ -216,12 +216,12 @@ class _Lister:
 
     # --- one release ------------------------------------------------------------------
 
-    def release(self, release: Release) -> _Result:
+    def release(self, release: Release) -> _ReleaseEntries:
         """Choose among the wheels of a release."""
         document = self._candidates.document_of(release.name, release.version)
         if document is None:
             self._refuse_outage(release)
-            return _Result()
+            return _ReleaseEntries()
         ranks, support = self._ranks(release, document)
         if self.catalogue:
             offered = _everything(release, ranks)
@@ -236,7 +236,7 @@ class _Lister:
             hidden = {w.filename.text for w in release.wheels if not w.filename.is_variant}
             hidden -= {wheel.filename.text for wheel in offered.plain}
             entries = (self._renamed(wheel, number) for wheel in offered.variants)
-            return _Result(list(filter(None, entries)), hidden)
+            return _ReleaseEntries(list(filter(None, entries)), hidden)
         return self._with_one_metadata(release, offered, ranks, support, contents, number)
 
     def _refuse_outage(self, release: Release) -> None:
@@ -328,7 +328,7 @@ class _Lister:
 
     def _only_plain(
         self, release: Release, offered: OfferedRelease, contents: Mapping[str, bytes | None]
-    ) -> _Result:
+    ) -> _ReleaseEntries:
         """List no variant, and plain wheels without variant markers."""
         note = (
             f"{release.name} {release.version}: what it needs depends on the variant, which no "
@@ -339,7 +339,7 @@ class _Lister:
             for wheel in offered.plain
             if (body := contents[wheel.filename.text]) is not None
         }
-        made = _Result(notes=[note])
+        made = _ReleaseEntries(notes=[note])
         for wheel in offered.plain:
             text = texts.get(wheel.filename.text)
             if text is not None and text != contents[wheel.filename.text]:
@@ -354,7 +354,7 @@ class _Lister:
         support: Support | None,
         contents: Mapping[str, bytes | None],
         number: int,
-    ) -> _Result:
+    ) -> _ReleaseEntries:
         """List the builds of each platform, all with the same METADATA."""
         notes = [
             f"{wheel.filename.text} is left out: its metadata is not sound"
@@ -370,7 +370,7 @@ class _Lister:
         builds = taken(sound, ranks, here)
         text = self._one_metadata(release, builds, here, support, contents)
 
-        made = _Result(notes=notes)
+        made = _ReleaseEntries(notes=notes)
         for wheel in _wheels(offered):
             own = contents[wheel.filename.text]
             places = platforms_of_tags(wheel.filename.tags)

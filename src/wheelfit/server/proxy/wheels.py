@@ -109,7 +109,7 @@ class ServedWheel:
         self.sha256 = sent.hexdigest()
 
 
-class Rewriting:
+class RewrittenWheels:
     """Wheels with another METADATA, and their remembered hashes."""
 
     def __init__(self) -> None:

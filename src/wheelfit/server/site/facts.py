@@ -119,7 +119,7 @@ class ReleaseFacts:
         return tuple(row.label for row in self.overview.rows if row.label is not None)
 
 
-class Facts:
+class SiteFacts:
     """The facts of an index. Called from several threads at once."""
 
     def __init__(self, index: Index) -> None:

@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.messages import Answer, as_asked, etag_of
-from wheelfit.server.site.facts import Facts, is_web_address
+from wheelfit.server.site.facts import SiteFacts, is_web_address
 from wheelfit.server.site.links import ListPart, PageAddress, part_of, query_of_part, segment
 from wheelfit.server.site.machines import (
     PYTHON_NAMES,
@@ -119,7 +119,7 @@ class Site:
         self._trusts_host = trusts_host
         self._patience = patience if not is_static else float("inf")
         self._is_static = is_static
-        self._facts = Facts(index)
+        self._facts = SiteFacts(index)
         self._templates = Templates()
         folder = resources.files("wheelfit.server.site")
         self._style = (folder / "site.css").read_bytes()

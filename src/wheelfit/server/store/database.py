@@ -59,7 +59,7 @@ class Database:
         self._dependency = dependency
         # Writers wait here: the database would let them try again and again, or keep the
         # connections that readers need.
-        self._turns = Turns()
+        self._turns = FairLock()
         self._idle: list[Any] = []
         self._lock = threading.Lock()
         self._closed = False
@@ -161,7 +161,7 @@ def insert(execute: Execute, table: str, **values: Value) -> None:
     execute(sql, tuple(values.values()))
 
 
-class Turns:
+class FairLock:
     """A lock that threads get in the order in which they came."""
 
     def __init__(self) -> None:

@@ -35,7 +35,7 @@ _MOST = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedUpload:
     """An accepted upload."""
 
     filename: str
@@ -49,7 +49,7 @@ class Accepted:
 
 def accept(
     upload: Upload, store: Store, *, now: datetime, stage: str = PUBLISHED, by: str | None = None
-) -> Accepted | tuple[Violation, ...]:
+) -> AcceptedUpload | tuple[Violation, ...]:
     """Check an upload, keep its bytes, and record it; or return everything that is wrong.
 
     First the bytes, durably, then the record: a process that is killed in between leaves bytes
@@ -87,7 +87,7 @@ def accept(
         is_new = is_new and _keep(upload, new, store, stage, by)
     except UploadRefused as error:  # another upload was quicker
         return violations_of(error)
-    return Accepted(new.filename, new.project, new.version, is_new, verdict.warnings)
+    return AcceptedUpload(new.filename, new.project, new.version, is_new, verdict.warnings)
 
 
 def _keep(upload: Upload, new: NewFile, store: Store, stage: str, by: str | None) -> bool:
@@ -109,7 +109,7 @@ def _bounded(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
     return (*violations[:_MOST], Violation("and-more", f"there is more: {left_out}", where))
 
 
-def _index_file(upload: Upload, store: Store, stage: str) -> Accepted | tuple[Violation, ...]:
+def _index_file(upload: Upload, store: Store, stage: str) -> AcceptedUpload | tuple[Violation, ...]:
     """Accept the document of a release if it is the one of its wheels (F-74)."""
     release = parse_index_file_name(upload.filename)
     document = store.records.release_document(upload.filename, stage)
@@ -119,7 +119,7 @@ def _index_file(upload: Upload, store: Store, stage: str) -> Accepted | tuple[Vi
             "it need not be uploaded, only the wheels (F-74)"
         )
         return (Violation("differs-from-wheels", message, upload.filename[:255]),)
-    return Accepted(upload.filename, *release, is_new=False)
+    return AcceptedUpload(upload.filename, *release, is_new=False)
 
 
 _KINDS = {"bdist_wheel": (".whl",), "sdist": (".tar.gz", ".zip")}

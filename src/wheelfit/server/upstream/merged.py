@@ -228,7 +228,7 @@ def _variant_release(filename: str) -> object:
     return (parsed.name, parsed.version) if parsed is not None and parsed.is_variant else None
 
 
-class Declared(ReadsContent):
+class IndexWithLocations(ReadsContent):
     """The pages of another index with declared locations: an `Index`.
 
     :param elsewhere: by project what its page says, whatever the other index says of it.

@@ -72,7 +72,7 @@ _NOT_THERE = frozenset({404, 410})
 
 
 @dataclass(frozen=True, slots=True)
-class _Learned:
+class _LearnedDigest:
     """The digest and size of a file that had no promised SHA-256."""
 
     sha256: str
@@ -80,7 +80,7 @@ class _Learned:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _ServedPage:
     """A page as it is served, with the upstream's entry of each file."""
 
     page: ProjectPage
@@ -134,11 +134,11 @@ class Mirrored(ReadsContent):
             note_stale=self._note_stale,
         )
         self._pulls = Pulls(patience=settings.timeout, note=note)
-        self._shown: Memory[_Shown] = Memory(
+        self._shown: Memory[_ServedPage] = Memory(
             _MOST_SHOWN, lambda one: _FILE * (len(one.page.files) + 2)
         )
         self._beside: Memory[bytes] = Memory(_MOST_IN_MEMORY, lambda data: len(data) + 256)
-        self._learned: Memory[_Learned] = Memory(_MOST_NAMES, lambda _one: 1)
+        self._learned: Memory[_LearnedDigest] = Memory(_MOST_NAMES, lambda _one: 1)
         self._generations: dict[NormalizedName, int] = {}
         self._contradicted: set[str] = set()
         """URLs of wheels whose metadata file is not the promised one."""
@@ -216,7 +216,7 @@ class Mirrored(ReadsContent):
 
     # --- pages ----------------------------------------------------------------------
 
-    def _show(self, name: NormalizedName) -> _Shown | None:
+    def _show(self, name: NormalizedName) -> _ServedPage | None:
         if not self._settings.admits(name):
             return None
         found = self._looked_up(name)
@@ -262,7 +262,9 @@ class Mirrored(ReadsContent):
             f"ago, because {error.message}"
         )
 
-    def _made(self, name: NormalizedName, url: str, listed: ProjectPage, stamp: Hashable) -> _Shown:
+    def _made(
+        self, name: NormalizedName, url: str, listed: ProjectPage, stamp: Hashable
+    ) -> _ServedPage:
         """Return a page of the upstream as the mirror serves it.
 
         :param url: of that page.
@@ -293,7 +295,7 @@ class Mirrored(ReadsContent):
         )
         for sentence in page.notes:
             self._note(f"{name} of {self.name}: {sentence}")
-        return _Shown(page, MappingProxyType(originals), stamp)
+        return _ServedPage(page, MappingProxyType(originals), stamp)
 
     def _problem(self, file: File, page: str) -> str:
         """Return why a file cannot be served; empty if it can."""
@@ -422,11 +424,11 @@ class Mirrored(ReadsContent):
         if "sha256" in file.hashes:
             return
         key = _learned_key(file)
-        self._learned.put(key, _Learned(sha256, size))
+        self._learned.put(key, _LearnedDigest(sha256, size))
         self._web.store.write(_KIND, key, {"sha256": sha256, "size": size}, b"")
         self._generations[name] = self._generations.get(name, 0) + 1
 
-    def _known(self, file: File) -> _Learned | None:
+    def _known(self, file: File) -> _LearnedDigest | None:
         """Return the remembered digest and size of a file; None also if its page promises them."""
         if "sha256" in file.hashes:
             return None
@@ -440,7 +442,7 @@ class Mirrored(ReadsContent):
         sha256, size = entry.head.get("sha256"), entry.head.get("size")
         if not (isinstance(sha256, str) and _SHA256.fullmatch(sha256) and isinstance(size, int)):
             return None
-        learned = _Learned(sha256, size)
+        learned = _LearnedDigest(sha256, size)
         self._learned.put(key, learned)
         return learned
 
