@@ -311,5 +311,5 @@ def test_a_place_that_is_taken_is_refused() -> None:
     with listen_at("127.0.0.1", 0) as first:
         port = first.getsockname()[1]
         assert origin_of(first) == f"http://127.0.0.1:{port}"
-        with pytest.raises(InvalidConfiguration, match="served"):
+        with pytest.raises(InvalidConfiguration, match="listen"):
             listen_at("127.0.0.1", port)

@@ -61,7 +61,7 @@ def test_half_open_connections_keep_nobody_out(tmp_path: Path) -> None:
         assert index.get("/simple/busy/")[0] == 200
         assert index.stop() == 0
         (told,) = index.events("connections")
-        assert "100 connections are taken at once instead of 2000" in told["message"]
+        assert "at most 100 connections are accepted instead of 2000" in told["message"]
         assert "400 files" in told["message"]  # the soft limit of 128 was raised
         assert "Traceback" not in index.log
         assert len(index.log) < 30_000

@@ -172,7 +172,7 @@ def serving(
         return LoopbackServer(RebindingGuard(application, names), port=port)
     except OSError as error:
         raise InvalidConfiguration(
-            f"nothing can be served there: {error.strerror or type(error).__name__}",
+            f"the server cannot listen at this address: {error.strerror or type(error).__name__}",
             where=f"127.0.0.1:{port}",
             hint="choose another --port",
         ) from None

@@ -152,7 +152,7 @@ class AsgiApplication:
             if answer is not None:
                 return answer, None
         if not request.path.startswith("/"):
-            return Answer.text(400, "the request names no path"), None
+            return Answer.text(400, "the request has no path"), None
         if incoming.announced > self._limits.body:
             return _too_large(self._limits), None
         pool = self._uploads if incoming.is_announced else self._threads
@@ -168,7 +168,7 @@ class AsgiApplication:
         except Exception as error:  # noqa: BLE001 - a fault of one answer must not end the server
             if deadline.expired():
                 return Answer.text(
-                    503, "the answer is not ready in time", {"retry-after": "2"}
+                    503, "the server took too long to answer", {"retry-after": "2"}
                 ), None
             return Answer.text(500, "the server failed to answer"), error
 
@@ -353,8 +353,10 @@ def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _too_large(limits: ClientLimits) -> Answer:
-    return Answer.text(413, f"a body may have {limits.body} bytes")
+    return Answer.text(413, f"the body of the request is larger than {limits.body} bytes")
 
 
 def _too_slow() -> Answer:
-    return Answer.text(408, "the body of the request does not arrive", {"connection": "close"})
+    return Answer.text(
+        408, "the body of the request did not arrive in time", {"connection": "close"}
+    )

@@ -139,7 +139,7 @@ class BoundedConnection(_Protocol):
         super().data_received(data)
         # Whatever came behind a head is a body, and counts there.
         if self.since is not None and self.head_size > self.bounds.limits.head:
-            self.refuse(431, "the head of the request is too large")
+            self.refuse(431, "the headers of the request are too large")
         elif self.since is None and self.beside > self.bounds.limits.head:
             self.cut()  # an answer may have begun
 
@@ -164,7 +164,7 @@ class BoundedConnection(_Protocol):
         self.bounds.busy(self)
         self.head_size = self.beside = 0
         if self.own_size > self.bounds.limits.head:
-            self.refuse(431, "the head of the request is too large")
+            self.refuse(431, "the headers of the request are too large")
             return
         if self.parser.get_http_version() not in ("1.0", "1.1"):
             self.refuse(400, "this is not an HTTP request")
@@ -222,7 +222,7 @@ class BoundedConnection(_Protocol):
         from httptools import HttpParserInvalidMethodError  # noqa: PLC0415 - it is of an extra
 
         if isinstance(sys.exception(), HttpParserInvalidMethodError) and _KIND.match(self.latest):
-            self.refuse(501, "no such method is known")
+            self.refuse(501, "unknown method")
         else:
             self.refuse(400, "this is not an HTTP request")
 
@@ -260,7 +260,7 @@ class BoundedConnection(_Protocol):
             if self.transport.is_closing():
                 self.cut()
             else:
-                self.refuse(408, "the head of the request does not arrive")
+                self.refuse(408, "the headers of the request did not arrive in time")
 
     def cut(self) -> None:
         """End it at once, and drop what the kernel has buffered."""

@@ -46,7 +46,7 @@ def listen_at(host: str, port: int) -> socket.socket:
         listener = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
         raise InvalidConfiguration(
-            f"nothing can be served there: {error.strerror or type(error).__name__}",
+            f"the server cannot listen at this address: {error.strerror or type(error).__name__}",
             where=f"{host}:{port}",
             hint="choose another --port"
             if error.errno in (errno.EADDRINUSE, errno.EACCES)
@@ -155,8 +155,8 @@ def serve(
     if files is not None and most_connections(files) < limits.connections:
         most = most_connections(files)
         note(
-            f"{most} connections are taken at once instead of {limits.connections}, because this "
-            f"process may open {files} files; allow it {needed} (ulimit -n {needed}, or "
+            f"at most {most} connections are accepted instead of {limits.connections}, because "
+            f"this process may open {files} files; allow it {needed} (ulimit -n {needed}, or "
             f"LimitNOFILE={needed} in a systemd unit)"
         )
         limits = replace(limits, connections=most)

@@ -213,4 +213,4 @@ def missing(why: str = "there is no such page or file") -> Answer:
 
 def unacceptable() -> Answer:
     """Return the answer if a page has none of the accepted types."""
-    return Answer.text(406, "pages can be had as JSON and HTML of the Simple API")
+    return Answer.text(406, "pages are available as JSON and HTML of the Simple API")

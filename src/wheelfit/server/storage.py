@@ -50,7 +50,7 @@ def open_storage(url: str, *, within: float | None = None, stalled: float | None
     if urlsplit(url).scheme in ("http", "https"):
         # The library would try to speak WebDAV there.
         raise InvalidConfiguration(
-            "a server of pages is not storage that can be written to",
+            "a web server is not a storage that can be written to",
             where=redact(where_of(url)),
             hint="name a folder, or s3://bucket/prefix; ?endpoint=https://storage.example.org "
             "may follow",
@@ -77,7 +77,7 @@ def open_storage(url: str, *, within: float | None = None, stalled: float | None
         return from_url(where, client_options=client or None, retry_config=retries, **options)
     except (BaseError, ValueError, TypeError) as error:
         raise InvalidConfiguration(
-            f"this names no storage: {first_line(error)}",
+            f"this is not the URL of a storage: {first_line(error)}",
             where=where,
             hint=hint_for(error, where)
             or "as s3://bucket/prefix; endpoint=https://storage.example.org may follow a ? there",
@@ -99,7 +99,7 @@ def failures(where: str, *, passing: tuple[type[Exception], ...] = ()) -> Iterat
         raise
     except (BaseError, OSError) as error:
         raise StorageUnavailable(
-            f"the storage says: {first_line(error)}",
+            f"the storage failed: {first_line(error)}",
             where=where,
             hint=hint_for(error, where),
             trouble="silent" if isinstance(error, GenericError) else "",

@@ -294,7 +294,7 @@ class TestRefusals:
         """A folder of pages that wheelfit has not made is not written over."""
         (site.place / "simple").mkdir()
         (site.place / "simple" / "index.html").write_text("mine")
-        with pytest.raises(FileProblem, match="has not generated"):
+        with pytest.raises(FileProblem, match="did not generate"):
             site.generate()
 
     def test_one_at_a_time(self, site: Site) -> None:

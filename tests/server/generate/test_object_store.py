@@ -170,7 +170,7 @@ def test_runs_at_the_same_time_lose_nothing(tmp_path: Path, store: Any) -> None:
 
 def test_a_store_that_cannot_be_reached(site: Site) -> None:
     """What the storage says becomes an error of the family, in one line."""
-    with pytest.raises(InvalidConfiguration, match="names no storage"):
+    with pytest.raises(InvalidConfiguration, match="not the URL of a storage"):
         open_store("nothing://bucket")
 
     class Broken:

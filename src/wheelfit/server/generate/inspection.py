@@ -99,7 +99,7 @@ def look_at(found: CollectedFile, *, full: bool = False) -> FileFacts:
         raise FileProblem(f"it cannot be read: {reason}", where=str(found.path)) from error
     if found.look_again().signature != found.signature:
         raise FileProblem(
-            "it changes while it is read",
+            "it changed while it was read",
             where=str(found.path),
             hint="generate the index when all files are there",
         )
@@ -288,9 +288,7 @@ def published_findings(found: CollectedFile, generated: bytes | None) -> Iterato
     """
     place = CheckedFile(found.name)
     if generated is None:
-        yield place.found(
-            checks.LABEL_WITHOUT_WHEEL, "no variant wheel backs it, and an index invents nothing"
-        )
+        yield place.found(checks.LABEL_WITHOUT_WHEEL, "the release has no variant wheel")
         return
     try:
         theirs = read_document(found.path.read_bytes(), where=found.name)
@@ -305,7 +303,7 @@ def published_findings(found: CollectedFile, generated: bytes | None) -> Iterato
     ):
         if one != other:
             yield place.found(
-                checks.CLAIMS_DISAGREE, f"{what} are not those of the wheels", path=what
+                checks.CLAIMS_DISAGREE, f"{what} differ from those of the wheels", path=what
             )
 
 

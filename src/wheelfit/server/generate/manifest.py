@@ -88,7 +88,7 @@ def read_manifest(data: bytes | None, *, where: str) -> Manifest:
         )
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise FileProblem(
-            f"what was published cannot be read from {MANIFEST}: {str(error)[:100]}",
+            f"the manifest {MANIFEST} cannot be read: {str(error)[:100]}",
             where=where,
             hint="remove that file to publish everything anew",
         ) from None
@@ -101,7 +101,7 @@ def _check_paths(paths: Iterable[str], pattern: re.Pattern[str]) -> None:
     """
     for path in paths:
         if not pattern.fullmatch(path):
-            raise ValueError(f"it names {path!r}, which is no file of an index")
+            raise ValueError(f"it names {path!r}, which is not a file of an index")
 
 
 def write_manifest(manifest: Manifest) -> bytes:

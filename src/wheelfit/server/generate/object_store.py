@@ -71,7 +71,7 @@ class StoreTarget:
         token = json.dumps({"since": self._now().isoformat()}).encode()
         if not (self._take(token, "create") or self._take_over(token)):
             raise EnvironmentBusy(
-                "another process is publishing there",
+                "another process is publishing to this target",
                 where=f"{self.name}/{_LOCK}",
                 hint="try again when it has finished; a lock that is left behind counts for "
                 f"{_STALE.seconds // 60} minutes",

@@ -135,7 +135,7 @@ class FolderTarget:
             with _locked(root) as is_held:
                 if not is_held:
                     raise EnvironmentBusy(
-                        "another process is publishing there",
+                        "another process is publishing to this target",
                         where=str(self._folder),
                         hint="try again when it has finished",
                     )
@@ -158,7 +158,7 @@ class FolderTarget:
         """Refuse to replace pages of others, but not those of a run killed before its manifest."""
         if ".lock" not in names and not all(name.startswith(".") for name in names):
             raise FileProblem(
-                "there are pages already that wheelfit has not generated",
+                "the folder has pages that wheelfit did not generate",
                 where=str(pages),
                 hint="remove them, or name another folder with --to",
             )
@@ -313,7 +313,7 @@ def _refuse_links(root: RootedFolder) -> None:
         for entry in found:
             if entry.is_symlink() and not entry.name.startswith((".", "index.")):
                 raise LinkInTheWay(
-                    "a link is where the pages of a project should be, and is not followed",
+                    "the folder of a project is a link, which is not followed",
                     where=root.path_of(f"{SIMPLE}/{entry.name}"),
                     hint="remove the link",
                 )

@@ -227,7 +227,9 @@ class HostedIndex:
         if rest in (["legacy"], ["legacy", ""]):
             self._visitor(request).need_stage(stage, now=self._now())
             if self._store.sessions.session(stage) is not None:
-                return Answer.text(409, f"to this stage files come by its session, at /{ROOT}/")
+                return Answer.text(
+                    409, f"files of this stage come through its session, at /{ROOT}/"
+                )
             return self._upload(request, stage)
         if rest[:1] not in (["simple"], ["files"]):
             return Answer.text(404, "there is no such page")
@@ -284,7 +286,7 @@ class HostedIndex:
         acts = HostingApi(self._store, self._rules, self._now, who, body)
         result = acts.do(request.method, words)
         if result is None:
-            return Answer.text(404, "there is no such act, or not with this method")
+            return Answer.text(404, "there is no such endpoint, or not with this method")
         if request.method != "GET":
             self._pages.changed()
             what = body.values.get("what")

@@ -74,7 +74,7 @@ class ServerAdministration:
             )
         if not token:
             raise InvalidConfiguration(
-                "a server changes its index for somebody with a token only",
+                "changing the index of a server needs a token",
                 hint="set WHEELFIT_INDEX_TOKEN",
             )
         if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
@@ -167,7 +167,7 @@ class ServerAdministration:
             found = None
         if not _fits(found, shape):
             raise InvalidPage(
-                "this is not a server of an index", where=self._url, hint="check the URL of --at"
+                "this is not an index server", where=self._url, hint="check the URL of --at"
             )
         return found  # type: ignore[no-any-return]  # which is a mapping
 

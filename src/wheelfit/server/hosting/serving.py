@@ -176,7 +176,7 @@ def _listening(settings: ServerSettings, environ: Mapping[str, str]) -> Iterator
     if number is None and environ.get("LISTEN_PID") == str(os.getpid()):
         if environ.get("LISTEN_FDS") != "1":
             raise InvalidConfiguration(
-                "one socket is expected, and systemd hands over another number of them",
+                "systemd must pass exactly one socket",
                 where="LISTEN_FDS",
             )
         number = _FIRST_INHERITED

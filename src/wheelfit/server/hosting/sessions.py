@@ -305,7 +305,7 @@ class SessionApi:
     def _receive(self, who: Visitor, session: Session, upload: SessionUpload) -> Answer:
         """Receive the content of a file, and check everything about it."""
         if upload.status != "pending":
-            return problem(409, f"the content came already; the upload is {upload.status}")
+            return problem(409, f"the content was received already; the upload is {upload.status}")
         sessions = self.store.sessions
         with self.store.blobs.draft() as draft:
             while draft.size <= upload.size and (piece := self.request.body.read(_PIECE)):
@@ -344,7 +344,7 @@ class SessionApi:
             return self._upload_answer(session, upload, 201)
         if upload.status == "pending":
             self.store.sessions.move(upload, "error")
-            return problem(400, "no content came; delete the upload, and begin another one")
+            return problem(400, "no content was received; delete the upload, and begin another one")
         is_checked = upload.status == "received"
         if not is_checked or not self.store.sessions.move(upload, "completed"):
             return problem(409, f"the upload is {upload.status}; delete it, and begin another one")

@@ -185,14 +185,14 @@ class Proxy:
             return moved(f"../{quote(normal, safe='')}/")
         asker = read_user_agent(request.headers.get("user-agent", ""))
         if asked.mode == "additive" and asker.writes_locks_of_uv and not self._in_locks_of_uv:
-            return missing("variants stay out of uv.lock; uv pip install puts them in")
+            return missing("variants are not written into uv.lock; uv pip install takes them")
         profile = self._profiles(asked.profile)
         media_type = choose_type(request.headers.get("accept"))
         if media_type is None:
             return unacceptable()
         found = self._find(normal, html=media_type != JSON)
         if found is None:
-            return missing("no index behind this one knows the project")
+            return missing("no index behind the proxy has this project")
         upstream, page = found
         if page.has_variants:
             written = self._written(upstream, page, normal, asked, profile, asker, media_type)
@@ -286,13 +286,13 @@ class Proxy:
         wheel = filename.removesuffix(".metadata")
         file = original_of(upstream.parsed(normal, page).files, wheel)
         if file is None or not hmac.compare_digest(fingerprint(file), match[1]):
-            return missing("the index does not list this file any more; ask for the page again")
+            return missing("the index does not list this file any more; request the page again")
         digest = match[2]
         text = None
         if digest is not None:
             text = self._text(request, asked, upstream, page, normal, digest)
             if text is None:
-                return missing("nobody knows this metadata any more; ask for the page again")
+                return missing("this metadata is not known any more; request the page again")
         if wheel != filename:
             body = text if text is not None else upstream.metadata(file)
             headers = {**_LASTING, "content-type": "text/plain; charset=utf-8"}

@@ -144,7 +144,7 @@ def _machine(
     if python:
         if python not in PYTHON_NAMES:
             raise UnknownHost(
-                f"{python[:20]!r} is not a Python that is known here",
+                f"{python[:20]!r} is not a known version of Python",
                 hint=f"it is one of {', '.join(PYTHON_NAMES)}",
             )
         return Machine(name, words, _of(file, name, _python(python)), detector, tuple(notes))

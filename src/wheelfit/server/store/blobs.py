@@ -221,7 +221,7 @@ def storage_error(error: OSError, where: str) -> StorageUnavailable:
         trouble = "full"
     elif error.errno in _NO_ANSWER:
         trouble = "silent"
-    return StorageUnavailable(f"the storage says: {reason}", where=where, trouble=trouble)
+    return StorageUnavailable(f"the storage failed: {reason}", where=where, trouble=trouble)
 
 
 class GuardedBlobs:

@@ -80,7 +80,7 @@ class Database:
         There is one at a time, over all processes and machines; the next one sees all of it.
         """
         if not self._turns.wait(self._patience):
-            raise StorageUnavailable("others write to the database all the time", where=self._where)
+            raise StorageUnavailable("other writers keep the database busy", where=self._where)
         try:
             with (
                 self._dependency.asked(within=self.deadlines[1], is_long=True) as turn,
@@ -275,7 +275,7 @@ def migrate(database: Database) -> int:
                 raise InvalidConfiguration(
                     f"the database has version {version} of the tables, "
                     f"this wheelfit knows {len(MIGRATIONS)}",
-                    hint="use the newer wheelfit that has been there; there is no way back",
+                    hint="use the newer wheelfit that changed it; tables are never downgraded",
                 )
             if version == len(MIGRATIONS):
                 return steps

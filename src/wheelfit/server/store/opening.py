@@ -98,7 +98,7 @@ def open_database(url: str, *, dependency: Dependency | None = None) -> Database
 
         return PostgresqlDatabase(url, dependency=dependency)
     raise InvalidConfiguration(
-        "this is not a database that records can be in",
+        "this is not the URL of a supported database",
         where=redact(url),
         hint="as sqlite:///var/lib/wheelfit/index.sqlite3 or postgresql://host/database",
     )
@@ -118,7 +118,7 @@ def open_blobs(url: str, *, spool: Path | None = None) -> Blobs:
 
         return ObjectBlobs(url, spool=spool)
     raise InvalidConfiguration(
-        "this is not storage that files can be in",
+        "this is not the URL of a supported storage",
         where=redact(url),
         hint="as file:///var/lib/wheelfit/files or s3://bucket/prefix",
     )

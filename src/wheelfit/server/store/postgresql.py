@@ -142,7 +142,7 @@ class PostgresqlDatabase(Database):
         code = getattr(error, "sqlstate", None)
         is_silent = code is None or code.startswith(_NO_ANSWER)
         return StorageUnavailable(
-            f"the database says: {reason[:300]}",
+            f"the database failed: {reason[:300]}",
             where=self._where,
             trouble="full" if code == _FULL else "silent" if is_silent else "",
         )

@@ -178,7 +178,7 @@ def admit(execute: Execute, new: NewFile, stage: str, by: str | None) -> bool:
     violations += [
         Violation(
             "other-spelling",
-            f"the release is there as {spelling}, and may not be {new.version} too",
+            f"the version of the release is spelled {spelling} already, not {new.version}",
             new.filename,
         )
         for (spelling,) in spellings
@@ -186,7 +186,11 @@ def admit(execute: Execute, new: NewFile, stage: str, by: str | None) -> bool:
     ]
     if not new.filename.endswith(".whl"):
         violations += [
-            Violation("second-sdist", f"the release has a source already: {other}", new.filename)
+            Violation(
+                "second-sdist",
+                f"the release has a source distribution: {other}",
+                new.filename,
+            )
             for other in _sources(execute, new.project, version, stage)
             if other != new.filename
         ]
@@ -236,7 +240,11 @@ def spelling_faults(execute: Execute, project: NormalizedName, version: str) -> 
     )
     (first, _), *others = sorted(rows)
     return [
-        Violation("other-spelling", f"the release is there as {first}, and as {other} too", name)
+        Violation(
+            "other-spelling",
+            f"the version of the release is spelled {first}, and {other} too",
+            name,
+        )
         for other, name in others
     ]
 
@@ -250,7 +258,7 @@ def source_faults(
     """
     names = _sources(execute, project, version, PUBLISHED)
     return [
-        Violation("second-sdist", f"the release has a source already: {other}", name)
+        Violation("second-sdist", f"the release has a source distribution: {other}", name)
         for name in names
         for other in names
         if name in new and other not in new

@@ -66,7 +66,7 @@ class SqliteDatabase(Database):
             disk = os.statvfs(self._path.parent)
             if disk.f_bavail * disk.f_frsize < _LEAST_ROOM:
                 raise StorageUnavailable(
-                    "the database says: there is no room on the disk",
+                    "the database failed: there is no room on the disk",
                     where=self._where,
                     trouble="full",
                 )
@@ -109,7 +109,7 @@ class SqliteDatabase(Database):
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         trouble: Literal["full", "silent", ""] = "silent" if code == _BUSY and reads else ""
         return StorageUnavailable(
-            f"the database says: {error}",
+            f"the database failed: {error}",
             where=self._where,
             trouble="full" if code == _FULL else trouble,
         )

@@ -106,7 +106,7 @@ def _bounded(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
     if left_out <= 0:
         return violations
     where = violations[_MOST].where
-    return (*violations[:_MOST], Violation("and-more", f"there is more: {left_out}", where))
+    return (*violations[:_MOST], Violation("and-more", f"{left_out} more violations", where))
 
 
 def _index_file(upload: Upload, store: Store, stage: str) -> AcceptedUpload | tuple[Violation, ...]:

@@ -126,7 +126,7 @@ class _Reader:
                 self._take(len(piece) if ended else 0)
                 ended = True
         if not self._is_whole:
-            raise _bad("it is cut off")
+            raise _bad("it ended too early")
         if self._filename is None:
             raise _bad("it has no file called content")
         fields = {name: tuple(values) for name, values in self._fields.items()}

@@ -72,7 +72,7 @@ class Merged(ReadsContent):
         for project, names in self._owners.named.items():
             for name in names:
                 if name not in self._by_name:
-                    raise ValueError(f"{project} shall come from {name}, which is not a source")
+                    raise ValueError(f"{project} is to come from {name}, which is not a source")
         self._page_at: Memory[tuple[Hashable, bool]] = Memory(_MOST, lambda _one: 1)
 
     def projects(self) -> Iterable[NormalizedName]:

@@ -375,7 +375,7 @@ class Mirrored(ReadsContent):
         except NetworkError as error:
             if self._listed is None:
                 raise
-            self._note(f"the list of {self.name} is an old one, because {error.message}")
+            self._note(f"the list of {self.name} is outdated, because {error.message}")
             names = self._listed[1]
         admitted = tuple(name for name in names if self._settings.admits(name))
         self._listed = (self._clock(), admitted)
@@ -521,7 +521,7 @@ class Mirrored(ReadsContent):
                 return b""
             if answer.status != 200:
                 raise UnexpectedStatus(
-                    f"what is attested about {file.filename} cannot be read",
+                    f"the provenance of {file.filename} cannot be read",
                     status=answer.status,
                     where=redact(url),
                 )

@@ -183,7 +183,9 @@ class Pull:
         return found
 
     def _late(self) -> Unreachable:
-        return Unreachable(f"{self.file.filename} does not come", where=redact(self.file.url))
+        return Unreachable(
+            f"{self.file.filename} did not arrive in time", where=redact(self.file.url)
+        )
 
     # --- the thread -------------------------------------------------------------------
 
@@ -275,7 +277,7 @@ class Pull:
             self._validator = validator
         elif not self.file.hashes and (not validator or validator != self._validator):
             raise Unreachable(
-                "the transfer broke, and nothing tells whether the file is still the same",
+                "the transfer broke, and the file may have changed since",
                 where=where,
             )
 
@@ -283,7 +285,7 @@ class Pull:
         """Note how long the answer says that it is."""
         if response.headers.get("content-encoding", "identity") != "identity":
             raise UnexpectedStatus(
-                "the file is sent in an encoding nobody asked for", status=200, where=where
+                "the file is sent in an encoding that was not requested", status=200, where=where
             )
         text = response.headers.get("content-length", "")
         announced = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else None
@@ -315,7 +317,7 @@ class Pull:
         if self._stopped:
             raise Unreachable("the mirror is being closed", where=where)
         if not self._readers and now - self._read > _ABANDONED:
-            raise Unreachable("nobody waits for the file any more", where=where)
+            raise Unreachable("no client waits for the file any more", where=where)
         lasted = now - self._began
         if lasted > _PATIENT and self._written < lasted * _SLOWEST:
             raise Unreachable("the file comes too slowly", where=where)
