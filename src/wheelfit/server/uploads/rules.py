@@ -9,6 +9,7 @@ from __future__ import annotations
 import configparser
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -94,24 +95,20 @@ def check_file(path: Path, filename: str, *, sha256: str, size: int, uploaded: s
     """
     if wrong := check_name(filename):
         return Verdict(wrong, (), None)
+    record = partial(NewFile, filename, sha256=sha256, size=size, uploaded=uploaded)
     if filename.endswith(".whl"):
-        return _check_wheel(path, filename, sha256=sha256, size=size, uploaded=uploaded)
+        return _check_wheel(path, filename, record)
     violations, facts = check_sdist(path, filename)
     if facts is None:
         return Verdict(violations, (), None)
     more, warnings = _metadata_violations(facts.metadata, f"{filename}: PKG-INFO")
-    violations = (*violations, *more)
-    new = NewFile(
-        filename=filename,
+    new = record(
         project=facts.name,
         version=facts.version,
-        sha256=sha256,
-        size=size,
-        uploaded=uploaded,
         folded=facts.usual_name.lower(),
         requires_python=header_value(facts.metadata, "Requires-Python"),
     )
-    return Verdict(violations, warnings, new)
+    return Verdict((*violations, *more), warnings, new)
 
 
 def check_name(filename: str) -> tuple[Violation, ...]:
@@ -136,7 +133,11 @@ def check_name(filename: str) -> tuple[Violation, ...]:
 # --- wheels -------------------------------------------------------------------------------
 
 
-def _check_wheel(path: Path, filename: str, *, sha256: str, size: int, uploaded: str) -> Verdict:
+def _check_wheel(path: Path, filename: str, record: partial[NewFile]) -> Verdict:
+    """Check a wheel.
+
+    :param record: returns the record of the file, from what is found in it.
+    """
     findings, facts = check_wheel(path, filename, where=filename, options=CheckOptions(full=True))
     violations = [_violation(finding) for finding in findings if finding.severity is Severity.ERROR]
     warnings = [_violation(finding) for finding in findings if finding.severity is Severity.WARNING]
@@ -162,13 +163,9 @@ def _check_wheel(path: Path, filename: str, *, sha256: str, size: int, uploaded:
         more, doubts = _metadata_violations(facts.metadata, f"{filename}: METADATA")
         violations += more
         warnings += doubts
-    new = NewFile(
-        filename=filename,
+    new = record(
         project=name.name,
         version=name.version,
-        sha256=sha256,
-        size=size,
-        uploaded=uploaded,
         folded=str(name).lower(),
         label=name.label,
         requires_python=header_value(facts.metadata, "Requires-Python"),
