@@ -44,7 +44,7 @@ class AddressRules:
         :raises ValueError: the URL has no host.
         """
         host = origin(url).host
-        named = frozenset(one.lower().rstrip(".") for one in (host, *hosts))
+        named = frozenset(text.lower().rstrip(".") for text in (host, *hosts))
         return cls(named, min(_distance(host), _THIS_MACHINE))
 
     def __call__(self, host: str, address: str) -> bool:
@@ -139,8 +139,8 @@ class UrlRules:
         :raises ValueError: the URL has no host, or a port is none.
         """
         named = [origin(f"http://{host}") for host in hosts]
-        ports = frozenset((one.host.rstrip("."), one.port) for one in named)
-        rules = AddressRules.of(url, (one.host for one in named))
+        ports = frozenset((place.host.rstrip("."), place.port) for place in named)
+        rules = AddressRules.of(url, (place.host for place in named))
         return cls(rules, origin(url).port, ports, frozenset(only))
 
     def __call__(self, url: str) -> bool:

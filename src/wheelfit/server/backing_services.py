@@ -246,7 +246,7 @@ class Dependency:
                 self._long[turn.key] = turn
                 return
             while len(self._turns) >= self._most:
-                oldest = min(one.since for one in self._turns.values())
+                oldest = min(active.since for active in self._turns.values())
                 left = oldest + self._prompt - time.monotonic()
                 if left <= 0:
                     raise self._refused(f"too many wait for the {self.name} already")

@@ -174,7 +174,10 @@ def _status(status: Status) -> dict[str, str]:
 def _versions(files: Iterable[File]) -> list[str]:
     """Return the versions with files (PEP 700)."""
     releases = map(release_of, (file.filename for file in files))
-    return [str(one) for one in sorted({release[1] for release in releases if release is not None})]
+    return [
+        str(version)
+        for version in sorted({release[1] for release in releases if release is not None})
+    ]
 
 
 def _json(content: Mapping[str, object]) -> bytes:

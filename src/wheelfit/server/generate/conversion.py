@@ -113,7 +113,7 @@ def publish_converted(
     replace_files: bool = False,
 ) -> Generated:
     """Publish converted projects, or return the reasons against it."""
-    findings = [finding for one in converted.values() for finding in one.findings]
+    findings = [finding for project in converted.values() for finding in project.findings]
     if findings and not keep_going:
         return Generated(refused=tuple(findings))  # without a trace in the target
     with target.opened():
@@ -126,7 +126,7 @@ def publish_converted(
             return generated
         return publish(
             {name: one.files for name, one in converted.items()},
-            [part for one in converted.values() for part in one.parts],
+            [part for project in converted.values() for part in project.parts],
             target,
             before,
             generated,
@@ -315,4 +315,4 @@ def _local(file: File) -> Path | None:
 
 def names_in(folder: Path) -> Iterable[str]:
     """Return the projects of an index that lies on this machine."""
-    return sorted(one.name for one in folder.iterdir() if one.is_dir() and one.name[0] != ".")
+    return sorted(path.name for path in folder.iterdir() if path.is_dir() and path.name[0] != ".")

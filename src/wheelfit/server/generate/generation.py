@@ -115,7 +115,7 @@ def generate(
                 hint="is it the right folder, and mounted? --allow-empty removes all projects",
             )
         notes = tuple(filter(None, [memory.keep(), *_notes(folder, collection), *survey.kept]))
-        refused = tuple(sorted(survey.refused, key=lambda one: one.sort_key))
+        refused = tuple(sorted(survey.refused, key=lambda finding: finding.sort_key))
         generated = Generated(
             looked_at=len(new),
             refused=refused,
@@ -206,7 +206,7 @@ class _Survey:
                 documents = self._document(release, candidates)
                 kept = self._kept(release, candidates)
             if kept:
-                by_project.setdefault(release[0], []).extend((release[1], one) for one in kept)
+                by_project.setdefault(release[0], []).extend((release[1], file) for file in kept)
                 continue
             if wanted and self._is_broken(release, candidates):
                 continue

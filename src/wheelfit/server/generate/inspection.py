@@ -59,13 +59,13 @@ def look_at_all(
     ordered = sorted(files, key=lambda file: (-file.size, file.name))
     if not ordered:
         return
-    progress.start(sum(one.size for one in ordered))
-    large = [one for one in ordered if one.size >= _LARGE]
+    progress.start(sum(file.size for file in ordered))
+    large = [file for file in ordered if file.size >= _LARGE]
     with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1)) as pool:
         # Hashing releases the interpreter lock; the rest does not, so threads would not help.
         looks = chain(
-            pool.map(lambda one: look_at(one, full=full), large),
-            (look_at(one, full=full) for one in ordered[len(large) :]),
+            pool.map(lambda file: look_at(file, full=full), large),
+            (look_at(file, full=full) for file in ordered[len(large) :]),
         )
         for count, (one, facts) in enumerate(zip(ordered, looks, strict=True)):
             progress.advance(one.size)
@@ -204,7 +204,9 @@ def provenance_fault(data: bytes, filename: str, sha256: str) -> str | None:
     try:
         document = json.loads(data)
         attestations = [
-            one for bundle in document["attestation_bundles"] for one in bundle["attestations"]
+            attestation
+            for bundle in document["attestation_bundles"]
+            for attestation in bundle["attestations"]
         ]
         if document["version"] != 1 or not attestations:
             return "it is not a provenance object with attestations (PEP 740)"

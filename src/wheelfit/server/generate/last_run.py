@@ -31,7 +31,7 @@ def fingerprint(
     asked = sorted(f"{name}=={version}" for name, version in wishes.releases)
     options = (wishes.keep_going, wishes.replace, wishes.prune, wishes.full, in_place)
     declared = sorted(wishes.elsewhere.items(), key=lambda pair: pair[0])
-    seen = [(one.name, one.signature) for one in walk(folder, without=without)]
+    seen = [(file.name, file.signature) for file in walk(folder, without=without)]
     text = repr((_VERSION, __version__, asked, options, declared, seen))
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 

@@ -125,7 +125,7 @@ def publish(
     return replace(
         generated,
         projects=len(listed),
-        releases=len({release_of(one.filename) for of in listed.values() for one in of}),
+        releases=len({release_of(file.filename) for of in listed.values() for file in of}),
         files=sum(map(len, listed.values())),
         is_published=True,
         written=(*(part.path for part in missing), *(path for path, _ in pages)),
@@ -147,10 +147,10 @@ def _together(
     """Return the entries of all pages."""
     if not only:
         return {name: files[name] for name in sorted(files)}
-    replaced = {release_of(one.filename) for of in files.values() for one in of}
+    replaced = {release_of(file.filename) for of in files.values() for file in of}
     listed: dict[str, tuple[File, ...]] = {}
     for name in sorted({*before, *files}):
-        kept = [one for one in before.get(name, ()) if release_of(one.filename) not in replaced]
+        kept = [file for file in before.get(name, ()) if release_of(file.filename) not in replaced]
         entries = [*kept, *files.get(name, ())]
         listed[name] = tuple(sorted(entries, key=by_version))
     return listed

@@ -155,7 +155,7 @@ def select(store: Store, what: Iterable[str]) -> tuple[StoredFile, ...]:
             files = _of_project(store, canonicalize_name(name), version if is_release else None)
         if not files:
             raise FileProblem("the index has no such file, release or project", where=text[:200])
-        found |= {one.filename: one for one in files}
+        found |= {file.filename: file for file in files}
     return tuple(found.values())
 
 

@@ -50,7 +50,7 @@ class JsonBody:
         """Return a list of texts; empty if it is missing."""
         value = self.values.get(name, [])
         if not isinstance(value, list) or not all(
-            isinstance(one, str) and not _UNKEPT.search(one) for one in value
+            isinstance(text, str) and not _UNKEPT.search(text) for text in value
         ):
             raise InvalidConfiguration(f"{name} is a list of texts")
         return value
@@ -136,7 +136,7 @@ class HostingApi:
                 who.need_scope("upload")
                 stages = acts.stages()
                 if not is_operator(who.token):
-                    stages = [one for one in stages if one["owner"] == who.token.owner]
+                    stages = [stage for stage in stages if stage["owner"] == who.token.owner]
                 return {"stages": stages}
             case ["POST", "stages"]:
                 who.need_scope("upload")

@@ -208,7 +208,7 @@ class HostedIndex:
             stage=stage or None,
         )
         if not isinstance(outcome, AcceptedUpload):
-            log("refused", reason="; ".join(one.reference for one in outcome))
+            log("refused", reason="; ".join(violation.reference for violation in outcome))
             return self._refused(request, outcome)
         self._pages.changed(canonicalize_name(name))
         log("upload" if outcome.is_new else "repeated")
@@ -265,7 +265,9 @@ class HostedIndex:
 
     def _health(self) -> Answer:
         """Return the last known state of the dependencies, without asking any."""
-        states = {one.name: one.trouble or "ready" for one in self._store.probes}
+        states = {
+            dependency.name: dependency.trouble or "ready" for dependency in self._store.probes
+        }
         is_ready = set(states.values()) <= {"ready"}
         status = "ready" if is_ready else "not ready"
         return json_answer(200 if is_ready else 503, {"status": status, "dependencies": states})

@@ -191,7 +191,7 @@ def _fits(value: object, shape: object) -> bool:
             _fits(value.get(name), one) for name, one in shape.items()
         )
     if isinstance(shape, list):
-        return isinstance(value, list) and all(_fits(one, shape[0]) for one in value)
+        return isinstance(value, list) and all(_fits(item, shape[0]) for item in value)
     return isinstance(value, cast("type", shape))
 
 

@@ -101,9 +101,9 @@ def _limited(
     if len(places) == len(needs):
         return text
     if None in places:
-        where = " and ".join(one.is_elsewhere for one in named if one not in places)
+        where = " and ".join(platform.is_elsewhere for platform in named if platform not in places)
     else:
-        parts = [one.is_here for one in named if one in places]
+        parts = [platform.is_here for platform in named if platform in places]
         where = parts[0] if len(parts) == 1 else " or ".join(f"({part})" for part in parts)
     start = marker_start(text)
     if start is None:
@@ -193,7 +193,7 @@ def offer(
             other = best.get(filename.tags)
             if other is None or _order(filename, ranks) < _order(other.filename, ranks):
                 best[filename.tags] = wheel
-    variants = sorted(best.values(), key=lambda one: _order(one.filename, ranks))
+    variants = sorted(best.values(), key=lambda wheel: _order(wheel.filename, ranks))
     if tags is None:
         return OfferedRelease(tuple(variants), tuple(plain))
     return _for_client(variants, plain, ranks, tags)

@@ -78,7 +78,7 @@ def environment_for(
         for name in ("PIP_UPLOADED_PRIOR_TO",) * (not whole_for_pip) + ("UV_EXCLUDE_NEWER",):
             changed[name] = environ.get(name) or text
     for name in ("NO_PROXY", "no_proxy"):
-        known = [one.strip() for one in _first(environ, name).split(",") if one.strip()]
+        known = [host.strip() for host in _first(environ, name).split(",") if host.strip()]
         changed[name] = ",".join(dict.fromkeys((*known, *_HERE)))
     return changed
 

@@ -153,7 +153,9 @@ class _PageWriter:
         releases = [
             structs.replace(
                 release,
-                wheels=tuple(one for one in release.wheels if not one.filename.is_newer_format),
+                wheels=tuple(
+                    wheel for wheel in release.wheels if not wheel.filename.is_newer_format
+                ),
             )
             for release in listing.releases.values()
         ]
@@ -268,7 +270,7 @@ class _PageWriter:
             support = self._candidates.support_of(document, namespaces, known)
         ranked = order_labels(document, support, preferences)
         pinned = preferences.labels.get(release.name)
-        labels = [one.label for one in ranked if pinned is None or one.label == pinned]
+        labels = [choice.label for choice in ranked if pinned is None or choice.label == pinned]
         return {label: place for place, label in enumerate(labels)}, support
 
     def _renamed(self, wheel: Wheel, number: int, digest: str | None = None) -> File | None:

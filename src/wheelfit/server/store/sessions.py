@@ -100,7 +100,7 @@ class Sessions:
         with self._database.reading() as execute:
             rows = execute(f"SELECT {_UPLOAD} FROM upload WHERE session = ? AND {_LIVE}",  # noqa: S608
                            (session,))  # fmt: skip
-        return tuple(sorted((_upload(*row) for row in rows), key=lambda one: one.filename))
+        return tuple(sorted((_upload(*row) for row in rows), key=lambda upload: upload.filename))
 
     def upload(self, id_: str) -> SessionUpload | None:
         """Return an upload, also a cancelled one."""

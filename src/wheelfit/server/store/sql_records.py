@@ -150,7 +150,7 @@ class Records:
                 found = [ReleaseDocument(name, sha, bytes(content)) for name, sha, content in rows]
             else:
                 found = documents_of(execute, release[0], stage)
-        return next((one for one in found if one.filename == filename), None)
+        return next((document for document in found if document.filename == filename), None)
 
     def serial(self, project: NormalizedName | None = None) -> int:
         """Return the number of the last visible change of a project, or of anything; 0: none."""
@@ -306,7 +306,9 @@ class Records:
     def stages(self) -> tuple[Stage, ...]:
         """Return all stages that were neither published nor dropped, oldest first."""
         rows = self._query("SELECT id, owner, created, expires FROM stage")
-        return tuple(sorted((Stage(*row) for row in rows), key=lambda one: (one.created, one.id)))
+        return tuple(
+            sorted((Stage(*row) for row in rows), key=lambda stage: (stage.created, stage.id))
+        )
 
     def staged_projects(self, stage: str) -> frozenset[NormalizedName]:
         """Return the projects of which files wait in a stage."""
@@ -333,9 +335,9 @@ class Records:
             execute("DELETE FROM stage WHERE id = ?", (stage,))
             register_names(execute, project_of_session(execute, stage))
             end_session(execute, stage, "published")
-            _log(execute, [(one.project, "upload", one.filename) for one in files], time)
-            releases = {(one.project, canonicalize_version(one.version)) for one in files}
-            names = frozenset(one.filename for one in files)
+            _log(execute, [(file.project, "upload", file.filename) for file in files], time)
+            releases = {(file.project, canonicalize_version(file.version)) for file in files}
+            names = frozenset(file.filename for file in files)
             violations = [
                 violation
                 for project, version in sorted(releases)
@@ -349,7 +351,7 @@ class Records:
                 raise refusal(violations)  # which undoes all of it
             for project, version in sorted(releases):
                 renew(execute, project, version)
-            return tuple(replace(one, stage=PUBLISHED, uploaded=time) for one in files)
+            return tuple(replace(file, stage=PUBLISHED, uploaded=time) for file in files)
 
     def drop(self, stage: str) -> int:
         """End a stage and forget its files; return how many. Their names are free again."""
@@ -398,7 +400,7 @@ class Records:
     def tokens(self) -> tuple[Token, ...]:
         """Return all tokens, oldest first."""
         rows = self._query(f"SELECT {_TOKEN} FROM token")  # noqa: S608
-        return tuple(sorted(map(_token, rows), key=lambda one: (one.created, one.id)))
+        return tuple(sorted(map(_token, rows), key=lambda token: (token.created, token.id)))
 
     def revoke(self, token: str) -> bool:
         """Delete a token; return False if there is none of this identifier."""

@@ -112,7 +112,7 @@ class Merged(ReadsContent):
 
     def content(self, filename: str) -> Content | Elsewhere | None:
         """Return the bytes of a file, from the owner of its project."""
-        suffix = next((one for one in _SUFFIXES if filename.endswith(one)), "")
+        suffix = next((ending for ending in _SUFFIXES if filename.endswith(ending)), "")
         name = project_of(filename.removesuffix(suffix))
         if name is None:
             return None
@@ -133,7 +133,7 @@ class Merged(ReadsContent):
         """Return the sources that may supply a project, the most important first."""
         named = self._owners.named.get(name)
         if named is not None:
-            return tuple(self._by_name[one] for one in named)
+            return tuple(self._by_name[source] for source in named)
         if fits(name, self._owners.reserved):
             return tuple(source for source in self._sources if source.is_own)
         return self._sources

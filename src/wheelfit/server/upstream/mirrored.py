@@ -135,7 +135,7 @@ class Mirrored(ReadsContent):
         )
         self._pulls = Pulls(patience=settings.timeout, note=note)
         self._shown: Memory[_ServedPage] = Memory(
-            _MOST_SHOWN, lambda one: _FILE * (len(one.page.files) + 2)
+            _MOST_SHOWN, lambda shown: _FILE * (len(shown.page.files) + 2)
         )
         self._beside: Memory[bytes] = Memory(_MOST_IN_MEMORY, lambda data: len(data) + 256)
         self._learned: Memory[_LearnedDigest] = Memory(_MOST_NAMES, lambda _one: 1)

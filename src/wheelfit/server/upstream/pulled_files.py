@@ -74,10 +74,10 @@ class Pulled:
     def _make_room(self, most: int) -> Iterable[str]:
         # What is stored counts, not what this process knows: others put files there too.
         stored = list(self.blobs.stored())
-        total = sum(one.size for one in stored)
+        total = sum(blob.size for blob in stored)
         if total > most:
             now = self._clock()
-            used = {one.sha256: self._used.get(one.sha256, one.modified) for one in stored}
+            used = {blob.sha256: self._used.get(blob.sha256, blob.modified) for blob in stored}
             for one in sorted(stored, key=lambda one: used[one.sha256]):
                 if total <= most * _ROOM or now - used[one.sha256] < _LEAST_AGE:
                     break
