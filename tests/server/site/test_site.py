@@ -445,7 +445,7 @@ class TestWhich:
             ("preset=", "no preset was typed"),
             ("preset=cuda-99", "'cuda-99' is not a preset"),
             ("preset=%3Cscript%3E", "'<script>' is not a preset"),
-            ("preset=cuda-12.8-sm90&python=2.7", "'2.7' is not a Python"),
+            ("preset=cuda-12.8-sm90&python=2.7", "'2.7' is not a known version of Python"),
             ("preset=" + "x" * 300, "a preset has at most 200 characters"),
             ("preset=cuda-12.8-sm90%2Bmacos-arm64", "there is no cuda-12.8-sm90 on macos-arm64"),
             ("preset=/etc/passwd", "is not a preset"),
