@@ -281,9 +281,8 @@ class TestFiles:
         """A client does not wait for the whole file."""
         upstream.faults.silence[LARGE] = 600_000
         answer = mirror().ask(f"/files/{LARGE}")
-        first = next(iter(answer.body))
+        first = next(piece for piece in answer.body if piece)  # empty: nothing for a moment
         assert (wheels / LARGE).read_bytes().startswith(first)
-        assert len(first) > 0
 
     def test_a_wrong_hash_cuts_the_answer(
         self, mirror: Opener, upstream: RecordingIndex, wheels: Path
