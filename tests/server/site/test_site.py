@@ -359,6 +359,44 @@ class TestWhich:
         assert f"{preset} gets {label}" in page.text
         assert reason in page.text
 
+    @pytest.mark.parametrize(
+        ("query", "name", "label"),
+        [
+            ("device=cuda-sm90&version=cuda-12.8", "cuda-12.8-sm90", "cu128"),
+            ("device=cuda-sm90", "cuda-12.8-sm90", "cu128"),
+            ("device=cuda-sm90&version=cuda-12.6", "cuda-12.6-sm90", "cu126"),
+            ("version=cuda-12.6", "cuda-12.6", "cu126"),
+            ("processor=cpu-x86_64-v3&device=&version=", "cpu-x86_64-v3", "v3"),
+            (
+                "system=linux-x86_64&processor=cpu-x86_64-v4&device=cuda-sm80&python=3.12",
+                "cuda-12.8-sm80+cpu-x86_64-v4+linux-x86_64",
+                "cu128",
+            ),
+        ],
+    )
+    def test_buttons(self, site: Site, query: str, name: str, label: str) -> None:
+        """A machine can be put together by buttons, which stay as they were chosen."""
+        content = body(ask(site, f"{WHICH}?{query}"))
+        assert f"{name} gets {label}" in Document(content).text
+        field, _, value = query.partition("&")[0].partition("=")
+        assert f'name="{field}" value="{value}" checked'.encode() in content
+
+    @pytest.mark.parametrize(
+        ("query", "says"),
+        [
+            ("system=macos-arm64&device=cuda-sm90", "there is no cuda-12.8-sm90 on macos-arm64"),
+            ("system=linux-aarch64&processor=cpu-x86_64-v3", "is not a processor of"),
+            ("device=<script>", "<script>"),
+            ("device=x-&version=-", "x-"),
+        ],
+    )
+    def test_buttons_that_contradict(self, site: Site, query: str, says: str) -> None:
+        """What no machine has is said, and the buttons are still there."""
+        page = Document(body(ask(site, f"{WHICH}?{query}")))
+        assert says in page.text
+        assert "System" in page.text
+        assert "script" not in page.tags
+
     def test_nothing_fits(self, site: Site) -> None:
         """Where nothing fits every wheel has its reason."""
         page = read(site, f"{WHICH}?preset=windows-x86_64")

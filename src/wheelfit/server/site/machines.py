@@ -186,7 +186,8 @@ def _python(text: str) -> Python:
     return int(major), int(minor)
 
 
-_VERSIONED = re.compile(r"([a-z]+)-([0-9]+\.[0-9]+)-")
+VERSIONED = re.compile(r"([a-z]+)-([0-9]+\.[0-9]+)-")
+"""The beginning of a preset that has a version of a driver or toolkit, and a device."""
 
 
 def group_of(preset: str) -> str:
@@ -195,16 +196,16 @@ def group_of(preset: str) -> str:
     >>> group_of("cuda-12.8-sm90")
     'NVIDIA GPUs, CUDA 12.8'
     """
-    family = _family_of(preset)
+    family = family_of(preset)
     if family is None:
         return "Platforms, no accelerator"
-    match = _VERSIONED.match(preset)
+    match = VERSIONED.match(preset)
     if match is not None and family.presets is not None and family.presets.version_name:
         return f"{family.devices}, {family.presets.version_name} {match[2]}"
     return family.devices
 
 
-def _family_of(preset: str) -> HardwareFamily | None:
+def family_of(preset: str) -> HardwareFamily | None:
     """Return the family whose accelerator or processor a preset names."""
     for family in providers.every():
         start = f"cpu-{family.namespace}" if family.presets is None else f"{family.presets.name}-"
@@ -218,7 +219,7 @@ def preset_groups() -> tuple[PresetGroup, ...]:
     """Return the presets that a form offers."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for line in preset_lines():
-        family = _family_of(line.example)
+        family = family_of(line.example)
         name = "Platforms" if family is None else family.devices
         groups.setdefault(name, []).append((line.example, line.words))
     return tuple(PresetGroup(name, tuple(found)) for name, found in groups.items())

@@ -27,6 +27,7 @@ from wheelfit.server.site.machines import (
     read_query,
     read_upload,
 )
+from wheelfit.server.site.picker import button_groups, picked_preset
 from wheelfit.server.site.project_json import project_json
 from wheelfit.server.site.rendering import Templates
 from wheelfit_runtime.errors import NetworkError, UserError, WheelfitError
@@ -340,6 +341,8 @@ class Site:
             "attested": sum(wheel.file.provenance is not None for wheel in wheels),
             "asked": MachineQuery(),
             "action": "which/",
+            "buttons": button_groups(facts.overview.machines),
+            "picked": {},
             "install": _requirement(project.page.name, release.version),
             "has_variants": bool(facts.labels),
         }
@@ -358,7 +361,8 @@ class Site:
             if request.method == "POST":
                 asked = read_upload(request)
             else:
-                asked = MachineQuery(query.get("preset", ""), query.get("python", ""))
+                picked = picked_preset(query, facts.overview.machines)
+                asked = MachineQuery(query.get("preset", "") or picked, query.get("python", ""))
             if asked.preset or asked.data is not None:
                 machine = asked.machine(wheel.filename.tags for wheel in facts.release.wheels)
                 explanation = self._facts.explanation(project, facts.release.version, machine)
@@ -382,6 +386,8 @@ class Site:
             "sizes": {wheel.filename.text: wheel.file for wheel in facts.release.wheels},
             "asked": replace(asked, data=None),
             "action": "./",
+            "buttons": button_groups(facts.overview.machines),
+            "picked": query,
             "install": _requirement(project.page.name, facts.release.version),
             "has_variants": bool(facts.labels),
         }

@@ -1,0 +1,92 @@
+"""A machine put together by buttons: of the presets that differ for a release.
+
+A preset of an accelerator as ``cuda-12.8-sm90`` is chosen in two parts, the device and the version
+of its driver or toolkit. It needs no script: buttons are radio buttons of a form.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit.server.site.machines import PYTHON_NAMES, VERSIONED, family_of
+from wheelfit_runtime.patterns import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_EXAMPLES = pattern(r"\(([^()]*)\)")
+SYSTEM, PROCESSOR, DEVICE, VERSION, PYTHON = "system", "processor", "device", "version", "python"
+"""Fields of the form."""
+
+
+class Button(NamedTuple):
+    """A radio button."""
+
+    value: str
+    """Empty: nothing is said."""
+    words: str
+    example: str = ""
+    """Names of devices."""
+
+
+class ButtonGroup(NamedTuple):
+    """Radio buttons of which one is chosen."""
+
+    field: str
+    words: str
+    buttons: tuple[Button, ...]
+
+
+def button_groups(machines: Mapping[str, str]) -> tuple[ButtonGroup, ...]:
+    """Return the buttons for a release.
+
+    :param machines: names and descriptions of the presets that differ for it.
+    """
+    found: dict[str, dict[str, Button]] = {SYSTEM: {}, PROCESSOR: {}, DEVICE: {}, VERSION: {}}
+    for name, words in machines.items():
+        family = family_of(name)
+        if family is None:
+            found[SYSTEM][name] = Button(name, name)
+            continue
+        example = _EXAMPLES.search(words)
+        examples = "" if example is None else example[1]
+        versioned = VERSIONED.match(name)
+        if name.startswith("cpu-"):
+            found[PROCESSOR][name] = Button(name, name.removeprefix("cpu-"), examples)
+        elif versioned is None:
+            found[DEVICE][name] = Button(name, name, examples)
+        else:
+            kind, version, device = versioned[1], versioned[2], name[versioned.end() :]
+            label = (family.presets and family.presets.version_name) or kind
+            found[VERSION][f"{kind}-{version}"] = Button(f"{kind}-{version}", f"{label} {version}")
+            found[DEVICE][f"{kind}-{device}"] = Button(f"{kind}-{device}", device, examples)
+    titles = {
+        SYSTEM: ("System", "not said"),
+        PROCESSOR: ("Processor", "any"),
+        DEVICE: ("GPU", "none, or not said"),
+        VERSION: ("Driver or toolkit", "the newest"),
+    }
+    groups = [
+        ButtonGroup(field, words, (Button("", nothing), *found[field].values()))
+        for field, (words, nothing) in titles.items()
+        if found[field]
+    ]
+    pythons = (Button(name, name) for name in PYTHON_NAMES)
+    return (*groups, ButtonGroup(PYTHON, "Python", (Button("", "the newest"), *pythons)))
+
+
+def picked_preset(query: Mapping[str, str], machines: Mapping[str, str]) -> str:
+    """Return the name of the preset that buttons stand for; empty: none was chosen.
+
+    :param query: the fields of the form.
+    :param machines: as for `button_groups`.
+    """
+    device, version = query.get(DEVICE, ""), query.get(VERSION, "")
+    kind, _, name = device.partition("-")
+    if device and device not in machines:
+        newest = [match for one in machines if (match := VERSIONED.match(one)) and match[1] == kind]
+        if version.partition("-")[0] != kind:
+            version = f"{kind}-{newest[-1][2]}" if newest else kind
+        device, version = f"{version}-{name}", ""
+    parts = (query.get(SYSTEM, ""), query.get(PROCESSOR, ""), device or version)
+    return "+".join(filter(None, parts))
