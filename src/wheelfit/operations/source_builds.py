@@ -54,8 +54,9 @@ def open_building(
     :raises UsageError: a project is named and the machine is not this one, or a setting is not
         valid.
     """
-    from wheelfit.installation.builds.building import Building, BuildPolicy
+    from wheelfit.installation.builds.building import Building
     from wheelfit.installation.builds.cache import BuiltWheels
+    from wheelfit.installation.builds.consent import BuildPolicy
     from wheelfit.operations.cache_folder import cache_folder
     from wheelfit.operations.temporary_folders import scratch_folder
     from wheelfit.sources.cache import Store

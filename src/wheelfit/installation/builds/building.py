@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -28,11 +28,10 @@ from wheelfit.errors import (
     BuildFailed,
     InvalidFilename,
     InvalidRequirement,
-    InvalidSource,
     SourceOff,
 )
 from wheelfit.installation.builds.cache import BuiltWheel
-from wheelfit.installation.builds.consent import Consent
+from wheelfit.installation.builds.products import Product, bare_metadata, checked_metadata
 from wheelfit.installation.builds.projects import open_given, open_listed
 from wheelfit.installation.builds.state import state_of
 from wheelfit.projects.backend import Backend, Children
@@ -49,7 +48,7 @@ from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.bytes_source import open_local
 from wheelfit.wheels.record import sha256_of_file
 from wheelfit.wheels.unpacking import unpack
-from wheelfit_runtime.errors import InvalidWheel, UserError
+from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -57,11 +56,10 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
-    from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.installation.builds.cache import BuiltWheels
-    from wheelfit.installation.builds.environments import BuildPlace, BuildPlaces
+    from wheelfit.installation.builds.consent import BuildPolicy
+    from wheelfit.installation.builds.environments import BuildPlaces
     from wheelfit.installation.builds.projects import OpenProject
-    from wheelfit.projects.backend import ConfigSettings
     from wheelfit.resolution.request import GivenSource
     from wheelfit.sources.page import ProjectPage
     from wheelfit.sources.progress import Progress
@@ -71,30 +69,6 @@ if TYPE_CHECKING:
 
 _LOOKED_INTO = 64 << 20
 """Bytes of the largest source distribution that is fetched only to read its metadata."""
-
-
-@dataclass(frozen=True, slots=True)
-class BuildPolicy:
-    """The user's decisions about building."""
-
-    consent: Consent = Consent()
-    impossible: str = ""
-    """Why nothing can be built for the target; empty: it can."""
-    settings: ConfigSettings = field(default_factory=dict, hash=False)
-    """What backends are told."""
-    target: tuple[str, ...] = ()
-    """What makes the interpreter another one for which a wheel would have to be built anew."""
-    requires_hashes: bool = False
-    """Whether what the user names must have a promised hash; nothing of the rest is opened."""
-    offline: bool = False
-    """Whether no server may be asked."""
-    builds_named: bool = True
-    """Whether to name a project is consent to build it; else it must be allowed too."""
-
-    def allows_named(self, name: str | None) -> bool:
-        """Return whether the backend of a project that the user named may be run."""
-        consent = self.consent
-        return self.builds_named or name in consent.names or consent.mode == "always"
 
 
 def _has_label(file: File) -> bool:
@@ -108,22 +82,6 @@ def _has_label(file: File) -> bool:
 
 def _quietly(_name: str) -> Progress:
     return NO_PROGRESS
-
-
-@dataclass(slots=True)
-class _Product:
-    """One project, from its name to its wheel."""
-
-    file: File
-    """How it is listed at present."""
-    open: Callable[[], OpenProject]
-    is_named: bool = False
-    project: OpenProject | None = None
-    place: BuildPlace | None = None
-    backend: Backend | None = None
-    metadata: bytes | None = None
-    wheel: BuiltWheel | None = None
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Building:
@@ -158,12 +116,12 @@ class Building:
         self._turn = threading.RLock()
         """Held by the thread that builds, and by it again for what a build needs built."""
         self._busy: list[str] = []
-        self._products: dict[tuple[str, str], _Product] = {}
+        self._products: dict[tuple[str, str], Product] = {}
         self._products_lock = threading.Lock()
         """Never held for long: pages are read while something is built."""
         self._allowed: set[NormalizedName] = set()
         """Projects that the user allowed when asked."""
-        self._given: dict[GivenSource, _Product] = {}
+        self._given: dict[GivenSource, Product] = {}
         self._scratch = scratch
         self._folder: Path | None = None
         self._folder_lock = threading.Lock()
@@ -203,7 +161,7 @@ class Building:
                 product = self._given[source] = self._open_given(source)
             return GivenWheel(product.file, source.extras, source.where)
 
-    def _open_given(self, source: GivenSource) -> _Product:
+    def _open_given(self, source: GivenSource) -> Product:
         project = open_given(
             source,
             self._repository,
@@ -212,7 +170,7 @@ class Building:
             self._progress,
             offline=self._policy.offline,
         )
-        product = _Product(File("", project.url), lambda: project, is_named=True, project=project)
+        product = Product(File("", project.url), lambda: project, is_named=True, project=project)
         core = core_metadata_of(self._metadata(product), project.name)
         if source.name is not None and core.name != source.name:
             raise InvalidRequirement(
@@ -220,7 +178,6 @@ class Building:
                 source=f"{source.name} @ {redact(source.url)}",
                 where=source.where or None,
             )
-        _check_promise(project, core)
         product.file = File(
             made_up_name(core.name, core.version),
             project.url,
@@ -258,21 +215,20 @@ class Building:
                 and parse_wheel_filename(product.file.filename).name == name
             }
 
-    def _listed(self, file: File, origin: WheelOrigin) -> _Product:
+    def _listed(self, file: File, origin: WheelOrigin) -> Product:
         archive = structs.replace(file, filename=origin.name, origin=None)
 
         def open_() -> OpenProject:
             folder = self._new_folder("listed")
             return open_listed(archive, self._repository, folder, self._progress)
 
-        return _Product(file, open_)
+        return Product(file, open_)
 
-    def _known(self, product: _Product) -> _Product:
+    def _known(self, product: Product) -> None:
         with self._products_lock:
             self._products[product.file.url, product.file.filename] = product
-        return product
 
-    def _product(self, file: File) -> _Product | None:
+    def _product(self, file: File) -> Product | None:
         if file.origin is None:
             return None
         listed = self._listed(file, file.origin)
@@ -295,7 +251,7 @@ class Building:
         if known is not None:
             return known
         if not product.is_named and not self._is_allowed(product):
-            return _bare_metadata(product.file)
+            return bare_metadata(product.file)
         with self._turn:
             return self._metadata(product)
 
@@ -340,7 +296,7 @@ class Building:
             return self._repository.unpacked(file, folder, progress)
         wheel = self._built(product)
         digest = sha256_of_file(wheel.path)
-        if _of(product).identity is not None:
+        if product.opened().identity is not None:
             hashes = MappingProxyType({"sha256": digest})
             url = wheel.path.absolute().as_uri()
             local = File(wheel.filename, url, hashes, source="built here")
@@ -377,7 +333,7 @@ class Building:
         """Allow builds of the source distributions of some projects."""
         self._allowed.update(names)
 
-    def _is_allowed(self, product: _Product) -> bool:
+    def _is_allowed(self, product: Product) -> bool:
         if self._policy.impossible:
             return False
         name, consent = parse_wheel_filename(product.file.filename).name, self._policy.consent
@@ -403,11 +359,11 @@ class Building:
             self._name_truly(product)
         return product.file
 
-    def _built(self, product: _Product) -> BuiltWheel:
+    def _built(self, product: Product) -> BuiltWheel:
         with self._turn:
             return self._build(product)
 
-    def _name_truly(self, product: _Product) -> None:
+    def _name_truly(self, product: Product) -> None:
         """List a product by the wheel that there is."""
         origin = product.file.origin
         if product.wheel is None or origin is None:  # pragma: no cover - it was built just now
@@ -420,18 +376,18 @@ class Building:
         )
         self._known(product)
 
-    def _static(self, product: _Product) -> bytes | None:
+    def _static(self, product: Product) -> bytes | None:
         """Return the metadata of a product as far as it is known without running anything."""
         if product.metadata is None:
             data = self._served(product) or self._remembered(product)
             if data is None and not self._is_too_large(product):
-                data = self._open(product).metadata or self._remembered(product)
+                data = product.opened().metadata or self._remembered(product)
             if data is not None and product.project is not None:
-                _check_promise(product.project, core_metadata_of(data, product.project.name))
+                product.project.check(data)
             product.metadata = data
         return product.metadata
 
-    def _served(self, product: _Product) -> bytes | None:
+    def _served(self, product: Product) -> bytes | None:
         """Return the metadata that an index serves beside a source distribution (PEP 714)."""
         file = product.file
         if file.metadata_hashes is None or file.origin is None or product.is_named:
@@ -441,12 +397,12 @@ class Building:
         )
         return data if is_reliable(data) else None
 
-    def _remembered(self, product: _Product) -> bytes | None:
+    def _remembered(self, product: Product) -> bytes | None:
         """Return the metadata that the backend of the very same source told before."""
         key = self._metadata_key(product)
         return None if key is None else self._cache.metadata(key)
 
-    def _metadata_key(self, product: _Product) -> str | None:
+    def _metadata_key(self, product: Product) -> str | None:
         """Return the key of what a backend tells; None: it may tell something else each time."""
         project, kind = product.project, "wheel"
         if project is not None:
@@ -458,16 +414,16 @@ class Building:
             return None
         return built_metadata_key(identity, kind, self._policy.target, self._policy.settings)
 
-    def _is_too_large(self, product: _Product) -> bool:
+    def _is_too_large(self, product: Product) -> bool:
         """Return whether an archive is not worth fetching as long as it may not be built."""
         if product.is_named or product.project is not None:
             return False
         return (product.file.size or 0) > _LOOKED_INTO and not self._is_allowed(product)
 
-    def _metadata(self, product: _Product) -> bytes:
+    def _metadata(self, product: Product) -> bytes:
         if product.metadata is not None:
             return product.metadata
-        project = self._open(product)
+        project = product.opened()
         data = project.metadata or self._remembered(product)
         if data is None:
             self._check_consent(product, project)
@@ -475,11 +431,11 @@ class Building:
             data = self._ask_for_metadata(product, project)
             if key is not None:
                 self._cache.keep_metadata(key, data, {"source": redact(project.url)})
-        _check_promise(project, core_metadata_of(data, project.name))
+        project.check(data)
         product.metadata = data
         return data
 
-    def _check_consent(self, product: _Product, project: OpenProject) -> None:
+    def _check_consent(self, product: Product, project: OpenProject) -> None:
         """Refuse to run the backend of a project that is only looked at, or not allowed."""
         if not product.is_named:
             if not self._is_allowed(product):
@@ -494,7 +450,7 @@ class Building:
                 hint=f"--allow-source {name or 'always'} asks it, which runs code of the project",
             )
 
-    def _not_allowed(self, product: _Product) -> SourceOff:
+    def _not_allowed(self, product: Product) -> SourceOff:
         filename = parse_wheel_filename(product.file.filename)
         return SourceOff(
             f"{filename.name} {filename.version} must be built from source, which is not allowed",
@@ -503,7 +459,7 @@ class Building:
             hint=f"add --allow-source {filename.name}, which runs its code",
         )
 
-    def _ask_for_metadata(self, product: _Product, project: OpenProject) -> bytes:
+    def _ask_for_metadata(self, product: Product, project: OpenProject) -> bytes:
         """Return what the backend says of a project, or what the wheel says that it builds."""
         backend = self._backend(product, project)
         data = backend.metadata(project.kind, self._new_folder("metadata"))
@@ -514,13 +470,7 @@ class Building:
             raise ValueError(product.file)
         return data
 
-    def _open(self, product: _Product) -> OpenProject:
-        with product.lock:
-            if product.project is None:
-                product.project = product.open()
-            return product.project
-
-    def _backend(self, product: _Product, project: OpenProject) -> Backend:
+    def _backend(self, product: Product, project: OpenProject) -> Backend:
         """Return the backend of a project, in a place that has all it needs."""
         if product.backend is not None:
             return product.backend
@@ -551,10 +501,10 @@ class Building:
         product.backend = backend
         return backend
 
-    def _build(self, product: _Product) -> BuiltWheel:
+    def _build(self, product: Product) -> BuiltWheel:
         if product.wheel is not None:
             return product.wheel
-        project = self._open(product)
+        project = product.opened()
         backend = self._backend(product, project)
         key = self._key(product, project)
         wheel = None if key is None else self._cache.find(key)
@@ -563,48 +513,21 @@ class Building:
             began = time.monotonic()
             path = backend.build(project.kind, self._new_folder("wheel"))
             wheel = BuiltWheel(path, path.name)
-            product.metadata = self._check(wheel, project)
+            product.metadata = checked_metadata(wheel, project)
             self._tell(f"built {wheel.filename} in {duration_in_words(time.monotonic() - began)}")
             if key is not None:
                 wheel = self._cache.keep(key, wheel, {"source": redact(project.url)})
         else:
-            product.metadata = self._check(wheel, project)
+            product.metadata = checked_metadata(wheel, project)
         product.wheel = wheel
         return wheel
 
-    def _key(self, product: _Product, project: OpenProject) -> str | None:
+    def _key(self, product: Product, project: OpenProject) -> str | None:
         contents = None if product.place is None else product.place.contents
         if project.identity is None or contents is None:
             return None
         policy = self._policy
         return built_wheel_key(project.identity, policy.target, policy.settings, contents)
-
-    @staticmethod
-    def _check(wheel: BuiltWheel, project: OpenProject) -> bytes:
-        """Return the METADATA of a built wheel, after making sure that it is sound."""
-        expected = project.promise
-        if project.metadata is not None:
-            promised = core_metadata_of(project.metadata, project.name)
-            expected = promised.name, promised.version
-        try:
-            filename = parse_wheel_filename(wheel.filename)
-            if expected is not None and expected != (filename.name, filename.version):
-                raise BuildFailed(
-                    f"the backend of {project.name} built a wheel of {filename.name} "
-                    f"{filename.version}",
-                    where=wheel.filename,
-                    note="it should be {} {}".format(*expected),
-                )
-            with WheelArchive(wheel.path, filename, where=wheel.filename) as archive:
-                archive.verify()
-                return archive.metadata()
-        except (InvalidFilename, InvalidWheel) as error:
-            raise BuildFailed(
-                f"{project.name} was built into a wheel that is not sound: {error.message}",
-                where=wheel.filename,
-                note=error.note,
-                hint="tell whoever maintains its build backend",
-            ) from None
 
     # --- folders -------------------------------------------------------------------------------
 
@@ -613,27 +536,3 @@ class Building:
             if self._folder is None:
                 self._folder = self._stack.enter_context(self._scratch()).resolve()
         return Path(tempfile.mkdtemp(prefix=f"{what}-", dir=self._folder))
-
-
-def _of(product: _Product) -> OpenProject:
-    if product.project is None:  # pragma: no cover - what is built was opened
-        raise ValueError(product.file)
-    return product.project
-
-
-def _check_promise(project: OpenProject, core: CoreMetadata) -> None:
-    if project.promise is not None and (core.name, core.version) != project.promise:
-        name, version = project.promise
-        raise InvalidSource(
-            f"it is named like {name} {version}, and its metadata is that of "
-            f"{core.name} {core.version}",
-            where=project.name,
-            hint="nothing was built or installed; tell its publisher",
-        )
-
-
-def _bare_metadata(file: File) -> bytes:
-    """Return metadata that has no needs, of what only its build backend knows."""
-    filename = parse_wheel_filename(file.filename)
-    lines = ["Metadata-Version: 2.2", f"Name: {filename.name}", f"Version: {filename.version}"]
-    return "".join(f"{line}\n" for line in lines).encode()

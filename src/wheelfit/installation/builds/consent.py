@@ -1,13 +1,16 @@
-"""The consent to builds from source."""
+"""The user's decisions about builds from source."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from wheelfit.projects.backend import ConfigSettings
 
 MODES = ("ask", "never", "always")
 """What may be said of source distributions in general, in place of the name of a project."""
@@ -30,3 +33,27 @@ class Consent(Struct, frozen=True):
         words = list(words)
         mode = next((word for word in words if word in MODES), "ask")
         return cls(frozenset(word for word in words if word not in MODES), mode)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPolicy:
+    """The user's decisions about building."""
+
+    consent: Consent = Consent()
+    impossible: str = ""
+    """Why nothing can be built for the target; empty: it can."""
+    settings: ConfigSettings = field(default_factory=dict, hash=False)
+    """What backends are told."""
+    target: tuple[str, ...] = ()
+    """What makes the interpreter another one for which a wheel would have to be built anew."""
+    requires_hashes: bool = False
+    """Whether what the user names must have a promised hash; nothing of the rest is opened."""
+    offline: bool = False
+    """Whether no server may be asked."""
+    builds_named: bool = True
+    """Whether to name a project is consent to build it; else it must be allowed too."""
+
+    def allows_named(self, name: str | None) -> bool:
+        """Return whether the backend of a project that the user named may be run."""
+        consent = self.consent
+        return self.builds_named or name in consent.names or consent.mode == "always"

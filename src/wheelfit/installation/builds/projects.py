@@ -13,7 +13,12 @@ from wheelfit.core.filename import NEWER_FORMAT, is_newer_format, sdist_release
 from wheelfit.errors import InvalidSource
 from wheelfit.projects.archives import unpack_archive
 from wheelfit.projects.names import is_archive, is_repository_url
-from wheelfit.projects.static_metadata import is_project, of_archive, of_project_file
+from wheelfit.projects.static_metadata import (
+    core_metadata_of,
+    is_project,
+    of_archive,
+    of_project_file,
+)
 from wheelfit.projects.version_control import check_out, parse_repository_url
 from wheelfit.sources.page import File
 from wheelfit.sources.urls import file_path, last_segment, redact, split_userinfo, without_fragment
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
+    from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.projects.backend import Kind
     from wheelfit.resolution.request import GivenSource
     from wheelfit.sources.progress import Progress
@@ -53,6 +59,22 @@ class OpenProject:
     """The release that its file name promises."""
     metadata: bytes | None = field(default=None, repr=False)
     """Its core metadata, where they are known without asking its backend."""
+
+    def check(self, metadata: bytes) -> CoreMetadata:
+        """Return core metadata that were found for it, if they are of the promised release.
+
+        :raises InvalidSource: they are of another one.
+        """
+        core = core_metadata_of(metadata, self.name)
+        if self.promise is not None and (core.name, core.version) != self.promise:
+            name, version = self.promise
+            raise InvalidSource(
+                f"it is named like {name} {version}, and its metadata is that of "
+                f"{core.name} {core.version}",
+                where=self.name,
+                hint="nothing was built or installed; tell its publisher",
+            )
+        return core
 
 
 def open_given(

@@ -1,0 +1,82 @@
+"""What is built: one project on the way from its name to its wheel."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.errors import BuildFailed, InvalidFilename
+from wheelfit.projects.static_metadata import core_metadata_of
+from wheelfit.wheels.archive import WheelArchive
+from wheelfit_runtime.errors import InvalidWheel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wheelfit.installation.builds.cache import BuiltWheel
+    from wheelfit.installation.builds.environments import BuildPlace
+    from wheelfit.installation.builds.projects import OpenProject
+    from wheelfit.projects.backend import Backend
+    from wheelfit.sources.page import File
+
+
+@dataclass(slots=True)
+class Product:
+    """One project, from its name to its wheel."""
+
+    file: File
+    """How it is listed at present."""
+    open: Callable[[], OpenProject]
+    is_named: bool = False
+    project: OpenProject | None = None
+    place: BuildPlace | None = None
+    backend: Backend | None = None
+    metadata: bytes | None = None
+    wheel: BuiltWheel | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def opened(self) -> OpenProject:
+        """Return the project with its files on disk; they are fetched once."""
+        with self.lock:
+            if self.project is None:
+                self.project = self.open()
+            return self.project
+
+
+def checked_metadata(wheel: BuiltWheel, project: OpenProject) -> bytes:
+    """Return the METADATA of a built wheel, after making sure that it is sound.
+
+    :raises BuildFailed: it is not, or of another release than its project.
+    """
+    expected = project.promise
+    if project.metadata is not None:
+        promised = core_metadata_of(project.metadata, project.name)
+        expected = promised.name, promised.version
+    try:
+        filename = parse_wheel_filename(wheel.filename)
+        if expected is not None and expected != (filename.name, filename.version):
+            raise BuildFailed(
+                f"the backend of {project.name} built a wheel of {filename.name} "
+                f"{filename.version}",
+                where=wheel.filename,
+                note="it should be {} {}".format(*expected),
+            )
+        with WheelArchive(wheel.path, filename, where=wheel.filename) as archive:
+            archive.verify()
+            return archive.metadata()
+    except (InvalidFilename, InvalidWheel) as error:
+        raise BuildFailed(
+            f"{project.name} was built into a wheel that is not sound: {error.message}",
+            where=wheel.filename,
+            note=error.note,
+            hint="tell whoever maintains its build backend",
+        ) from None
+
+
+def bare_metadata(file: File) -> bytes:
+    """Return metadata that has no needs, of what only its build backend knows."""
+    filename = parse_wheel_filename(file.filename)
+    lines = ["Metadata-Version: 2.2", f"Name: {filename.name}", f"Version: {filename.version}"]
+    return "".join(f"{line}\n" for line in lines).encode()
