@@ -493,6 +493,28 @@ def test_of_two_replicas_exactly_one_takes_a_name(
         assert all(name.encode() in page for name in names for page in pages)
 
 
+@pytest.mark.parametrize(
+    ("trusted", "client", "scheme"),
+    [
+        ((), "127.0.0.1", "http"),
+        (("--trusted-proxy", "127.0.0.0/8"), "203.0.113.7", "https"),
+        (("--trusted-proxy", "10.0.0.0/8"), "127.0.0.1", "http"),
+    ],
+    ids=["nobody", "this one", "another one"],
+)
+def test_what_servers_in_front_say(
+    tmp_path: Path, trusted: tuple[str, ...], client: str, scheme: str
+) -> None:
+    """Whom a request is from, and whether with TLS, only a trusted server in front may say."""
+    forwarded = {"X-Forwarded-For": "198.51.100.1, 203.0.113.7", "X-Forwarded-Proto": "https"}
+    with RunningIndex(tmp_path / "index", *trusted) as index:
+        _, _, page = index.get("/", **forwarded)
+        assert f"global.index-url {scheme}://127.0.0.1".encode() in page
+        index.stop()
+        (served,) = [one for one in index.events("request") if one["path"] == "/"]
+    assert served["client"] == client
+
+
 def test_replicas_behind_a_load_balancer(
     postgresql: Postgresql, object_storage: ObjectStorage, uv: Path, tmp_path: Path
 ) -> None:

@@ -118,7 +118,7 @@ class AsgiApplication:
             scope["method"],
             scope["raw_path"].decode("latin-1"),
             headers,
-            self._origin,
+            self._origin if scope["scheme"] == "http" else _with_tls(self._origin),
             scope["query_string"].decode("latin-1"),
             incoming,
         )
@@ -341,6 +341,11 @@ class _Outgoing:
     async def _piece(self, piece: bytes, *, is_last: bool = False) -> None:
         await self._send({"type": "http.response.body", "body": piece, "more_body": not is_last})
         self.sent += len(piece)
+
+
+def _with_tls(origin: str) -> str:
+    """Return the origin of a server that a trusted server in front gives TLS."""
+    return f"https:{origin.partition(':')[2]}"
 
 
 def _headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

@@ -293,8 +293,7 @@ class TestCommands:
         page = Document(body(ask(site, "/project/plainly/1.0/", headers=headers)))
         url = "http://wheels.example.org:8000/simple/"
         assert f"pip install --index-url {url} plainly==1.0" in page.text
-        headers["x-forwarded-proto"] = "https"
-        page = Document(body(ask(site, "/", headers=headers)))
+        page = Document(body(ask(site, "/", headers=headers, origin="https://127.0.0.1:8000")))
         assert "global.index-url https://wheels.example.org:8000/simple/" in page.text
 
     def test_plain_project(self, site: Site) -> None:

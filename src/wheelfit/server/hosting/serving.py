@@ -149,6 +149,7 @@ def run_server(
             limits,
             ready=ready,
             stop_within=settings.stop_within,
+            trusted_proxies=settings.trusted_proxies,
             give_up=(lambda: None) if mirrors is None else mirrors.cut,
             note=lambda text: log("connections", message=text),
         )

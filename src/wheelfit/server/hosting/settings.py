@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import urlsplit
@@ -58,6 +59,8 @@ class ServerSettings:
     """Without a slash at the end."""
     answer_to: tuple[str, ...]
     """Host names to answer to, besides those of this machine and of the public URL."""
+    trusted_proxies: tuple[str, ...]
+    """Addresses and networks of servers in front, whose word on clients is taken."""
     log: Literal["auto", "json", "plain"]
     log_requests: bool
     stop_within: int
@@ -110,6 +113,7 @@ def read_settings(
         fd=values["fd"],
         public_url=values["public-url"],
         answer_to=values["answer-to"],
+        trusted_proxies=values["trusted-proxy"],
         log=values["log"],
         log_requests=values["log-requests"],
         stop_within=values["stop-within"],
@@ -276,6 +280,13 @@ def _public_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def _network(text: str) -> str:
+    try:
+        return str(ip_network(text))
+    except ValueError:
+        raise ValueError(f"{text[:80]!r} is neither an address nor a network") from None
+
+
 def _yes(text: str) -> bool:
     return _one_of("yes", "no", "true", "false", "1", "0")(text.lower()) in ("yes", "true", "1")
 
@@ -294,6 +305,7 @@ _KEYS = cast(
         "fd": (_number(0, 1 << 20), None),
         "public-url": (_public_url, None),
         "answer-to": (lambda text: tuple(map(host_name, text.split())), ""),
+        "trusted-proxy": (lambda text: tuple(map(_network, text.split())), ""),
         "log": (_one_of("auto", "json", "plain"), "auto"),
         "log-requests": (_yes, "yes"),
         "metrics": (_one_of("operator", "everybody"), "operator"),

@@ -187,10 +187,7 @@ class Site:
         host = request.headers.get("host")
         if not self._trusts_host or host is None:
             return None
-        # It only changes what the page says to who sends it.
-        is_https = request.headers.get("x-forwarded-proto") == "https"
-        scheme = "https" if is_https else request.origin.partition(":")[0] or "http"
-        return f"{scheme}://{host}"
+        return f"{request.origin.partition(':')[0] or 'http'}://{host}"
 
     def _json(self, request: Request, name: str, version: str | None) -> Answer:
         """Answer as the JSON API of the public registry does."""

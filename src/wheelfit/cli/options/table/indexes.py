@@ -175,6 +175,13 @@ SERVER = OptionGroup(
         default=None,
     ),
     Option(
+        "--trusted-proxy ADDRESS",
+        TEXTS,
+        "believe what a server in front at this address or network says of clients "
+        "(X-Forwarded-For, X-Forwarded-Proto; default: none)",
+        default=None,
+    ),
+    Option(
         "--mirror [NAME=]URL|FAMILY",
         TEXTS,
         "serve what this index has too; uploads and earlier ones count more; or the indexes "
