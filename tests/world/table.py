@@ -21,6 +21,9 @@ it takes. Of the needs of a distribution only those are there that depend on the
     extras = ["opt-einsum"]
     MB = 535                                           # the size that the registry claims
 
+    [pythons]                                          # the first and the last, of all in the file
+    "2.15.0" = ["3.11", "3.15"]                        # none: any Python has a wheel
+
 ``is-source = true`` is a source distribution, with ``is-dynamic = true`` one whose backend alone
 tells what it needs; ``local`` is a local version that is not the build,
 ``file-local`` one that only the file name has.
@@ -29,7 +32,7 @@ tells what it needs; ``local`` is a local version that is not the build,
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,6 +84,8 @@ class Cell:
     """The exit code without these options."""
     warns: str = ""
     """Words of a warning or a note that comes with the answer."""
+    other_pythons: tuple[str, ...] = ()
+    """Pythons for which the answer is another one: `test_pythons`."""
 
     def __str__(self) -> str:
         return f"{self.package}-{self.machine}"
@@ -115,18 +120,27 @@ def _cell(package: str, ask: tuple[str, ...], machine: str, row: Any) -> Cell:
     if isinstance(row, list):
         return Cell(package, ask, machine, tuple(row))
     fields: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in row.items()
+        key.replace("-", "_"): tuple(value) if isinstance(value, list) else value
+        for key, value in row.items()
     }
     return Cell(package, ask, machine, **fields)
 
 
-def fill(world: World, *, claims_sizes: bool = True) -> None:
+def fill(world: World, *, claims_sizes: bool = True, python: str = HERE) -> None:
     """Put what all rows take into a world.
 
     :param claims_sizes: whether the registry claims the real sizes, so that nothing is installed.
+    :param python: the tag of the Python that wheels for one are for.
     """
     for path in sorted(_FOLDER.glob("*.toml")):
-        for row in tomllib.loads(path.read_text(encoding="utf-8")).get("has", ()):
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        limits = content.get("pythons", {})
+        for row in content.get("has", ()):
+            row.setdefault("python", python)
+            if not row.get("is-source"):
+                row["versions"] = [
+                    one for one in row["versions"] if _is_for(python, limits.get(one))
+                ]
             if not claims_sizes:
                 row.pop("MB", None)
             for place, found in _distributions(row):
@@ -136,6 +150,20 @@ def fill(world: World, *, claims_sizes: bool = True) -> None:
                 url = urlsplit(place)
                 assert url.hostname, place
                 world.index(url.hostname).add(url.path, [found])
+
+
+def _is_for(python: str, limits: Sequence[str] | None) -> bool:
+    """Return whether a release has wheels for a Python.
+
+    :param limits: the first and the last Python, as ``3.11``; None: there are none.
+    """
+    first, last = limits or (python, python)
+    return _minor(first) <= _minor(python) <= _minor(last)
+
+
+def _minor(python: str) -> int:
+    """Return the minor version of a Python that is written as ``cp311`` or ``3.11``."""
+    return int(python.removeprefix("cp3").removeprefix("3."))
 
 
 def _distributions(row: Mapping[str, Any]) -> Iterator[tuple[str, Distribution]]:
@@ -171,7 +199,7 @@ def _distributions(row: Mapping[str, Any]) -> Iterator[tuple[str, Distribution]]
                 row["name"],
                 own,
                 *platforms,
-                python=_filled(row.get("python", HERE), words),
+                python=_filled(row["python"], words),
                 requires=requires,
                 **fields,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,10 @@ from world.write_page import PAGE, row
 
 pytestmark = pytest.mark.integration
 
-CELLS = [cell for package in packages() for cell in package.cells]
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+CELLS = [
+    cell for package in packages() for cell in package.cells if PYTHON not in cell.other_pythons
+]
 NO_FIT = 3
 INSTALLED = ("v100-535", "mi300x-rocm7")
 """Machines for which everything is not only chosen: their answers differ most from a usual one."""
@@ -42,6 +46,12 @@ def test_it_is_really_installed(cell: Cell, install: Callable[..., str], tmp_pat
     words = (cell.machine, *cell.ask, *cell.options, "--target", tmp_path / "target")
     assert "installed" in install(*words)
     assert "nothing to do" in install(*words)
+
+
+def test_directml(choose: Callable[..., Answer]) -> None:
+    """An AMD GPU on Windows is used by DirectML."""
+    said = choose("rocm-7.0-gfx1100+windows-x86_64", "onnxruntime")
+    assert said.installed == ["onnxruntime 1.24.4 directml", "onnxruntime-directml 1.24.4"]
 
 
 @pytest.mark.parametrize("package", packages(), ids=lambda one: one.name)
