@@ -220,7 +220,9 @@ def open_indexes(
 
     repository = opened(settings)
     shelf = families_that_count(request, settings, context.environ)
-    return _bridged(shelf, settings, repository, opened, kept_in) if shelf else repository
+    if not shelf:
+        return repository
+    return _bridged(shelf, settings, repository, opened, kept_in, context.reporter.warn)
 
 
 def settings_of_place(
@@ -327,6 +329,7 @@ def check_place(base: str, settings: SourceSettings) -> None:
         raise InvalidConfiguration(
             "the indexes of a bridge are below an https URL, or a folder, and this is neither",
             where=redact(base),
+            hint="--bridge NAME@URL names a mirror of them; a folder must be there already",
         )
     if not is_protected(base, settings):
         raise InvalidConfiguration(
@@ -342,6 +345,7 @@ def _bridged(
     repository: OpenedSources,
     opened: Callable[[SourceSettings], OpenedSources],
     kept_in: Path | None,
+    note: Callable[[str], None],
 ) -> OpenedSources:
     """Return the sources with families of distributions as variants, as far as that is wished."""
     from wheelfit.sources.bridges.repository import BridgedRepository
@@ -361,7 +365,7 @@ def _bridged(
         for one in (repository, *further):
             one.cut()
 
-    bridged = BridgedRepository(repository, shelf, open_index, Store(kept_in))
+    bridged = BridgedRepository(repository, shelf, open_index, Store(kept_in), note)
     return OpenedSources(bridged, repository.pool, close, cut, bridged)
 
 

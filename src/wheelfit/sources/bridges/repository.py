@@ -17,12 +17,14 @@ from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.page import BRIDGE
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, FileSize, stamp_of
+from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import (
     FileProblem,
     HashMismatch,
     InvalidWheel,
     NetworkError,
     UnexpectedStatus,
+    Unreachable,
 )
 
 if TYPE_CHECKING:
@@ -76,6 +78,7 @@ class BridgedRepository:
     :param shelf: the families that count.
     :param open_index: opens the indexes of families; None: there are none.
     :param store: keeps hashes of files whose index gives none; None: they are not kept.
+    :param note: told of a project that no index of its family has.
     """
 
     def __init__(
@@ -84,12 +87,14 @@ class BridgedRepository:
         shelf: BridgeCatalogue,
         open_index: OpenIndex | None = None,
         store: Store | None = None,
+        note: Callable[[str], None] = lambda _text: None,
     ) -> None:
         self.name = repository.name
         self._repository = repository
         self._shelf = shelf
         self._open_index = open_index
         self._store = store
+        self._note = note
         self._from_record: set[str] = set()  # URLs of files with a recorded hash
         self.missed: dict[NormalizedName, str] = {}
         """The projects whose owners' indexes could not be reached, each with the reason."""
@@ -180,8 +185,21 @@ class BridgedRepository:
                 raise
             return self._instead(name, family, error)
         pages = dict(zip(places, found, strict=True))
+        own = [one for one in places.values() if not (one.is_of_registry or one.is_elsewhere)]
+        listings = [pages[one.locations] for one in own]
+        if own and not (family.registry or any(one and one.files for one in listings)):
+            self._tell_missing(name, family)
         page = self._with_record(page_of_indexes(family, name, pages, self._hosts(family)))
         return page and replace(page, notes=(*page.notes, *notes))
+
+    def _tell_missing(self, name: NormalizedName, family: BridgeFamily) -> None:
+        """Tell of a project that its owner's index does not have; a mirror need not have all."""
+        mirror = self._shelf.bases.get(family.name)
+        where = redact(mirror or family.base)
+        text = f"no index of the bridge {family.name} has {name} (they are in {where})"
+        self._note(text)
+        if mirror is None:
+            self.missed[name] = text
 
     def _listed(
         self,
@@ -223,11 +241,10 @@ class BridgedRepository:
         from wheelfit.sources.bridges.pages import page_of_indexes  # noqa: PLC0415 - start-up
 
         page = page_of_indexes(family, name, {(): self._repository.project(name)})
-        note = (
-            f"the index of {family.name} cannot be reached, so the registry's builds count: "
-            f"{error.message}"
-        )
-        self.missed[name] = note
+        verb = "reached" if isinstance(error, Unreachable) else "read"
+        cannot = f"the index of {family.name} cannot be {verb}"
+        note = f"{cannot}, so the registry's builds count: {error.message}"
+        self.missed[name] = f"{cannot}: {error.message}"
         return page and replace(page, fresh=0.0, notes=(*page.notes, note))
 
     def _hosts(self, family: BridgeFamily) -> tuple[str, ...]:
