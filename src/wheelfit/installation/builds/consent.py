@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,14 +34,13 @@ class Consent(Struct, frozen=True):
         return cls(frozenset(word for word in words if word not in MODES), mode)
 
 
-@dataclass(frozen=True, slots=True)
-class BuildPolicy:
+class BuildPolicy(Struct, frozen=True):
     """The user's decisions about building."""
 
     consent: Consent = Consent()
     impossible: str = ""
     """Why nothing can be built for the target; empty: it can."""
-    settings: ConfigSettings = field(default_factory=dict, hash=False)
+    settings: ConfigSettings = field(default_factory=dict)
     """What backends are told."""
     target: tuple[str, ...] = ()
     """What makes the interpreter another one for which a wheel would have to be built anew."""
