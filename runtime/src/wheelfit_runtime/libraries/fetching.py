@@ -189,14 +189,14 @@ def _version(
 ) -> str:
     """Return the version of the family that some wheels are; what was asked for if none tells."""
     family = request.family
-    told = {wheel.project: wheel.version for wheel in wheels}
-    if family.table in told:
-        return told[family.table]
+    versions = {wheel.project: wheel.version for wheel in wheels}
+    if family.table in versions:
+        return versions[family.table]
     for name, project in projects.items():
         if not family.table:
-            return told[project]
+            return versions[project]
         if family.components[name].has_version_of_family:
-            return ".".join(told[project].split(".")[:2])
+            return ".".join(versions[project].split(".")[:2])
     return request.version
 
 

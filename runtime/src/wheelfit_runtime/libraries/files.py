@@ -1,7 +1,7 @@
 """Write files and folders of the store: whole or not at all, and never for everybody to write."""
 
 # A later start of a program comes here: nothing is imported that it could do without.
-# ruff: noqa: PTH102, PTH105, PTH108, PTH112, PTH113, PTH120, PTH123
+# ruff: noqa: PTH102, PTH105, PTH108, PTH112, PTH113, PTH120, PTH123, PTH208
 from __future__ import annotations
 
 import os
@@ -76,6 +76,14 @@ def _replace(source: str, target: str) -> None:
 def unique_name() -> str:
     """Return a name that nobody else uses."""
     return f"{os.getpid()}-{os.urandom(6).hex()}"
+
+
+def names_in(folder: str) -> list[str]:
+    """Return the names in a folder, in order; none where it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
 
 
 def stays_below(path: str) -> bool:

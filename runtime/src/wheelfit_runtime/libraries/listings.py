@@ -88,8 +88,8 @@ def _place(base: str, link: str) -> tuple[str, str]:
     return place, fragment
 
 
-def _digest(told: object) -> str:
-    text = str(told or "").lower()
+def _digest(value: object) -> str:
+    text = str(value or "").lower()
     return text if len(text) == 64 and not set(text) - set("0123456789abcdef") else ""
 
 
@@ -156,9 +156,9 @@ def read_lock(path: Path) -> list[ListedWheel]:
 
 
 def _wheels(document: dict[str, Any], path: Path) -> Iterator[ListedWheel]:
-    told = str(document.get("lock-version", "1.0"))
-    if told.partition(".")[0] != "1":
-        raise ValueError(f"its version is {told}")
+    version = str(document.get("lock-version", "1.0"))
+    if version.partition(".")[0] != "1":
+        raise ValueError(f"its version is {version}")
     # What only variants need stands in wheelfit's own entries, which replace those of a release.
     own = document.get("tool", {}).get("wheelfit", {}).get("packages", [])
     replaced = {(package["name"], package.get("version")) for package in own}

@@ -49,10 +49,10 @@ def this_machine() -> Machine:
     if sys.platform == "win32":
         architecture = os.environ.get("PROCESSOR_ARCHITECTURE", "").lower()
         return Machine("Windows", _SAME.get(architecture, architecture))
-    told = os.uname()
-    architecture = _SAME.get(told.machine.lower(), told.machine)
+    system = os.uname()
+    architecture = _SAME.get(system.machine.lower(), system.machine)
     tegra = os.path.exists(_TEGRA)  # noqa: PTH110
-    return Machine(told.sysname, architecture, _glibc(), tegra)
+    return Machine(system.sysname, architecture, _glibc(), tegra)
 
 
 def _glibc() -> tuple[int, int] | None:

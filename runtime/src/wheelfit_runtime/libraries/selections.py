@@ -1,12 +1,18 @@
 """Remember what was chosen for whom, so that a later start of a program asks nobody."""
 
 # A later start of a program comes here: nothing is imported that it could do without.
-# ruff: noqa: PTH118, PTH208
+# ruff: noqa: PTH118
 from __future__ import annotations
 
 import os
 
-from wheelfit_runtime.libraries.files import make_folder, read_fields, stays_below, write_fields
+from wheelfit_runtime.libraries.files import (
+    make_folder,
+    names_in,
+    read_fields,
+    stays_below,
+    write_fields,
+)
 from wheelfit_runtime.libraries.store import is_hash
 
 TYPE_CHECKING = False
@@ -134,11 +140,7 @@ def selection_files(store: Store) -> list[str]:
     found = []
     for root in store.roots:
         folder = os.path.join(root, "selections")
-        try:
-            names = sorted(os.listdir(folder))
-        except OSError:
-            continue
-        found += [os.path.join(folder, name) for name in names if name.endswith(".txt")]
+        found += [os.path.join(folder, name) for name in names_in(folder) if name.endswith(".txt")]
     return found
 
 

@@ -25,16 +25,16 @@ def store_folder(environ: Mapping[str, str]) -> str:
 
     :param environ: ``WHEELFIT_LIBRARY_STORE``, else what says where things are kept.
     """
-    told = environ.get("WHEELFIT_LIBRARY_STORE")
-    if told:
-        return os.path.abspath(os.path.expanduser(told))  # noqa: PTH100
+    folder = environ.get("WHEELFIT_LIBRARY_STORE")
+    if folder:
+        return os.path.abspath(os.path.expanduser(folder))  # noqa: PTH100
     return os.path.join(cache_folder_of(environ), "libraries")
 
 
 def site_stores(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the stores that are only read (``WHEELFIT_LIBRARY_SITES``)."""
-    told = environ.get("WHEELFIT_LIBRARY_SITES", "")
-    return tuple(part for part in told.split(os.pathsep) if part)
+    folders = environ.get("WHEELFIT_LIBRARY_SITES", "")
+    return tuple(part for part in folders.split(os.pathsep) if part)
 
 
 def is_offline(environ: Mapping[str, str]) -> bool:

@@ -13,13 +13,12 @@ is right without locks, and a process may be killed at any moment.
 """
 
 # A later start of a program comes here: nothing is imported that it could do without.
-# ruff: noqa: PTH112, PTH116
-# ruff: noqa: PTH118, PTH119, PTH208
+# ruff: noqa: PTH112, PTH116, PTH118, PTH119
 from __future__ import annotations
 
 import os
 
-from wheelfit_runtime.libraries.files import read_fields, stays_below
+from wheelfit_runtime.libraries.files import names_in, read_fields, stays_below
 from wheelfit_runtime.platforms.cache_folder import unsafe_folder
 
 _DIGITS = 64
@@ -112,13 +111,9 @@ class Store:
         found = []
         for root in self.roots:
             folder = os.path.join(root, "store")
-            try:
-                names = sorted(os.listdir(folder))
-            except OSError:
-                continue
             found += [
                 StoredWheel(os.path.join(folder, name), is_own=root == self.root)
-                for name in names
+                for name in names_in(folder)
                 if is_hash(name)
             ]
         return found

@@ -46,7 +46,7 @@ def run(arguments: list[str], environ: Mapping[str, str], out: TextIO, err: Text
     command: Callable[[argparse.Namespace, Store], tuple[dict[str, Any], list[str], int]]
     command = asked.command
     try:
-        told, lines, status = command(asked, store)
+        report, lines, status = command(asked, store)
     except KeyboardInterrupt:
         err.write("error: interrupted from the keyboard [interrupted]\n")
         return _INTERRUPTED
@@ -58,7 +58,7 @@ def run(arguments: list[str], environ: Mapping[str, str], out: TextIO, err: Text
             rest = "".join(f"\n  {part}" for part in parts if part)
             err.write(f"error: {error} [{error.reference}]{rest}\n")
         return error.exit_code
-    text = json.dumps(told, indent=2) if asked.json else "\n".join(lines)
+    text = json.dumps(report, indent=2) if asked.json else "\n".join(lines)
     # A folder may have a name that is not text.
     out.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
     return status
@@ -154,7 +154,7 @@ def _prefetch(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], 
     root = None
     with suppress(StoreUnavailable):  # all of it was there, in a store of the site
         root = joined(store, [sha256 for sha256, _, _ in selection.wheels])
-    told = {
+    report = {
         "family": selection.family,
         "version": selection.version,
         "wheels": [
@@ -169,7 +169,7 @@ def _prefetch(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], 
     lines = [f"{selection.family} {selection.version} is in {' and '.join(roots)}:"]
     lines += [f"  {project} {version}" for _, project, version in selection.wheels]
     lines += [f"  joined in {root}"] if root else []
-    return told, lines, 0
+    return report, lines, 0
 
 
 def _driver(text: str | None) -> Driver | None:
@@ -184,7 +184,7 @@ def _driver(text: str | None) -> Driver | None:
 
 
 def _verify(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
-    lines, told = [], []
+    lines, damaged = [], []
     if asked.remove:
         store.check_safe()
     entries = store.entries()
@@ -193,15 +193,15 @@ def _verify(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], li
         if problems:
             removed = asked.remove and entry.is_own
             # Nothing can be read of it once it is gone.
-            told.append({**_described(entry), "problems": problems, "removed": removed})
+            damaged.append({**_described(entry), "problems": problems, "removed": removed})
             lines.append(f"{_line(entry)}{'  removed' if removed else ''}")
             lines += [f"  {problem}" for problem in problems]
             if removed:
                 _remove(entry, store)
-    lines.append(f"{_count(entries)} looked at, {len(told)} damaged")
-    if any(damage["own"] and not damage["removed"] for damage in told):
+    lines.append(f"{_count(entries)} looked at, {len(damaged)} damaged")
+    if any(damage["own"] and not damage["removed"] for damage in damaged):
         lines.append("hint: verify --remove removes them, and they are fetched again when needed")
-    return {"looked_at": len(entries), "damaged": told}, lines, _DAMAGED if told else 0
+    return {"looked_at": len(entries), "damaged": damaged}, lines, _DAMAGED if damaged else 0
 
 
 def _gc(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[str], int]:
@@ -226,7 +226,7 @@ def _gc(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[s
         and entry.sha256 not in used
         and (entry.sha256 in unwanted or _age(entry.folder) > _YOUNG)
     ]
-    told = [_described(entry) for entry in leaving]
+    removed = [_described(entry) for entry in leaving]
     lines = [_line(entry) for entry in leaving]
     total = sum(map(_size, leaving))
     if not asked.dry_run:
@@ -239,7 +239,7 @@ def _gc(asked: argparse.Namespace, store: Store) -> tuple[dict[str, Any], list[s
         sweep(store)
     verb = "would be removed" if asked.dry_run else "removed"
     lines.append(f"{_count(leaving)} {verb}, {total / _MEGA:.1f} MB")
-    return {"removed": told, "bytes": total, "dry_run": asked.dry_run}, lines, 0
+    return {"removed": removed, "bytes": total, "dry_run": asked.dry_run}, lines, 0
 
 
 def _age(path: str) -> float:

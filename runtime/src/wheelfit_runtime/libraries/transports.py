@@ -151,10 +151,10 @@ class PipTransport:
                 *map(str, requirements),
                 folder=temporary,
             )
-            told = report.read_text("utf-8")
+            text = report.read_text("utf-8")
         try:
             found = []
-            for item in json.loads(told)["install"]:
+            for item in json.loads(text)["install"]:
                 place = item["download_info"]
                 hashes = place.get("archive_info", {}).get("hashes", {})
                 found.append(

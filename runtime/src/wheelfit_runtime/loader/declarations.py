@@ -123,9 +123,9 @@ def scan(
     known: dict[str, tuple[KnownImplementation, ...]] = {}
     problems: list[str] = []
 
-    def take(where: str, told: object) -> None:
+    def take(where: str, document: object) -> None:
         try:
-            declared = _parsed(told, where)
+            declared = _parsed(document, where)
         except Unfit as error:
             problems.append(f"{plain(where)}: {error}")
             return
@@ -136,13 +136,13 @@ def scan(
 
     for where in files(paths, folders, problems):
         try:
-            told = _told(content(where))
+            document = _parse_json(content(where))
         except Unfit as error:
             problems.append(f"{plain(where)}: {error}")
         else:
-            take(where, told)
-    for name, told in (table or {}).items():
-        take(f"{TABLE}:{name}", told)
+            take(where, document)
+    for name, document in (table or {}).items():
+        take(f"{TABLE}:{name}", document)
     ordered = tuple(implementations[key] for key in sorted(implementations))
     return Declarations(ordered, known, tuple(problems))
 
@@ -152,7 +152,7 @@ def read(data: bytes, where: str) -> Implementation | tuple[str, tuple[KnownImpl
 
     :param data: all of it; of a larger file than `LARGEST` one byte more.
     """
-    return _parsed(_told(data), where)
+    return _parsed(_parse_json(data), where)
 
 
 def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
@@ -161,18 +161,19 @@ def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
     for where in files(paths, folders):
         try:
             name = os.path.basename(where)  # noqa: PTH119 - as names of `sys.path`, text
-            found.setdefault(name, _told(content(where)))
+            found.setdefault(name, _parse_json(content(where)))
         except Unfit:
             continue
     # As JSON, of which anything can be written down; Python knows no NaN, nor 200 brackets.
     lines = "".join(
-        f"    {name!r}: json.loads({json.dumps(told)!r}),\n" for name, told in sorted(found.items())
+        f"    {name!r}: json.loads({json.dumps(document)!r}),\n"
+        for name, document in sorted(found.items())
     )
     title = f'"""What the folders {FOLDER} held when this was written."""'
     return f"{title}\n\nimport json\n\nTABLE = {{\n{lines}}}\n"
 
 
-def _told(data: bytes) -> object:
+def _parse_json(data: bytes) -> object:
     """Return what the content of a file says, whatever that is."""
     if len(data) > LARGEST:
         raise Unfit(f"is larger than {LARGEST} bytes")
@@ -183,49 +184,49 @@ def _told(data: bytes) -> object:
 
 
 def _parsed(
-    told: object, where: str
+    document: object, where: str
 ) -> Implementation | tuple[str, tuple[KnownImplementation, ...]]:
     """Return what a document declares: an implementation, or which ones a group has."""
-    if not isinstance(told, dict):
+    if not isinstance(document, dict):
         raise Unfit("holds no object")
-    schema = _number(told, "schema", 0, 1, 1 << 30)
+    schema = _number(document, "schema", 0, 1, 1 << 30)
     if schema > _SCHEMA:
         raise Unfit(f"has schema {schema}, written for a newer wheelfit")
-    group = _name(told, "group")
-    if "implementation" not in told:
-        return group, _known(told)
-    requirements, ranks = _dimensions(told)
+    group = _name(document, "group")
+    if "implementation" not in document:
+        return group, _known(document)
+    requirements, ranks = _dimensions(document)
     return Implementation(
         group,
-        _name(told, "implementation"),
-        _matching(told, "module", _MODULE),
-        _properties(told),
-        _number(told, "priority", 0, -GREATEST_PRIORITY, GREATEST_PRIORITY),
-        _words(told, "distribution") if "distribution" in told else "",
+        _name(document, "implementation"),
+        _matching(document, "module", _MODULE),
+        _properties(document),
+        _number(document, "priority", 0, -GREATEST_PRIORITY, GREATEST_PRIORITY),
+        _words(document, "distribution") if "distribution" in document else "",
         requirements,
         ranks,
         where,
     )
 
 
-def _known(told: dict[str, Any]) -> tuple[KnownImplementation, ...]:
+def _known(document: dict[str, Any]) -> tuple[KnownImplementation, ...]:
     return tuple(
         KnownImplementation(
             _name(item, "implementation"), _words(item, "install"), _properties(item)
         )
-        for item in _objects(told, "known")
+        for item in _objects(document, "known")
     )
 
 
-def _objects(told: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    items = _items(told, key)
+def _objects(document: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    items = _items(document, key)
     if not all(isinstance(item, dict) for item in items):
         raise Unfit(f"{key} holds something that is not an object")
     return items
 
 
-def _items(told: dict[str, Any], key: str) -> list[Any]:
-    items = told.get(key, [])
+def _items(document: dict[str, Any], key: str) -> list[Any]:
+    items = document.get(key, [])
     if not isinstance(items, list):
         raise Unfit(f"{key} is not a list")
     if len(items) > MOST_ITEMS:
@@ -233,9 +234,9 @@ def _items(told: dict[str, Any], key: str) -> list[Any]:
     return items
 
 
-def _properties(told: dict[str, Any]) -> tuple[Property, ...]:
+def _properties(document: dict[str, Any]) -> tuple[Property, ...]:
     found: dict[Feature, list[str]] = {}
-    for text in _items(told, "properties"):
+    for text in _items(document, "properties"):
         match = _PROPERTY.fullmatch(text) if isinstance(text, str) else None
         if match is None:
             raise Unfit(f"properties: {_shown(text)} is not a property, as x86_64 :: level :: v3")
@@ -245,9 +246,9 @@ def _properties(told: dict[str, Any]) -> tuple[Property, ...]:
     )
 
 
-def _dimensions(told: dict[str, Any]) -> tuple[tuple[Feature, ...], tuple[Property, ...]]:
+def _dimensions(document: dict[str, Any]) -> tuple[tuple[Feature, ...], tuple[Property, ...]]:
     """Return what is said of features that nobody else knows."""
-    said = told.get("dimensions", {})
+    said = document.get("dimensions", {})
     if not isinstance(said, dict) or len(said) > MOST_ITEMS:
         raise Unfit("dimensions is not an object, or too large")
     requirements, ranks = [], []
@@ -269,26 +270,26 @@ def _is_value(value: object) -> bool:
     return isinstance(value, str) and _VALUE.fullmatch(value) is not None
 
 
-def _number(told: dict[str, Any], key: str, otherwise: int, low: int, high: int) -> int:
-    value = told.get(key, otherwise)
+def _number(document: dict[str, Any], key: str, otherwise: int, low: int, high: int) -> int:
+    value = document.get(key, otherwise)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise Unfit(f"{key} is missing, or no number from {low} to {high}")
     return value
 
 
-def _name(told: dict[str, Any], key: str) -> str:
-    return _matching(told, key, _NAME)
+def _name(document: dict[str, Any], key: str) -> str:
+    return _matching(document, key, _NAME)
 
 
-def _words(told: dict[str, Any], key: str) -> str:
-    value = told.get(key)
+def _words(document: dict[str, Any], key: str) -> str:
+    value = document.get(key)
     if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= LONGEST:
         raise Unfit(f"{key} is missing or no name: {_shown(value)}")
     return value
 
 
-def _matching(told: dict[str, Any], key: str, wanted: Any) -> str:
-    value = told.get(key)
+def _matching(document: dict[str, Any], key: str, wanted: Any) -> str:
+    value = document.get(key)
     if not isinstance(value, str) or wanted.fullmatch(value) is None:
         raise Unfit(f"{key} is missing or no name: {_shown(value)}")
     return value

@@ -161,16 +161,16 @@ def _try(
     # The program of a child stands before its path, which may have any number of entries.
     arguments = (interpreter, "-c", _PROGRAM, group, *sys.path)
     answer = processes.ask(Question(f"import {group}", arguments, environ, DEADLINE))
-    told = _told(answer)
-    return {**told, "seconds": round(time.monotonic() - start, 3)}
+    outcome = _outcome_of(answer)
+    return {**outcome, "seconds": round(time.monotonic() - start, 3)}
 
 
-def _told(answer: Answer) -> dict[str, Any]:
+def _outcome_of(answer: Answer) -> dict[str, Any]:
     lines = answer.output.decode("utf-8", "replace").splitlines()
     marked = [line.removeprefix(_MARK) for line in lines if line.startswith(_MARK)]
     if marked:
-        told: dict[str, Any] = json.loads(marked[-1])
-        return told
+        outcome: dict[str, Any] = json.loads(marked[-1])
+        return outcome
     return {
         "outcome": "crashed",
         "implementation": None,
@@ -203,12 +203,12 @@ def report(group: str) -> None:
     """Import a group in this process, and write what became of it; for a child process."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        told = _imported(group)
+        outcome = _imported(group)
     own = [
         str(warning.message) for warning in caught if issubclass(warning.category, VariantWarning)
     ]
     # On a line of its own, whatever was printed by what was imported.
-    sys.stdout.write(f"\n{_MARK}{json.dumps({**told, 'warnings': own})}\n")
+    sys.stdout.write(f"\n{_MARK}{json.dumps({**outcome, 'warnings': own})}\n")
     sys.stdout.flush()
 
 

@@ -199,14 +199,14 @@ def _other_majors(wanted: Sequence[Library], mapped: Sequence[Library]) -> list[
     """Return one warning for each family and major beside which another would come."""
     asked: dict[str, dict[int, Library]] = {}
     for library in wanted:
-        if (told := family_and_major(library.name)) is not None:
-            asked.setdefault(told[0], {}).setdefault(told[1], library)
+        if (identity := family_and_major(library.name)) is not None:
+            asked.setdefault(identity[0], {}).setdefault(identity[1], library)
     conflicts: dict[tuple[str, int], Conflict] = {}
     for other in mapped if asked else ():
-        told = family_and_major(other.name)
-        if told is None or told in conflicts:
+        identity = family_and_major(other.name)
+        if identity is None or identity in conflicts:
             continue
-        family, major = told
+        family, major = identity
         beside = {
             number: library for number, library in asked.get(family, {}).items() if number != major
         }
@@ -215,7 +215,7 @@ def _other_majors(wanted: Sequence[Library], mapped: Sequence[Library]) -> list[
             names = " and ".join(map(str, sorted(beside)))
             words = f"{title} {major} is loaded already ({other.path})"
             reason = f"{words}, and {names} would come beside it"
-            conflicts[told] = Conflict("warn", next(iter(beside.values())), other, reason)
+            conflicts[identity] = Conflict("warn", next(iter(beside.values())), other, reason)
     return list(conflicts.values())
 
 

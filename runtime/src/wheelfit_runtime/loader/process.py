@@ -127,7 +127,7 @@ def _floor(
     ]
     if not gpus:
         environ = surroundings.environ
-        told = nvidia_kernel.gpus(
+        listed = nvidia_kernel.gpus(
             surroundings.read_text, surroundings.children, surroundings.exists
         )
         gpus = [
@@ -139,7 +139,7 @@ def _floor(
                     if first > (gpu.device or first)
                 },
             )
-            for gpu in visible(told, environ.get(MASK), environ.get(_ORDER, ""))
+            for gpu in visible(listed, environ.get(MASK), environ.get(_ORDER, ""))
         ]
     lacking = set.intersection(*(majors for _, majors in gpus)) if gpus else set()
     bounds = next((feature for feature in found.features if feature.name == _BOUND), None)

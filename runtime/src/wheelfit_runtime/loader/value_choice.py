@@ -107,8 +107,8 @@ class Cases(Generic[Value]):
         self._default = default
         self._no_match = no_match
         cases: dict[tuple[Property, ...], Case] = {}
-        for told, value in table.items():
-            case = Case(_condition(told), value)
+        for condition, value in table.items():
+            case = Case(_condition(condition), value)
             if case.condition in cases:
                 raise UserError(f"two cases have the same condition: {case}", code="invalid-cases")
             cases[case.condition] = case
@@ -251,11 +251,11 @@ def _is_same(one: object, other: object) -> bool:
         return False
 
 
-def _condition(told: object) -> tuple[Property, ...]:
-    texts = (told,) if isinstance(told, str) else told
+def _condition(condition: object) -> tuple[Property, ...]:
+    texts = (condition,) if isinstance(condition, str) else condition
     if not isinstance(texts, tuple | frozenset) or not texts:
         raise UserError(
-            f"a condition is a property or a tuple of properties, not {told!r}",
+            f"a condition is a property or a tuple of properties, not {condition!r}",
             code="invalid-cases",
             hint="what holds where nothing else does is the default: select(…, default=…)",
         ).in_full()

@@ -207,10 +207,10 @@ def _read(path: str, key: str) -> Answer | None:
             found = os.fstat(file.fileno())
             if not is_own(found) or not stat.S_ISREG(found.st_mode):
                 return None
-            told = json.loads(file.read(_LARGEST))
-        if told["format"] != _FORMAT or told["key"] != key:
+            entry = json.loads(file.read(_LARGEST))
+        if entry["format"] != _FORMAT or entry["key"] != key:
             return None
-        answer = from_mapping(told["answer"])
+        answer = from_mapping(entry["answer"])
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return answer if answer.succeeded else None
@@ -228,14 +228,14 @@ def _write(path: str, key: str, question: Question, answer: Answer) -> None:
     import json  # noqa: PLC0415 - see _digest()
     import tempfile  # noqa: PLC0415 - see _digest()
 
-    told = {"format": _FORMAT, "key": key, "question": question.name, "answer": to_mapping(answer)}
+    entry = {"format": _FORMAT, "key": key, "question": question.name, "answer": to_mapping(answer)}
     with suppress(OSError):
         folder = os.path.dirname(path)
         make_folders(folder)
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(json.dumps(told).encode())
+                file.write(json.dumps(entry).encode())
             os.replace(temporary, path)
         except BaseException:
             with suppress(OSError):

@@ -82,16 +82,16 @@ def to_mapping(answer: Answer) -> dict[str, Any]:
     }
 
 
-def from_mapping(told: Mapping[str, Any]) -> Answer:
+def from_mapping(value: Mapping[str, Any]) -> Answer:
     """Return the answer that JSON holds; what is missing is empty.
 
     :raises ValueError: it holds none; TypeError, KeyError, AttributeError likewise.
     """
     return Answer(
-        Ending(told["ending"]),
-        int(told.get("code", 0)),
-        _from_json(told.get("output", "")),
-        _from_json(told.get("errors", "")),
+        Ending(value["ending"]),
+        int(value.get("code", 0)),
+        _from_json(value.get("output", "")),
+        _from_json(value.get("errors", "")),
     )
 
 
@@ -104,12 +104,12 @@ def _to_json(data: bytes) -> str | dict[str, str]:
         return {"base64": base64.b64encode(data).decode()}
 
 
-def _from_json(told: str | Mapping[str, str]) -> bytes:
-    if isinstance(told, str):
-        return told.encode()
+def _from_json(value: str | Mapping[str, str]) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
     import base64  # noqa: PLC0415 - rare
 
-    return base64.b64decode(told["base64"], validate=True)
+    return base64.b64decode(value["base64"], validate=True)
 
 
 class Processes(Protocol):

@@ -238,14 +238,14 @@ class _Conversation:
 
         :param status: of the supervisor; None: it could not be collected.
         """
-        told = _told(self._heard["control"])
+        messages = _control_messages(self._heard["control"])
         report = PluginReport(
             output=_visible(self._heard["output"]),
             errors=_visible(self._heard["errors"]),
-            confinement=tuple(told.get("confined", ())),
-            unconfined=tuple(told.get("unconfined", ())),
+            confinement=tuple(messages.get("confined", ())),
+            unconfined=tuple(messages.get("unconfined", ())),
         )
-        failure = self._failure(told, status)
+        failure = self._failure(messages, status)
         if failure is None:
             try:
                 answer = _read(bytes(self._heard["answer"]))
@@ -262,9 +262,9 @@ class _Conversation:
                     )
         return replace(report, failure=failure)
 
-    def _failure(self, told: Mapping[str, Any], status: int | None) -> str | None:
+    def _failure(self, messages: Mapping[str, Any], status: int | None) -> str | None:
         """Return why there is no answer to be read; None: there is one."""
-        why, ended = told.get("why"), told.get("ended", {})
+        why, ended = messages.get("why"), messages.get("ended", {})
         if why == "memory":
             return f"it used more than {self._memory >> 20} MiB of memory"
         if why == "processes":
@@ -273,7 +273,7 @@ class _Conversation:
             return f"its answer is larger than {_MOST_BYTES >> 20} MiB"
         if self._late or why == "late":
             return f"it did not answer within {self._deadline:g} s"
-        if "confined" not in told:
+        if "confined" not in messages:
             how = "" if status is None else f", which ended with status {status}"
             return f"its interpreter{how}, could not prepare to run it"
         if "signal" in ended:
@@ -292,17 +292,17 @@ class _Conversation:
         return None
 
 
-def _told(data: bytearray) -> dict[str, Any]:
+def _control_messages(data: bytearray) -> dict[str, Any]:
     """Read the lines of the control pipe, which only our own code can write to."""
     import json  # noqa: PLC0415 - see ask()
 
-    told: dict[str, Any] = {}
+    messages: dict[str, Any] = {}
     for line in bytes(data).splitlines():
         try:
-            told.update(json.loads(line))
+            messages.update(json.loads(line))
         except (ValueError, TypeError):
             continue
-    return told
+    return messages
 
 
 def _read(data: bytes) -> dict[str, Any]:

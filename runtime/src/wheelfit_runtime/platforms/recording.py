@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.child_processes import Processes, Question
     from wheelfit_runtime.platforms.features import Detection, FeatureConfig
 
-_Told = TypeVar("_Told")
+_Value = TypeVar("_Value")
 
 _MACHINE = "machine.toml"
 _ANSWERS = "answers.json"
@@ -105,11 +105,11 @@ def description(folder: Path) -> dict[str, Any]:
     :raises OSError: it cannot be read.
     :raises ValueError: it is not what `record` writes.
     """
-    told = _understood(_MACHINE, lambda: tomllib.loads((folder / _MACHINE).read_text("utf-8")))
+    document = _understood(_MACHINE, lambda: tomllib.loads((folder / _MACHINE).read_text("utf-8")))
     for name in ("description", "system", "architecture"):
-        if not isinstance(told.get(name), str):
+        if not isinstance(document.get(name), str):
             raise ValueError(f"{_MACHINE} holds no text as {name}")  # noqa: TRY004 - of a file
-    return told
+    return document
 
 
 def expected(folder: Path) -> dict[str, Any]:
@@ -127,30 +127,32 @@ def surroundings_of(folder: Path) -> dict[str, Any]:
     :raises OSError: it cannot be read.
     :raises ValueError: it is not what `record` writes.
     """
-    told = description(folder)
+    document = description(folder)
     answers = _understood(_ANSWERS, lambda: _answers(folder / _ANSWERS))
     return {
         "root": folder / _ROOT,
         "environ": _understood(_ENVIRON, lambda: _environ(folder / _ENVIRON)),
-        "system": told["system"],
-        "architecture": told["architecture"],
-        "recorded_cpuid": _part(told, "cpuid", _cpuid_table),
-        "recorded_sysctl": _part(told, "sysctl", _sysctl_answers),
-        "recorded_features": _part(told, _FEATURES, lambda numbers: frozenset(map(int, numbers))),
+        "system": document["system"],
+        "architecture": document["architecture"],
+        "recorded_cpuid": _part(document, "cpuid", _cpuid_table),
+        "recorded_sysctl": _part(document, "sysctl", _sysctl_answers),
+        "recorded_features": _part(
+            document, _FEATURES, lambda numbers: frozenset(map(int, numbers))
+        ),
         "interpreter": "python",  # none is ever started
         "replayed": bool(answers),
         "processes": RecordedProcesses(answers),
     }
 
 
-def _part(told: Mapping[str, Any], key: str, read: Callable[[Any], _Told]) -> _Told | None:
+def _part(document: Mapping[str, Any], key: str, read: Callable[[Any], _Value]) -> _Value | None:
     """Return what a key of ``machine.toml`` says; None if it is not there."""
-    if key not in told:
+    if key not in document:
         return None
-    return _understood(f"{key} in {_MACHINE}", lambda: read(told[key]))
+    return _understood(f"{key} in {_MACHINE}", lambda: read(document[key]))
 
 
-def _understood(what: str, read: Callable[[], _Told]) -> _Told:
+def _understood(what: str, read: Callable[[], _Value]) -> _Value:
     """Return what a part of a record says: it may come from anybody, and hold anything.
 
     :raises ValueError: it is not what `record` writes.
@@ -175,37 +177,37 @@ def open_recorded(folder: Path) -> Machine:
 
 
 def _object(path: Path) -> dict[str, Any]:
-    told = json.loads(path.read_text("utf-8"))
-    if not isinstance(told, dict):
+    document = json.loads(path.read_text("utf-8"))
+    if not isinstance(document, dict):
         raise TypeError
-    return told
+    return document
 
 
 def _environ(path: Path) -> dict[str, str]:
-    told = _object(path) if path.is_file() else {}
-    if not all(isinstance(value, str) for value in told.values()):
+    document = _object(path) if path.is_file() else {}
+    if not all(isinstance(value, str) for value in document.values()):
         raise TypeError
-    return told
+    return document
 
 
 def _answers(path: Path) -> dict[str, Answer]:
-    told = _object(path) if path.is_file() else {}
-    return {name: from_mapping(answer) for name, answer in told.items()}
+    document = _object(path) if path.is_file() else {}
+    return {name: from_mapping(answer) for name, answer in document.items()}
 
 
-def _cpuid_table(told: Mapping[str, Any]) -> CpuidTable:
+def _cpuid_table(document: Mapping[str, Any]) -> CpuidTable:
     leaves = {}
-    for name, registers in told.items():
+    for name, registers in document.items():
         if name != "xcr0":
             leaf, subleaf = (int(number, 16) for number in name.split("."))
             leaves[leaf, subleaf] = CpuidRegisters(*(int(r, 16) for r in registers.split(":")))
-    return CpuidTable(leaves, int(told["xcr0"]) if "xcr0" in told else None)
+    return CpuidTable(leaves, int(document["xcr0"]) if "xcr0" in document else None)
 
 
-def _sysctl_answers(told: Mapping[str, int | str]) -> dict[str, bytes]:
+def _sysctl_answers(document: Mapping[str, int | str]) -> dict[str, bytes]:
     return {
         name: value.encode() + b"\0" if isinstance(value, str) else value.to_bytes(4, "little")
-        for name, value in told.items()
+        for name, value in document.items()
     }
 
 
@@ -305,16 +307,13 @@ class _Watched(SystemView):
         return b"\0" + b"".join(name + b"\0" for name in dict.fromkeys(kept))
 
 
-def record(
-    folder: Path, machine: Machine, *, description: str = "", origin: str = "recorded"
-) -> tuple[str, ...]:
+def record(folder: Path, machine: Machine, *, description: str = "") -> tuple[str, ...]:
     """Write a captured machine: look at everything anew, and keep what was seen.
 
     The folder appears whole or not at all. What identifies machine or user is left out.
 
     :param folder: where it goes; may hold an earlier record, which is replaced.
     :param description: one line for ``machine.toml``; default: system and architecture.
-    :param origin: where it comes from, for ``machine.toml``.
     :return: the namespaces of which the record says something else than the machine,
         because something that counted was left out.
     :raises FileExistsError: the folder holds something else.
@@ -330,7 +329,7 @@ def record(
         made = Path(scratch, "made")
         # Asked of the machine itself: the name of the host is no part of a record.
         scrubber = Scrubber.of(machine.surroundings, watched.files)
-        _write(made, watched, answers, scrubber, _machine_toml(watched, description, origin))
+        _write(made, watched, answers, scrubber, _machine_toml(watched, description))
         write_expected(made)
         if folder.exists():
             folder.rename(Path(scratch, "old"))
@@ -385,7 +384,7 @@ def _write(
     }
     _write_json(made / _ENVIRON, environ)
     if answers:
-        told = {
+        document = {
             name: to_mapping(
                 Answer(
                     answer.ending,
@@ -396,7 +395,7 @@ def _write(
             )
             for name, answer in answers.items()
         }
-        _write_json(made / _ANSWERS, told)
+        _write_json(made / _ANSWERS, document)
     (made / _MACHINE).write_text(machine, "utf-8")
 
 
@@ -413,31 +412,31 @@ def _reduced(name: str, value: str, watched: _Watched) -> str:
     return separator.join(kept)
 
 
-def _machine_toml(seen: SystemView, description: str, origin: str) -> str:
-    told: dict[str, Any] = {
+def _machine_toml(seen: SystemView, description: str) -> str:
+    document: dict[str, Any] = {
         "description": description or f"{seen.system} on {seen.architecture}",
-        "origin": origin,
+        "origin": "recorded",
         "system": seen.system,
         "architecture": seen.architecture,
     }
     table = x86_64_probes.read_cpuid(seen)
     if table is not None:
-        told["cpuid"] = {
+        document["cpuid"] = {
             f"{leaf:x}.{subleaf:x}": ":".join(f"{register:08x}" for register in registers)
             for (leaf, subleaf), registers in table.leaves.items()
         }
         if table.xcr0 is not None:
-            told["cpuid"]["xcr0"] = table.xcr0
+            document["cpuid"]["xcr0"] = table.xcr0
     names = tuple(
         name for family in providers.processors() for name in family.module("probes").MACOS_NAMES
     )
     answers = sysctl.read(seen, names)
     if answers:
-        told["sysctl"] = {name: _sysctl_value(raw) for name, raw in answers.items()}
+        document["sysctl"] = {name: _sysctl_value(raw) for name, raw in answers.items()}
     affirmed = windows_features.read(seen)
     if affirmed is not None:
-        told[_FEATURES] = sorted(affirmed)
-    return _as_toml(told)
+        document[_FEATURES] = sorted(affirmed)
+    return _as_toml(document)
 
 
 def _sysctl_value(raw: bytes) -> int | str:
@@ -446,14 +445,14 @@ def _sysctl_value(raw: bytes) -> int | str:
     return int.from_bytes(raw, "little")
 
 
-def _as_toml(told: Mapping[str, Any]) -> str:
+def _as_toml(document: Mapping[str, Any]) -> str:
     """Return texts, numbers and lists as TOML, tables last; JSON's strings are TOML's as well."""
     lines = [
         f"{_quoted_key(name)} = {_quoted(value)}"
-        for name, value in told.items()
+        for name, value in document.items()
         if not isinstance(value, dict)
     ]
-    for name, table in told.items():
+    for name, table in document.items():
         if isinstance(table, dict):
             lines += ["", f"[{name}]"]
             lines += [f"{_quoted_key(key)} = {_quoted(value)}" for key, value in table.items()]
@@ -468,5 +467,5 @@ def _quoted_key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
 
 
-def _write_json(path: Path, told: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", "utf-8")
+def _write_json(path: Path, document: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", "utf-8")

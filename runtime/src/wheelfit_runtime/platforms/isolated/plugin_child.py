@@ -49,19 +49,19 @@ class PluginOrder:
     """What is asked, and the pipes."""
 
     def __init__(self, text: str, question: Any) -> None:
-        told = json.loads(text)
+        order = json.loads(text)
         self.question = question
-        self.endpoint: str = told["endpoint"]
-        self.method: str = told["method"]
-        self.folder: str = told["folder"]
-        self.readable: list[str] = told["readable"]
-        self.home: str = told["home"]
-        self.memory: int = told["memory"]
-        self.deadline: float = told["deadline"]
-        self.asker: int = told["asker"]
-        self.answer: int = told["answer"]
-        self.control: int = told["control"]
-        self.leash: int = told["leash"]
+        self.endpoint: str = order["endpoint"]
+        self.method: str = order["method"]
+        self.folder: str = order["folder"]
+        self.readable: list[str] = order["readable"]
+        self.home: str = order["home"]
+        self.memory: int = order["memory"]
+        self.deadline: float = order["deadline"]
+        self.asker: int = order["asker"]
+        self.answer: int = order["answer"]
+        self.control: int = order["control"]
+        self.leash: int = order["leash"]
 
     def tell(self, **said: Any) -> None:
         """Write a line on the control pipe."""
@@ -248,19 +248,19 @@ def _start(order: PluginOrder, kernel: Any, place: Place, handed: _Handed) -> in
 
 def _start_inside(order: PluginOrder, kernel: Any, place: Place, handed: _Handed) -> int | None:
     """Start the plugin process in namespaces; None where there are none."""
-    ready, told = os.pipe()
+    ready, notify = os.pipe()
     pid = -1
     try:
         pid, place.users = kernel.clone_into_namespaces(os.geteuid(), os.getegid())
         if pid == 0:
-            _first_inside(order, kernel, place, handed, told)
-        os.close(told)
+            _first_inside(order, kernel, place, handed, notify)
+        os.close(notify)
         answer = os.read(ready, 200).decode("utf-8", "replace")
     except BaseException as error:  # noqa: BLE001 - see _start()
         if os.getpid() == 1:
-            os.write(told, str(error).encode("utf-8", "replace")[:200])
+            os.write(notify, str(error).encode("utf-8", "replace")[:200])
             os._exit(70)
-        os.close(told)
+        os.close(notify)
         answer = str(error)
     os.close(ready)
     if answer == _STARTED:
@@ -273,7 +273,7 @@ def _start_inside(order: PluginOrder, kernel: Any, place: Place, handed: _Handed
 
 
 def _first_inside(
-    order: PluginOrder, kernel: Any, place: Place, handed: _Handed, told: int
+    order: PluginOrder, kernel: Any, place: Place, handed: _Handed, notify: int
 ) -> NoReturn:
     """Be the first process of the namespaces, and end them when the plugin process ends."""
     _no_signals()
@@ -293,12 +293,12 @@ def _first_inside(
             kernel.die_with_parent(1)
             confine(order, kernel, place, handed.over)
             handed.closed()
-            os.close(told)
+            os.close(notify)
         except BaseException:  # noqa: BLE001 - see _start()
             os._exit(70)
         plugin_process(order)
-    os.write(told, _STARTED.encode())
-    os.close(told)
+    os.write(notify, _STARTED.encode())
+    os.close(notify)
     os.close(order.answer)
     handed.closed()
     with contextlib.suppress(kernel.Refused):
