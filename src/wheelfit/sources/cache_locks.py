@@ -64,14 +64,15 @@ def _is_still(descriptor: int, path: AnyPath) -> bool:
         return False
 
 
-def hold_open(descriptor: int) -> bool:
-    """Hold a file that is open already, until it is closed.
+def hold_open(descriptor: int, *, alone: bool = False) -> bool:
+    """Lock a file that is open already, until it is closed; return whether it is locked.
 
-    Gives False if somebody is removing it.
+    :param alone: whether nobody else may hold it; otherwise whether nobody removes it.
     """
     if fcntl is not None:
+        kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         except OSError:
@@ -95,13 +96,6 @@ def held_alone(path: AnyPath) -> Iterator[bool]:
         yield True
         return
     try:
-        alone = True
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            alone = False
-        except OSError:
-            pass  # no locks here
-        yield alone
+        yield hold_open(descriptor, alone=True)
     finally:
         os.close(descriptor)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from wheelfit.errors import EnvironmentBusy, LinkInTheWay
 from wheelfit.server.generate.manifest import MANIFEST
+from wheelfit.sources.cache_locks import hold_open
 from wheelfit.wheels.native_file_system import NATIVE
 from wheelfit.wheels.rooted_folder import RootedFolder
 from wheelfit_runtime.errors import FileProblem
@@ -338,9 +339,7 @@ def _copy(source: Path, root: RootedFolder, name: str) -> None:
 @contextmanager
 def _locked(root: RootedFolder) -> Iterator[bool]:
     """Hold a lock file for the length of a ``with`` block; yield False if another process does."""
-    try:
-        import fcntl  # noqa: PLC0415 - not on Windows
-    except ImportError:
+    if sys.platform == "win32":
         from filelock import FileLock, Timeout  # noqa: PLC0415 - start-up
 
         lock = FileLock(root.path_of(_LOCK), timeout=0, fallback_to_soft=False)
@@ -359,14 +358,7 @@ def _locked(root: RootedFolder) -> Iterator[bool]:
     except OSError as error:
         raise _problem(Path(root.path_of(_LOCK)), error) from error
     try:
-        is_held = True
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            is_held = False
-        except OSError:
-            pass  # a file system without locks
-        yield is_held
+        yield hold_open(descriptor, alone=True)
     finally:
         os.close(descriptor)
 
