@@ -299,7 +299,7 @@ def with_identity(request: DestinationRequest, index: UploadIndex, context: Cont
     :raises NetworkError: the index cannot be asked.
     """
     way = request.trusted_publishing
-    if way == "never" or index.base is not None:
+    if way == "never":
         return index
     if way == "automatic" and (index.login is not None or not has_identity(context.environ)):
         return index

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from wheelfit.server.hosting.access import Visitor
     from wheelfit.server.hosting.logs import Log
     from wheelfit.server.hosting.metrics import Metrics
+    from wheelfit.server.hosting.trusted_publishing import TrustedPublishing
     from wheelfit.server.messages import Application, Request
     from wheelfit.server.rebinding_guard import HostNames
     from wheelfit.server.store.opening import Store
@@ -66,6 +67,7 @@ class HostedIndex:
     :param index: what is shown; with mirrors it has more than the store.
     :param bridges: families whose indexes are mirrored, by name.
     :param site: the pages for people; None: there are none.
+    :param publishing: exchanges identities of CI jobs for tokens; None: no job is trusted.
     :param names: the host names that the server answers to; None for any.
     :param generation: stays equal as long as no page of the index changes; by default the number
         of the last change of the store.
@@ -81,6 +83,7 @@ class HostedIndex:
         bridges: Mapping[str, Application] | None = None,
         rules: Rules = Rules(),
         site: Application | None = None,
+        publishing: TrustedPublishing | None = None,
         names: HostNames | None = None,
         generation: Callable[[], Hashable] | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -88,6 +91,7 @@ class HostedIndex:
         self._store = store
         self._bridges = bridges or {}
         self._rules = rules
+        self._publishing = publishing
         self._names = names
         self._log = log
         self._metrics = metrics
@@ -153,6 +157,8 @@ class HostedIndex:
                 return self._staged(request, stage, rest)
             case ["stage", secret, *rest] if secret.startswith(STAGE_PREFIX):
                 return self._previewed(request, secret, rest)
+            case ["_", *rest] if self._publishing is not None:
+                return self._exchange(request, self._publishing, rest)
             case ["-", "metrics"]:
                 return self._measured(request)
             case ["-", "api", *rest]:
@@ -260,6 +266,18 @@ class HostedIndex:
         if "publish" in words and answer.status < 300:
             self._pages.changed()
         return answer
+
+    def _exchange(
+        self, request: Request, publishing: TrustedPublishing, words: Sequence[str]
+    ) -> Answer:
+        """Exchange the identity of a CI job for a token."""
+        is_minting = words[-1:] == ["mint-token"]
+        if request.method != ("POST" if is_minting else "GET"):
+            return Answer.text(405, "a token is asked for with POST, the audience with GET",
+                               {"allow": "POST" if is_minting else "GET"})  # fmt: skip
+        body = read_body(request).values if is_minting else {}
+        answer = publishing.answer(words, body, self._store.records, self._now(), self._log)
+        return answer or Answer.text(404, "there is no such page")
 
     # --- what operators see and do -----------------------------------------------------------
 

@@ -18,6 +18,7 @@ from wheelfit.server.hosting.application import HEADERS, HostedIndex, route_of
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.hosting.public_errors import DiscreetIndex
+from wheelfit.server.hosting.trusted_publishing import TrustedPublishing
 from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
 from wheelfit.server.rebinding_guard import HostNames, is_near
 from wheelfit.server.site.site import Site
@@ -26,6 +27,8 @@ from wheelfit.server.store.opening import clean, open_blobs, open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import issue_first, without_secrets
 from wheelfit.server.upstream.merged import IndexWithLocations
+from wheelfit.sources.open import open_web
+from wheelfit.sources.settings import SourceSettings
 from wheelfit.wheels.atomic_write import write_file
 from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
 
@@ -119,6 +122,13 @@ def run_server(
             ),
             index=index,
             bridges=bridges,
+            publishing=None
+            if not settings.publishers
+            else TrustedPublishing(
+                settings.publishers,
+                url,
+                open_web(SourceSettings(), cache_folder=None, environ=environ).client,
+            ),
             names=names,
             # What upstreams change nobody tells: pages of all are looked at now and then.
             generation=None

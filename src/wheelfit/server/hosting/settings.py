@@ -16,8 +16,10 @@ from wheelfit.core import strict_toml
 from wheelfit.core.sizes import parse_size
 from wheelfit.core.table_reader import FirstFault, Table
 from wheelfit.server.asgi import ClientLimits
+from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.administration import seconds_of
 from wheelfit.server.hosting.api import Rules
+from wheelfit.server.hosting.trusted_publishing import TrustedPublisher, check_publisher
 from wheelfit.server.rebinding_guard import host_name
 from wheelfit.server.upstream.merged import Owners
 from wheelfit.server.upstream.settings import (
@@ -73,6 +75,8 @@ class ServerSettings:
     """Who supplies which project, where the first that knows it shall not."""
     elsewhere: Mapping[NormalizedName, OtherPages] = field(default_factory=dict, hash=False)
     """By project what its page says of it on other indexes (PEP 708)."""
+    publishers: tuple[TrustedPublisher, ...] = ()
+    """CI jobs that may upload by their identity."""
     mirror_storage: str | None = None
     """Where mirrored files are kept; None: in the folder."""
 
@@ -130,6 +134,7 @@ def read_settings(
         mirrors=_mirrors(values, said, tables, environ),
         owners=_owners(values["reserved"], tables),
         elsewhere=_elsewhere(tables, str(file)),
+        publishers=tuple(map(_publisher, tables.tables("trusted-publisher"))),
         mirror_storage=values["mirror-storage"],
     )
 
@@ -199,6 +204,20 @@ def _owners(reserved: tuple[str, ...] | None, file: Table) -> Owners:
     check_patterns(patterns, where="reserved")
     owners = _by_project(file.table("owners"))
     return Owners({str(project): sources for project, sources in owners.items()}, patterns)
+
+
+def _publisher(table: Table) -> TrustedPublisher:
+    """Read a table ``[[trusted-publisher]]``."""
+    table.only("projects", "issuer", "claims", "owner")
+    claims = table.table("claims")
+    publisher = TrustedPublisher(
+        frozenset(map(canonicalize_name, table.strings("projects"))),
+        table.required("issuer"),
+        {name: claims.required(name) for name in claims.content},
+        table.string("owner") or OPERATOR,
+    )
+    check_publisher(publisher)
+    return publisher
 
 
 def _elsewhere(file: Table, where: str) -> Mapping[NormalizedName, OtherPages]:
@@ -291,7 +310,9 @@ def _yes(text: str) -> bool:
     return _one_of("yes", "no", "true", "false", "1", "0")(text.lower()) in ("yes", "true", "1")
 
 
-_TABLES = ("mirror", "owners", "reserved", "tracks", "alternate-locations")
+_TABLES = (
+    "mirror", "owners", "reserved", "tracks", "alternate-locations", "trusted-publisher",
+)  # fmt: skip
 """What a file says in tables and lists; of these, only ``mirror`` and ``reserved`` can be said
 elsewhere too."""
 _KEYS = cast(

@@ -392,6 +392,19 @@ class Records:
             keep()
         return True
 
+    def add_token_once(self, token: Token, secret: bytes, *, prefix: str, expired: str) -> bool:
+        """Store a token unless there is or was one of its identifier; of several, one is stored.
+
+        :param prefix: the beginning of identifiers of such tokens.
+        :param expired: those that expired before this time are forgotten.
+        """
+        with self._database.writing() as execute:
+            execute("DELETE FROM token WHERE id LIKE ? AND expires < ?", (f"{prefix}%", expired))
+            if execute("SELECT 1 FROM token WHERE id = ?", (token.id,)):
+                return False
+            _add_token(execute, token, secret)
+        return True
+
     def token(self, secret: bytes) -> Token | None:
         """Return the token of a secret, expired or not."""
         rows = self._query(f"SELECT {_TOKEN} FROM token WHERE secret = ?", secret)  # noqa: S608

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from wheelfit.server.store.records import Stage, Token
@@ -12,7 +13,6 @@ from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from datetime import timedelta
 
     from packaging.utils import NormalizedName
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 _PREFIX = "wheelfit-"
+ONCE = "once-"
+"""How identifiers of tokens begin that were given for something that may be used once."""
 STAGE_PREFIX = "wheelfit-stage-"
 """How secrets of stages begin."""
 _STAGE_SECRET = pattern(rf"{STAGE_PREFIX}[\w-]+")
@@ -53,6 +55,28 @@ def issue(
     token, secret = _token(owner, scopes, now, projects, lasts, note)
     records.add_token(token, digest(secret))
     return token, secret
+
+
+def issue_once(
+    records: Records,
+    used: str,
+    owner: str,
+    scopes: Iterable[Scope],
+    *,
+    now: datetime,
+    projects: Iterable[NormalizedName],
+    lasts: timedelta,
+    note: str = "",
+) -> tuple[Token, str] | None:
+    """Store a new token for something that may be used once; None: it was.
+
+    :param used: a digest of that, which is part of the identifier of the token.
+    """
+    token, secret = _token(owner, scopes, now, projects, lasts, note)
+    token = replace(token, id=f"{ONCE}{used}")
+    long_ago = written(now - timedelta(days=1))
+    is_new = records.add_token_once(token, digest(secret), prefix=ONCE, expired=long_ago)
+    return (token, secret) if is_new else None
 
 
 def issue_first(

@@ -1,0 +1,218 @@
+"""Uploads by CI jobs without a stored secret: trusted publishing, as the public registry has it.
+
+A CI service signs a token that says which job of which repository asks (OpenID Connect). A job that
+the operator trusts exchanges it for a token of the index that is valid for minutes. The only
+importer of `jwt`, which verifies signatures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from datetime import timedelta
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wheelfit.errors import NeedsExtra
+from wheelfit.server.hosting.error_answers import json_answer
+from wheelfit.server.store.tokens import issue_once
+from wheelfit.sources.urls import is_loopback, origin
+from wheelfit_runtime.errors import InvalidConfiguration, NetworkError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.server.messages import Answer
+    from wheelfit.server.store.records import Token
+    from wheelfit.server.store.sql_records import Records
+    from wheelfit.sources.client import Client
+
+ROOT = "_"
+"""Where publishing tools ask: ``/_/oidc/audience`` and ``/_/oidc/mint-token``."""
+_LASTS = timedelta(minutes=15)
+_ALGORITHMS = ["RS256", "ES256", "PS256"]
+_NEEDED = ["exp", "iat", "iss", "aud", "jti"]
+_LEEWAY = 30  # seconds that clocks may differ
+_FRESH = 3600.0  # seconds for which keys count
+_ASK_AGAIN = 60.0  # seconds until unknown keys are asked about again
+_LONGEST = 1 << 20
+
+
+class TrustedPublisher(NamedTuple):
+    """A CI job that may upload."""
+
+    projects: frozenset[NormalizedName]
+    issuer: str
+    """URL of the CI service, as it calls itself in tokens."""
+    claims: Mapping[str, str]
+    """What a token has to say; ``*`` stands for any text."""
+    owner: str
+    """To whom projects belong that nobody has uploaded to yet."""
+
+    def admits(self, claims: Mapping[str, Any]) -> bool:
+        """Return whether a verified token is one of this job."""
+        return claims.get("iss") == self.issuer and all(
+            isinstance(claims.get(name), str) and fnmatchcase(claims[name], pattern)
+            for name, pattern in self.claims.items()
+        )
+
+
+def check_publisher(publisher: TrustedPublisher) -> None:
+    """Refuse a publisher that would trust everybody, or whose keys others could replace.
+
+    :raises InvalidConfiguration: it does.
+    """
+    try:
+        place = origin(publisher.issuer)
+        is_safe = place.scheme == "https" or is_loopback(place.host)
+    except ValueError:
+        is_safe = False
+    if not is_safe:
+        raise InvalidConfiguration(
+            "the issuer of a trusted publisher is an https URL", where=publisher.issuer[:200]
+        )
+    if not publisher.projects:
+        raise InvalidConfiguration("a trusted publisher names its projects")
+    if not any(pattern.strip("*") for pattern in publisher.claims.values()):
+        raise InvalidConfiguration(
+            "a trusted publisher has claims, or every job of that service could upload",
+            hint='as claims = {repository = "acme/spam", environment = "release"}',
+        )
+
+
+class TrustedPublishing:
+    """The exchange of identities for tokens of an index.
+
+    :param publishers: the jobs that are trusted.
+    :param audience: the name of this index in tokens, which no other index has.
+    :param client: fetches the keys of issuers.
+    :raises NeedsExtra: the library that verifies signatures is not installed.
+    """
+
+    def __init__(
+        self, publishers: Sequence[TrustedPublisher], audience: str, client: Client
+    ) -> None:
+        try:
+            import jwt  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise NeedsExtra("server", "jwt") from None
+        self._jwt = jwt
+        self._publishers = publishers
+        self._audience = audience
+        self._client = client
+        self._keys: dict[str, tuple[float, Any]] = {}
+        self._lock = threading.Lock()
+
+    def answer(
+        self,
+        words: Sequence[str],
+        body: Mapping[str, object],
+        records: Records,
+        now: datetime,
+        log: Callable[..., None],
+    ) -> Answer | None:
+        """Answer below ``/_/``; None: there is no such address.
+
+        :param body: the JSON of the request; empty if it was not posted.
+        :param log: told of tokens that were given, and of those that were refused.
+        """
+        if words == ["oidc", "audience"]:
+            return json_answer(200, {"audience": self._audience})
+        if words != ["oidc", "mint-token"]:
+            return None
+        shown = body.get("token")
+        try:
+            claims = self._verified(shown if isinstance(shown, str) else "")
+        except (self._jwt.PyJWTError, NetworkError, ValueError) as error:
+            log("refused", reason=f"identity of a job: {error}")
+            return _refusal("invalid-token", f"the identity cannot be verified: {error}")
+        admitting = [one for one in self._publishers if one.admits(claims)]
+        if not admitting:
+            log("refused", reason=f"identity of a job: no trusted publisher is {_who(claims)}")
+            return _refusal("invalid-publisher", f"no trusted publisher is {_who(claims)}")
+        owner = admitting[0].owner
+        projects = [one.projects for one in admitting if one.owner == owner]
+        issued = self._issue(claims, frozenset().union(*projects), owner, records, now)
+        if issued is None:
+            return _refusal("invalid-reuse-token", "this identity was used before")
+        token, secret = issued
+        log("act", act="mint-token", owner=token.owner, token=token.id, what=_who(claims))
+        return json_answer(200, {"success": True, "token": secret, "expires": token.expires})
+
+    def _issue(
+        self,
+        claims: Mapping[str, Any],
+        projects: frozenset[NormalizedName],
+        owner: str,
+        records: Records,
+        now: datetime,
+    ) -> tuple[Token, str] | None:
+        used = hashlib.sha256(f"{claims['iss']}\0{claims['jti']}".encode()).hexdigest()[:16]
+        note = f"trusted publishing: {_who(claims)}"[:200]
+        return issue_once(
+            records, used, owner, ["upload"], now=now, projects=projects, lasts=_LASTS, note=note
+        )
+
+    def _verified(self, token: str) -> Mapping[str, Any]:
+        """Return the claims of a token that an issuer of a publisher has signed for this index."""
+        unverified = self._jwt.decode(token, options={"verify_signature": False})
+        issuer = unverified.get("iss")
+        if issuer not in {one.issuer for one in self._publishers}:
+            raise ValueError("its issuer is not one of the trusted publishers")
+        key = self._key(issuer, self._jwt.get_unverified_header(token).get("kid"))
+        claims: Mapping[str, Any] = self._jwt.decode(
+            token,
+            key,
+            algorithms=_ALGORITHMS,
+            audience=self._audience,
+            issuer=issuer,
+            leeway=_LEEWAY,
+            options={"require": _NEEDED},
+        )
+        return claims
+
+    def _key(self, issuer: str, kid: object) -> Any:
+        with self._lock:
+            read, keys = self._keys.get(issuer, (float("-inf"), {}))
+            age = time.monotonic() - read
+            if age > _FRESH or (kid not in keys and age > _ASK_AGAIN):
+                keys = self._fetch(issuer)
+                self._keys[issuer] = (time.monotonic(), keys)
+        if kid not in keys:
+            raise ValueError("its issuer has no such key")
+        return keys[kid]
+
+    def _fetch(self, issuer: str) -> dict[object, Any]:
+        """Return the keys of an issuer, as its OpenID configuration names them."""
+        about = self._json(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+        if about.get("issuer") != issuer:
+            raise ValueError("the configuration of its issuer is of another one")
+        place = str(about.get("jwks_uri"))
+        if origin(place).scheme != origin(issuer).scheme:
+            raise ValueError("the keys of its issuer lie where anybody on the way can change them")
+        found = self._jwt.PyJWKSet.from_dict(self._json(place))
+        return {key.key_id: key for key in found.keys if key.key_id is not None}
+
+    def _json(self, url: str) -> dict[str, Any]:
+        answer = self._client.get(url, limit=_LONGEST)
+        if answer.status != 200:
+            raise ValueError(f"its issuer answered {answer.status}")
+        value = json.loads(answer.body)
+        if not isinstance(value, dict):
+            raise TypeError("its issuer answered no JSON object")
+        return value
+
+
+def _who(claims: Mapping[str, Any]) -> str:
+    """Return who signed in, in words: texts of strangers, shortened."""
+    return str(claims.get("sub") or claims.get("repository") or "nobody")[:200]
+
+
+def _refusal(code: str, description: str) -> Answer:
+    errors = [{"code": code, "description": description}]
+    return json_answer(422, {"message": "Token request failed", "errors": errors})

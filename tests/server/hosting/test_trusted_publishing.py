@@ -1,0 +1,218 @@
+"""Uploads by CI jobs: real tokens of an issuer on this machine, and tools that exchange them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import unquote
+
+import pytest
+from server.running import RunningIndex, clean_environ, post
+
+from wheelfit.server.loopback import LoopbackServer
+from wheelfit.server.messages import Answer, Request
+from wheelfit.testing.wheels import build_wheel
+
+jwt = pytest.importorskip("jwt", reason="needs the extra `server`")
+rsa = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.rsa")
+pytestmark = pytest.mark.integration
+for _name in ("uvicorn", "prometheus_client", "python_multipart", "jinja2"):
+    pytest.importorskip(_name, reason="needs the extra `server`")
+
+JOB = {
+    "sub": "repo:acme/fast:environment:release",
+    "repository": "acme/fast",
+    "environment": "release",
+    "job_workflow_ref": "acme/fast/.github/workflows/release.yml@refs/tags/v1",
+}
+
+
+class Issuer:
+    """A CI service that signs identities of its jobs."""
+
+    def __init__(self) -> None:
+        self.keys = {"one": rsa.generate_private_key(public_exponent=65537, key_size=2048)}
+        self.asked: list[str] = []
+        self.status = 200
+        self._server = LoopbackServer(self._answer)
+
+    def __enter__(self) -> Self:
+        self._server.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.__exit__(None, None, None)
+
+    @property
+    def url(self) -> str:
+        """Its name in tokens."""
+        return self._server.origin
+
+    def _answer(self, request: Request) -> Answer:
+        self.asked.append(request.path)
+        kind = {"content-type": "application/json"}
+        if request.path == "/.well-known/openid-configuration":
+            content: object = {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
+        elif request.path == "/keys":
+            algorithm = jwt.algorithms.RSAAlgorithm
+            content = {
+                "keys": [
+                    {**json.loads(algorithm.to_jwk(key.public_key())), "kid": name, "use": "sig"}
+                    for name, key in self.keys.items()
+                ]
+            }
+        else:
+            return Answer.text(404, "there is no such page")
+        return Answer.of(self.status, json.dumps(content).encode(), kind)
+
+    def identity(self, audience: str, kid: str = "one", key: Any = None, **changes: Any) -> str:
+        """Return the token of a job."""
+        now = int(time.time())
+        claims = {**JOB, "iss": self.url, "aud": audience, "iat": now, "exp": now + 300}
+        claims |= {"jti": f"{now}-{len(self.asked)}-{time.perf_counter_ns()}", **changes}
+        claims = {name: value for name, value in claims.items() if value is not None}
+        signer = self.keys[kid] if key is None else key
+        return str(jwt.encode(claims, signer, algorithm="RS256", headers={"kid": kid}))
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
+    """Run an issuer."""
+    with Issuer() as issuer:
+        yield issuer
+
+
+@pytest.fixture(scope="module")
+def index(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIndex]:
+    """Run an index that trusts a job."""
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "server.toml").write_text(f"""
+[[trusted-publisher]]
+projects = ["fast", "fast_extras"]
+issuer = "{issuer.url}"
+owner = "acme"
+[trusted-publisher.claims]
+repository = "acme/fast"
+environment = "release"
+job_workflow_ref = "acme/fast/.github/workflows/release.yml@*"
+""")
+    with RunningIndex(folder / "index", "--settings", str(folder / "server.toml")) as index:
+        yield index
+
+
+def mint(index: RunningIndex, token: object, body: bytes | None = None) -> tuple[int, Any]:
+    """Exchange an identity."""
+    data = json.dumps({"token": token}).encode() if body is None else body
+    status, _, answer = index.ask("POST", "/_/oidc/mint-token", data)
+    return status, json.loads(answer)
+
+
+def audience(index: RunningIndex) -> str:
+    """Return the name of the index in tokens."""
+    return str(json.loads(index.get("/_/oidc/audience")[2])["audience"])
+
+
+def test_exchange(index: RunningIndex, issuer: Issuer, tmp_path: Path) -> None:
+    """A token is for the projects of the job, to upload, for minutes."""
+    status, minted = mint(index, issuer.identity(audience(index)))
+    assert (status, minted["success"]) == (200, True)
+    good = build_wheel(tmp_path, "fast-extras", "1.0")
+    assert post(index.address, good, token=minted["token"])[0] == 200
+    foreign = build_wheel(tmp_path, "other", "1.0")
+    assert post(index.address, foreign, token=minted["token"])[0] == 403
+    (event,) = [one for one in index.events("act") if one.get("act") == "mint-token"][-1:]
+    assert event["owner"] == "acme"
+    assert event["what"] == JOB["sub"]
+    assert minted["token"] not in index.log
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"repository": "evil/fast"}, "invalid-publisher"),
+        ({"environment": "test"}, "invalid-publisher"),
+        ({"environment": None}, "invalid-publisher"),
+        ({"job_workflow_ref": "evil/x@acme/fast/.github"}, "invalid-publisher"),
+        ({"aud": "https://other.example"}, "invalid-token"),
+        ({"iss": "https://issuer.example"}, "invalid-token"),
+        ({"exp": 1_700_000_000}, "invalid-token"),
+        ({"iat": int(time.time()) + 86_400}, "invalid-token"),
+        ({"jti": None}, "invalid-token"),
+        ({"exp": None}, "invalid-token"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else next(iter(value)),
+)
+def test_refusals(index: RunningIndex, issuer: Issuer, changes: dict[str, Any], code: str) -> None:
+    """Another job, another index, another time: nothing is given."""
+    status, answer = mint(index, issuer.identity(audience(index), **changes))
+    assert status == 422
+    assert [one["code"] for one in answer["errors"]] == [code]
+
+
+def test_forged(index: RunningIndex, issuer: Issuer) -> None:
+    """A token that somebody else has signed, or nobody, is none."""
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    forged = issuer.identity(audience(index), key=other)
+    assert mint(index, forged)[0] == 422
+    claims = jwt.decode(forged, options={"verify_signature": False})
+    unsigned = jwt.encode(claims, None, algorithm="none", headers={"kid": "one"})
+    shared = jwt.encode(claims, b"secret" * 8, algorithm="HS256", headers={"kid": "one"})
+    for token in (unsigned, shared, "", "a.b.c", "x" * 5000, 5, None, ["x"]):
+        status, answer = mint(index, token)
+        assert status == 422, token
+        assert answer["errors"][0]["code"] == "invalid-token"
+
+
+def test_used_once(index: RunningIndex, issuer: Issuer) -> None:
+    """An identity that was used is worth nothing to who finds it."""
+    identity = issuer.identity(audience(index))
+    assert mint(index, identity)[0] == 200
+    status, answer = mint(index, identity)
+    assert (status, answer["errors"][0]["code"]) == (422, "invalid-reuse-token")
+
+
+def test_bad_requests(index: RunningIndex) -> None:
+    """What is no such request is refused, and nothing else exists there."""
+    assert index.ask("POST", "/_/oidc/mint-token", b"no json")[0] == 400
+    assert index.ask("POST", "/_/oidc/mint-token", b"x" * (2 << 20))[0] == 400
+    assert index.get("/_/oidc/mint-token")[0] == 405
+    assert index.ask("POST", "/_/oidc/audience", b"{}")[0] == 405
+    assert index.get("/_/oidc/else")[0] == 404
+
+
+def test_nobody_is_trusted(tmp_path: Path) -> None:
+    """Without trusted publishers there are no such addresses."""
+    with RunningIndex(tmp_path / "index") as index:
+        assert index.get("/_/oidc/audience")[0] == 404
+
+
+def test_publish(index: RunningIndex, issuer: Issuer, tmp_path: Path) -> None:
+    """`wheelfit publish` uploads from a job without any stored secret, in one moment."""
+    wheel = build_wheel(tmp_path / "dist", "fast", "2.0")
+    with LoopbackServer(_jobs(issuer)) as job:
+        environ = clean_environ(tmp_path) | {
+            "GITHUB_ACTIONS": "true",
+            "ACTIONS_ID_TOKEN_REQUEST_URL": f"{job.origin}/token?x=1",
+            "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "of-the-job",
+        }
+        command = [sys.executable, "-m", "wheelfit", "publish", str(wheel), "--to", index.origin]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert wheel.name.encode() in index.get("/simple/fast/")[2]
+
+
+def _jobs(issuer: Issuer) -> Callable[[Request], Answer]:
+    """Return what gives a job its identity."""
+
+    def answer(request: Request) -> Answer:
+        fields = dict(pair.split("=", 1) for pair in request.query.split("&"))
+        value = issuer.identity(unquote(fields["audience"]))
+        content = json.dumps({"value": value}).encode()
+        return Answer.of(200, content, {"content-type": "application/json"})
+
+    return answer
