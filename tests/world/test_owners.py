@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections.abc import Callable, Iterable
 from html import escape
+from pathlib import Path
 
 import pytest
 from world.internet import World
@@ -139,7 +142,32 @@ def test_redirected_files(world: World, vendor: Pages, host: str) -> None:
     target = str(world.folder / "target")
     done = world.run("install", "torch", "--for", MACHINE, "--target", target, code=NO_NETWORK)
     assert host.partition("://")[2] in done.stderr
+    if host.startswith("https"):
+        text = " ".join(done.stderr.split())
+        assert f"{host} cannot be read: the bridge pytorch does not name this host" in text
+        assert 'add "stranger.example" to hosts = [...] in a copy of' in text
+        assert "pytorch.toml, and name the copy with --bridge FILE.toml" in text
     assert not any(url.startswith(f"{host}/") for url in world.net.asked)
+
+
+def test_a_host_that_the_user_adds(world: World, vendor: Pages) -> None:
+    """What the error says helps: with the host in a copy of the family, its files are fetched."""
+    (wheel,) = torch("2.15.0+cpu")
+    cdn = world.net.hosts["cdn.pytorch.example"] = Pages()
+    vendor.add(TORCH, [wheel])
+    path = f"/files/{wheel.filename}"
+    cdn.at[path] = Document(wheel.content)
+    vendor.at[path] = Document(b"", status=302, location=f"https://cdn.pytorch.example{path}")
+    words = ("install", "torch", "--for", MACHINE, "--target", str(world.folder / "target"))
+    refused = world.run(*words, "--json", code=NO_NETWORK)
+    error = json.loads(refused.stdout)["error"]
+    assert (error["code"], "cdn.pytorch.example" in error["where"]) == ("unreachable", True)
+    (shipped,) = re.findall(r"a copy of (\S+\.toml),", error["hint"])
+    text = Path(shipped).read_text("utf-8")
+    own = world.folder / "own.toml"
+    own.write_text(text.replace("hosts = [", 'hosts = ["cdn.pytorch.example", ', 1), "utf-8")
+    world.run(*words, "--bridge", str(own))
+    assert (world.folder / "target/torch/__init__.py").is_file()
 
 
 @pytest.mark.parametrize("name", ["rocm", "rocm-sdk-core", "amd-torch-device-gfx942"])

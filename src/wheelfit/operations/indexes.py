@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.merged import Pool
     from wheelfit.sources.page import ProjectPage
-    from wheelfit.sources.settings import SourceSettings
+    from wheelfit.sources.settings import FamilyHosts, SourceSettings
 
 
 def read_settings(
@@ -226,12 +226,12 @@ def open_indexes(
 
 
 def settings_of_place(
-    settings: SourceSettings, url: str, *, is_page: bool, hosts: tuple[str, ...] = ()
+    settings: SourceSettings, url: str, *, is_page: bool, hosts: FamilyHosts | None = None
 ) -> SourceSettings:
     """Return settings that look in one place only.
 
     :param url: of an index, or of one page with links to all wheels.
-    :param hosts: the only ones that may be asked; empty: any.
+    :param hosts: the only ones that may be asked; None: any.
     """
     return replace(
         settings,
@@ -353,7 +353,7 @@ def _bridged(
 
     further: list[OpenedSources] = []
 
-    def open_index(url: str, *, is_page: bool, hosts: tuple[str, ...]) -> OpenedSources:
+    def open_index(url: str, *, is_page: bool, hosts: FamilyHosts | None) -> OpenedSources:
         further.append(opened(settings_of_place(settings, url, is_page=is_page, hosts=hosts)))
         return further[-1]
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from packaging.utils import canonicalize_name
 
 from wheelfit.operations.requests import SourceOptions
+from wheelfit.sources.settings import FamilyHosts
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import NetworkError, UnexpectedStatus
 
@@ -152,13 +153,13 @@ class OwnersView:
 
         member = next(one for one in family.members if not one.is_of_registry)
         project = (member.projects or family.projects)[0].replace("*", "")
-        is_mirrored = family.name in self._shelf.bases
+        only = () if family.name in self._shelf.bases else family.only_hosts
         place = settings_of_place(
             replace(self._settings, cache=False, timeout=_PATIENCE, retries=0),
             # Of files that no page lists any answer will do.
             self._base(family) if member.files else self._place(family, member),
             is_page=bool(member.page),
-            hosts=() if is_mirrored else family.only_hosts,
+            hosts=FamilyHosts(family.name, only) if only else None,
         )
         try:
             with open_indexes(SourceOptions(no_bridges=True), place, context) as sources:

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.memoized import MemoizedRepository
     from wheelfit.sources.open import Web
     from wheelfit.sources.repository import Repository
-    from wheelfit.sources.settings import SourceSettings
+    from wheelfit.sources.settings import FamilyHosts, SourceSettings
 
 
 _LONGEST_NAME = 200
@@ -236,7 +236,7 @@ class _Upstreams:
         if not shelf:
             return plain
 
-        def open_index(url: str, *, is_page: bool, hosts: tuple[str, ...]) -> Repository:
+        def open_index(url: str, *, is_page: bool, hosts: FamilyHosts | None) -> Repository:
             web = self._web(url, replace(settings, hosts=hosts))
             if is_page:
                 return LinkPage(url, web.files, pages=web.pages, note=self._tell)

@@ -343,6 +343,10 @@ class _Attempts:
 # --- words ------------------------------------------------------------------------
 
 
+REACH_HINT = "check the URL, the network and the proxy settings"
+"""What to do where nothing more is known."""
+
+
 def unreachable(url: str, interrupted: Interrupted) -> Unreachable:
     """Return the error for a server that could not be asked.
 
@@ -352,7 +356,7 @@ def unreachable(url: str, interrupted: Interrupted) -> Unreachable:
     return Unreachable(
         f"{_host(url)} cannot be read: {interrupted.reason}",
         where=redact(url),
-        hint=interrupted.hint or "check the URL, the network and the proxy settings",
+        hint=interrupted.hint or REACH_HINT,
     )
 
 

@@ -26,7 +26,7 @@ from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.proxies import ProxyRules, is_proxy
 from wheelfit.sources.remote_files import RemoteFiles
 from wheelfit.sources.retries import RetryPolicy
-from wheelfit.sources.transport import OnDemandTransport
+from wheelfit.sources.transport import Interrupted, OnDemandTransport
 from wheelfit.sources.urls import file_path, is_loopback, origin, redact
 from wheelfit.sources.wheel_store import WheelStore
 from wheelfit_runtime.errors import InvalidConfiguration
@@ -295,8 +295,9 @@ def _client(
 
     def may_go(url: str) -> bool:
         where = origin(url)
-        is_named = where.scheme == "https" and where.host in settings.hosts
-        return may_ask(url) and (is_named or not settings.hosts)
+        if settings.hosts is not None and where.host not in settings.hosts.names:
+            raise _not_named(where.host, settings.hosts.family)
+        return may_ask(url) and (settings.hosts is None or where.scheme == "https")
 
     def connect() -> Transport:
         # A run that finds everything in folders and in the cache does without
@@ -321,6 +322,21 @@ def _client(
         resume_policy=RetryPolicy(settings.resume_retries),
         is_trusted=trusted.contains,
         patience=patience,
+    )
+
+
+def _not_named(host: str, family: str) -> Interrupted:
+    """Return what ends a request that leads to a host that a family does not name."""
+    from wheelfit.sources.bridges.catalogue import shipped_file  # noqa: PLC0415 - start-up
+
+    path = shipped_file(family)
+    copy = "in its file" if path is None else f"in a copy of {path}, and name the copy"
+    return Interrupted(
+        f"the bridge {family} does not name this host",
+        hope="none",
+        hint="`wheelfit bridges update` may bring a family that does; if the host is the owner's, "
+        f'add "{host}" to hosts = [...] {copy} with --bridge FILE.toml, or in bridges of your '
+        "wheelfit.toml",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -50,6 +50,13 @@ class PinnedProject(Struct, frozen=True):
     """The environments for which that holds; empty: all."""
 
 
+class FamilyHosts(NamedTuple):
+    """The hosts that a family of indexes names, from which alone its files may come."""
+
+    family: str
+    names: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class SourceSettings:
     """All settings of this folder about sources; the names are pip's.
@@ -87,8 +94,8 @@ class SourceSettings:
     """Whether and how keyring is asked when a server wants a password."""
     cache: bool = True
     """Whether anything is kept on disk."""
-    hosts: tuple[str, ...] = ()
-    """The only hosts that are asked, with https; empty: any, however they are reached."""
+    hosts: FamilyHosts | None = None
+    """The only hosts that are asked, with https; None: any, however they are reached."""
     is_confined: bool = False
     """Whether a page of an index counts only if it lies below the URL of the index: one to which
     a redirect led is of another index."""

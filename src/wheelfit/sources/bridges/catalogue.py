@@ -207,12 +207,19 @@ def shipped(name: str) -> BridgeFamily | None:
 
     :param name: normalised.
     """
+    path = shipped_file(name)
+    return None if path is None else _parsed(path.read_bytes(), path.name)
+
+
+def shipped_file(name: str) -> Path | None:
+    """Return the file of a shipped family; None if there is none of that name.
+
+    :param name: normalised.
+    """
     if not (name.isascii() and name.replace("-", "").isalnum()):  # and no path
         return None
-    for path in (_FOLDER / f"{name}{_SUFFIX}", _INDEXES / f"{name}{_SUFFIX}"):
-        if path.is_file():
-            return _parsed(path.read_bytes(), path.name)
-    return None
+    paths = (_FOLDER / f"{name}{_SUFFIX}", _INDEXES / f"{name}{_SUFFIX}")
+    return next((path for path in paths if path.is_file()), None)
 
 
 _IndexesHead: TypeAlias = "tuple[str, Sequence[str], bool]"

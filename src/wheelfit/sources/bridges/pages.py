@@ -216,7 +216,7 @@ class _Making:
         ]
         strangers = [
             f"files on {host} do not count: the bridge {self._family.name} names other hosts, "
-            "with https"
+            "with https; if it is the owner's, add it to hosts in a copy of its file, for --bridge"
             for host in sorted(self._strangers)
         ]
         return ProjectPage(

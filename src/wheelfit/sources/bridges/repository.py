@@ -13,10 +13,12 @@ from msgspec import structs
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename
+from wheelfit.sources.client import REACH_HINT
 from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.page import BRIDGE
 from wheelfit.sources.progress import NO_PROGRESS
 from wheelfit.sources.repository import READ_LIMIT, FileSize, stamp_of
+from wheelfit.sources.settings import FamilyHosts
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import (
     FileProblem,
@@ -49,12 +51,12 @@ _GONE = (404, 410)
 class OpenIndex(Protocol):
     """The opening of a place where members of a family are."""
 
-    def __call__(self, url: str, *, is_page: bool, hosts: tuple[str, ...]) -> Repository:
+    def __call__(self, url: str, *, is_page: bool, hosts: FamilyHosts | None) -> Repository:
         """Return the repository of a place.
 
         :param url: of an index, or of one page with links to all wheels.
         :param is_page: whether it is one page.
-        :param hosts: the only ones that may be asked; empty: any.
+        :param hosts: the only ones that may be asked; None: any.
         """
 
 
@@ -243,7 +245,8 @@ class BridgedRepository:
         page = page_of_indexes(family, name, {(): self._repository.project(name)})
         verb = "reached" if isinstance(error, Unreachable) else "read"
         cannot = f"the index of {family.name} cannot be {verb}"
-        note = f"{cannot}, so the registry's builds count: {error.message}"
+        remedy = f"; {error.hint}" if error.hint not in (None, REACH_HINT) else ""
+        note = f"{cannot}, so the registry's builds count: {error.message}{remedy}"
         self.missed[name] = f"{cannot}: {error.message}"
         return page and replace(page, fresh=0.0, notes=(*page.notes, note))
 
@@ -256,7 +259,8 @@ class BridgedRepository:
             hosts = self._hosts(family)
             found = self._indexes.get((url, hosts))
             if found is None and self._open_index is not None:
-                found = self._open_index(url, is_page=is_page, hosts=hosts)
+                only = FamilyHosts(family.name, hosts) if hosts else None
+                found = self._open_index(url, is_page=is_page, hosts=only)
                 self._indexes[url, hosts] = found
             if found is None:
                 return self._repository
