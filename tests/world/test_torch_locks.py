@@ -157,7 +157,10 @@ def test_no_lock_of_substitutes(world: World) -> None:
 
 
 def test_device_builds(new_world: Callable[[], World]) -> None:
-    """AMD's builds need a distribution for each GPU, which a machine gets for its own only."""
+    """AMD's builds need a distribution for each GPU, which a machine gets for its own only.
+
+    Of one release there are builds for several versions of ROCm, of which the newest is locked.
+    """
     world = new_world()
     device = "device-gfx942"
     for project, version, needs in (
@@ -167,12 +170,13 @@ def test_device_builds(new_world: Callable[[], World]) -> None:
         for build in ("cpu", "cu132"):
             found = wheels(project, f"{version}+{build}", LINUX, requires=needs)
             world.pytorch.add(f"whl/{build}", found)
-        local = "rocm7.14.0"
-        own = [f"{text}+{local}" for text in needs]
-        own.append(f"amd-{project}-{device}=={version}+{local} ; extra == '{device}'")
-        made = wheels(project, f"{version}+{local}", LINUX, requires=tuple(own), extras=(device,))
-        part = Wheel(f"amd-{project}-{device}", f"{version}+{local}", f"py3-none-{LINUX}")
-        world.amd.add("rocm/whl-multi-arch", [*made, part])
+        for local in ("rocm7.9.0", "rocm7.13.0", "rocm7.14.0"):
+            own = [f"{text}+{local}" for text in needs]
+            own.append(f"amd-{project}-{device}=={version}+{local} ; extra == '{device}'")
+            requires, extras = tuple(own), (device,)
+            made = wheels(project, f"{version}+{local}", LINUX, requires=requires, extras=extras)
+            part = Wheel(f"amd-{project}-{device}", f"{version}+{local}", f"py3-none-{LINUX}")
+            world.amd.add("rocm/whl-multi-arch", [*made, part])
         world.registry.add(wheels(project, version, LINUX, requires=needs))
     words = ["--platform", "linux-x86_64", "--python-version", PYTHON]
     world.run("lock", "torch", "torchvision", *words)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import structs
+from packaging.version import Version
 
 from wheelfit.core import abi_dependency
 from wheelfit.core.abi_dependency import KnownVersions, abi_namespaces
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
-    from packaging.version import Version
 
     from wheelfit.core.core_metadata import CoreMetadata
     from wheelfit.core.document import VariantDocument
@@ -309,8 +309,24 @@ class JoinedBuilds(Around):
             if release is not None:  # what a family says is the same of each build
                 text = index_file_name(release[0], without_build(release[1]))
                 one = structs.replace(file, filename=text)
-            files.setdefault((one.filename, one.source), one)
+            # Of one release an index may have the same build twice, as for ROCm 7.13 and 7.14.
+            public, local, rest = _parted(one.filename)
+            key = f"{public}-{rest}", one.source
+            if key not in files or Version(f"0+{local}") > _local_of(files[key].filename):
+                files[key] = one
         return replace(page, files=tuple(files.values()), joins_builds=True)
+
+
+def _parted(filename: str) -> tuple[str, str, str]:
+    """Return name and public version, the local version and the rest of the name of a file."""
+    name, _, rest = filename.partition("-")
+    version, _, rest = rest.partition("-")
+    public, _, local = version.partition("+")
+    return f"{name}-{public}", local or "0", rest
+
+
+def _local_of(filename: str) -> Version:
+    return Version(f"0+{_parted(filename)[1]}")
 
 
 class EveryLabel(Candidates):
