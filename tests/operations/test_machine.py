@@ -210,7 +210,7 @@ class TestHostFile:
             (b"a = [", "not TOML"),
             (b"\xff\xfe", "not TOML"),
             (b"a = " + b"[" * 100_000, "nested deeper than the limit of 32"),
-            (b"", "metadata is missing"),
+            (b"", "the host file is empty"),
             (b"[metadata]\nversion = '9'", "only '0.1' is known"),
             (b"[metadata]\nversion = '0.1'\n[[provider]]\n", "namespace is missing"),
             (b"[metadata]\nversion = '0.1'\n[[providers]]\n", "providers is an unknown key"),
