@@ -287,3 +287,12 @@ def test_the_published_index(run: Runner, shared_data: Path) -> None:
     assert len(found(said, "old-layout")) == 132
     assert found(said, "label-without-wheel")
     assert not said.object["unchecked"]
+
+
+def test_contents(run: Runner, tmp_path: Path) -> None:
+    """It says that contents were not read, unless they were."""
+    release(tmp_path, {"null": {}})
+    words = "contents were not compared"
+    assert words in run("index", "check", tmp_path).err
+    assert words not in run("index", "check", tmp_path, "--full").err
+    assert words not in run("index", "check", tmp_path, "--quiet").err
