@@ -64,6 +64,7 @@ def test_indexes_that_answer(world: World) -> None:
     paddle = next(one for one in said["owners"] if one["family"] == "paddle")
     assert paddle["problem"]
     assert "the index of paddle does not answer: " in words
+    assert "the index of pyg does not answer: " in words
     answering = words.partition("indexes that answer: ")[2].partition(" torch ")[0]
     assert "pytorch" in answering
     assert "paddle" not in answering

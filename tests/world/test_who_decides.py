@@ -85,6 +85,20 @@ def test_what_a_project_names(world: World) -> None:
     assert "your own wheelfit.toml, or in WHEELFIT_BRIDGES" in error["hint"]
 
 
+@pytest.mark.parametrize("variable", ["", "none", "pytorch"])
+def test_what_is_shown_can_be_written(world: World, variable: str) -> None:
+    """The line of ``config show`` in a file means what it meant there, also where nobody spoke."""
+    world.variables = {"WHEELFIT_BRIDGES": variable} if variable else {}
+    said = world.run("config", "show").stdout
+    (line,) = [one for one in said.splitlines() if one.startswith("bridges = ")]
+    before = owners(world)
+    world.variables = {}
+    write(world, USER, f"{line}\n")
+    assert {name: one["counts"] for name, one in owners(world).items()} == {
+        name: one["counts"] for name, one in before.items()
+    }
+
+
 def test_options_after_a_setting(world: World) -> None:
     """Where a setting turns families off, those of options count and no others."""
     write(world, USER, "bridges = []\n")

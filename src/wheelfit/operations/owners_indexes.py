@@ -156,16 +156,16 @@ class OwnersView:
         only = () if family.name in self._shelf.bases else family.only_hosts
         place = settings_of_place(
             replace(self._settings, cache=False, timeout=_PATIENCE, retries=0),
-            # Of files that no page lists any answer will do.
-            self._base(family) if member.files else self._place(family, member),
-            is_page=bool(member.page),
+            # Of flat pages, and files that no page lists, any answer will do.
+            self._place(family, member) if member.index else self._base(family),
+            is_page=False,
             hosts=FamilyHosts(family.name, only) if only else None,
         )
         try:
             with open_indexes(SourceOptions(no_bridges=True), place, context) as sources:
                 sources.project(canonicalize_name(project))
         except UnexpectedStatus as error:
-            return "" if member.files else error.message
+            return error.message if member.index else ""
         except NetworkError as error:
             return error.message
         return ""

@@ -318,6 +318,8 @@ class _Families(Several):
         return [*rest, *above]
 
     def show(self, value: Any) -> list[Any]:
+        if not value:  # nothing was said; an empty list would turn all families off
+            return ["default"]
         return [] if list(value) == ["none"] else list(value)
 
 
