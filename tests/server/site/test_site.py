@@ -9,6 +9,7 @@ import re
 import shlex
 from pathlib import Path
 from urllib.parse import quote
+from xml.etree import ElementTree as ET
 
 import pytest
 from server.site.documents import Document
@@ -185,6 +186,19 @@ class TestPages:
         """A page that is not there names projects with names like it."""
         page = read(site, "/project/fast-ftf/", 404)
         assert "../../project/fast-fft/" in page.links
+
+    def test_feed(self, site: Site) -> None:
+        """Releases with a time are in the feed of a project, except yanked ones."""
+        assert "feed.xml" in read(site, "/project/fast-fft/").links
+        answer = ask(site, "/project/fast-fft/feed.xml")
+        assert answer.headers["content-type"] == "application/atom+xml; charset=utf-8"
+        feed = ET.fromstring(body(answer))
+        space = {"atom": "http://www.w3.org/2005/Atom"}
+        titles = [
+            entry.findtext("atom:title", "", space) for entry in feed.iterfind("atom:entry", space)
+        ]
+        assert titles == ["fast-fft 2.1"]
+        assert feed.findtext("atom:updated", "", space) == "2026-10-02T08:00:00+00:00"
 
     def test_icon(self, site: Site) -> None:
         """There is an icon, which is nobody else's."""

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib import resources
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
@@ -30,6 +31,7 @@ from wheelfit.server.site.machines import (
 from wheelfit.server.site.picker import button_groups, picked_preset
 from wheelfit.server.site.project_json import project_json
 from wheelfit.server.site.rendering import Templates
+from wheelfit.sources.page import time_of_upload
 from wheelfit_runtime.errors import NetworkError, UserError, WheelfitError
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ _PAGE_HEADERS: Mapping[str, str] = {
 _PROJECTS_ON_A_PAGE = 30
 _RELEASES_ON_A_PAGE = 100
 _LABELS_ON_A_PAGE = 100
+_RELEASES_IN_A_FEED = 50
+_NEVER = "1970-01-01T00:00:00Z"
 _WHEELS_ON_A_PAGE = 200
 _ITEMS_OF_A_FILE = 5_000
 _LONGEST_SEARCH = 100
@@ -172,6 +176,8 @@ class Site:
                 return self._json(request, name, version)
             case ["project", ""]:
                 return _redirect("../")
+            case ["project", name, "feed.xml"]:
+                return self._feed(request, name)
             case ["project", name, ""]:
                 return self._project(read_query(request.query), name)
             case ["project", name, version, ""]:
@@ -310,6 +316,30 @@ class Site:
             "has_variants": shown is not None and bool(shown.labels),
         }
         return _Page("project.html", values)
+
+    def _feed(self, request: Request, name: str) -> Answer | None:
+        """Return the releases of a project as an Atom feed, the latest upload first."""
+        project = self._facts.project(canonicalize_name(name))
+        if project is None:
+            return None
+        releases = project.listing.releases
+        uploads = (
+            (str(version), uploaded)
+            for version in releases
+            if version not in project.yanked
+            and (file := _newest_file(releases[version].wheels)) is not None
+            and (uploaded := time_of_upload(file)) is not None
+        )
+        latest = sorted(uploads, key=itemgetter(1), reverse=True)[:_RELEASES_IN_A_FEED]
+        entries = [(version, uploaded.isoformat()) for version, uploaded in latest]
+        content = self._templates.render(
+            "feed.xml",
+            project=project.page.name,
+            base=self._url(request) or "urn:wheelfit",
+            updated=entries[0][1] if entries else _NEVER,
+            entries=entries,
+        )
+        return self._answer(request, content, "application/atom+xml")
 
     def _release(self, query: Mapping[str, str], name: str, version: str) -> Answer | _Page | None:
         if (elsewhere := _spelled(name, "../../", f"{segment(version)}/")) is not None:
