@@ -29,7 +29,7 @@ from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.rewriting import find_wheels
 from wheelfit.operations.targets import named_project
-from wheelfit.sources.bridges.catalogue import shipped
+from wheelfit.sources.bridges.catalogue import known_families
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.bytes_source import open_local
 from wheelfit_runtime.errors import ProjectNotFound
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
     from wheelfit.operations.context import Context
     from wheelfit.operations.repack import RepackRequest
+    from wheelfit.sources.bridges.catalogue import KnownFamilies
     from wheelfit.wheels.bytes_source import ByteSource
 
 SHOWN = 10
@@ -166,7 +167,8 @@ def plan_repack(request: RepackRequest, context: Context) -> RepackPlan:
             if requirement is not None:
                 finder.find_published(requirement.name, requirement.specifier.contains)
         finder.find_files(files)
-        name, projects = _projects(finder.listed, request.name)
+        families = known_families(context.environ, shipped_bridges=request.shipped_bridges)
+        name, projects = _projects(finder.listed, request.name, families)
         releases, examined = [], 0
         for number, one in enumerate(join_releases(projects)):
             joined = one
@@ -182,7 +184,9 @@ def plan_repack(request: RepackRequest, context: Context) -> RepackPlan:
 
 
 def _projects(
-    found: Mapping[NormalizedName, Mapping[Version, Sequence[ListedWheel]]], wanted: str | None
+    found: Mapping[NormalizedName, Mapping[Version, Sequence[ListedWheel]]],
+    wanted: str | None,
+    families: KnownFamilies,
 ) -> tuple[str, tuple[FamilyProject, ...]]:
     """Return the name of the joined project, and the projects with their labels."""
     if len(found) < 2:
@@ -190,7 +194,7 @@ def _projects(
     name = canonicalize_name(wanted) if wanted else joined_name(list(found))
     if not name:
         raise UsageError(f"{', '.join(found)} have no name in common", hint="give one by --name")
-    family = shipped(name)
+    family = families.named(name)
     projects = []
     for project, releases in found.items():
         label, properties = _known(family, project, max(releases)) or (
@@ -205,7 +209,7 @@ def _projects(
 def _known(
     family: BridgeFamily | None, project: str, version: Version
 ) -> tuple[Label | None, PropertySet] | None:
-    """Return label and properties of a project by its shipped bridge; None if there is none.
+    """Return label and properties of a project by its bridge; None if there is none.
 
     What a bridge lists as null is a plain wheel where wheels are made.
     """
