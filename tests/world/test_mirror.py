@@ -39,6 +39,7 @@ def world(new_world: Callable[[], World]) -> World:
     world.amd.add(
         "rocm/whl-multi-arch", wheels("torch", "2.14.0+rocm7.14", LINUX, requires=("filelock",))
     )
+    world.amd.add("rocm/whl-multi-arch", [Wheel("rocm", "7.14.0")])
     return world
 
 

@@ -14,7 +14,7 @@ import pytest
 from packaging.pylock import Pylock
 from world.internet import World
 from world.registries import LINUX, Wheel, wheels
-from world.test_torch import laid_out
+from world.table import fill
 
 pytestmark = pytest.mark.integration
 
@@ -23,8 +23,9 @@ PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 @pytest.fixture(scope="module")
 def world(new_world: Callable[[], World]) -> World:
-    """Return a world with torch and torchvision, and one lock of them."""
-    world = laid_out(new_world())
+    """Return the whole world, and one lock of torch and torchvision."""
+    world = new_world()
+    fill(world, claims_sizes=False)
     world.run("lock", "torch", "torchvision", "--python-version", PYTHON)
     return world
 
@@ -178,9 +179,11 @@ def test_device_builds(new_world: Callable[[], World]) -> None:
             part = Wheel(f"amd-{project}-{device}", f"{version}+{local}", f"py3-none-{LINUX}")
             world.amd.add("rocm/whl-multi-arch", [*made, part])
         world.registry.add(wheels(project, version, LINUX, requires=needs))
+    world.amd.add("rocm/whl-multi-arch", [Wheel("rocm", "7.14.0")])
     words = ["--platform", "linux-x86_64", "--python-version", PYTHON]
     world.run("lock", "torch", "torchvision", *words)
     assert chosen(world, "pylock.toml", "mi300x-rocm7") == {
+        "rocm": "7.14.0 (null)",
         "torch": "2.14.0+rocm7.14.0 (gfx942)",
         "torchvision": "0.29.0+rocm7.14.0 (gfx942)",
         "amd-torch-device-gfx942": "2.14.0+rocm7.14.0 (null)",

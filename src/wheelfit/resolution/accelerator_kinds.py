@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from wheelfit.core.accelerators import accelerators_of, platform_in_words
 from wheelfit.core.labels import NULL
 from wheelfit.resolution.bridges import fitting_releases
@@ -48,13 +51,14 @@ def kinds_by_release(
         )
     ]
     best = [version for version in everybody if version in fitting] or everybody or fitting
-    return {version: kinds_of(listing.releases[version], family) for version in best}
+    return {version: kinds_of(listing.releases[version], family, candidates) for version in best}
 
 
-def kinds_of(release: Release, family: BridgeFamily) -> frozenset[str]:
+def kinds_of(release: Release, family: BridgeFamily, candidates: Candidates) -> frozenset[str]:
     """Return the kinds of accelerators that a release has builds for, such as ``CUDA 12``.
 
-    Nothing that is built for one major version of CUDA runs on a driver of an older one.
+    Nothing that is built for one major version of CUDA runs on a driver of an older one. A build
+    that needs what cannot be had, as what has only source, is for no machine.
     """
     labelled = {
         wheel.filename.label: wheel.filename for wheel in release.wheels if wheel.rejection is None
@@ -63,9 +67,15 @@ def kinds_of(release: Release, family: BridgeFamily) -> frozenset[str]:
     return frozenset(
         platform_in_words(namespace, member.when)
         for member in members
-        if member is not None
+        if member is not None and all(_can_be_had(text, candidates) for text in member.requires)
         for namespace in accelerators_of(member.when)
     )
+
+
+def _can_be_had(requirement: str, candidates: Candidates) -> bool:
+    """Return whether a project that is needed has a release at all."""
+    listing = candidates.listing(canonicalize_name(Requirement(requirement).name))
+    return listing is not None and bool(listing.possible())
 
 
 def with_most_kinds(kinds: Mapping[Version, frozenset[str]]) -> Version | None:

@@ -250,7 +250,7 @@ class Catalogue:
         listing = self.candidates.listing(name)
         if listing is None or listing.bridge is None:
             return frozenset()
-        return kinds_of(listing.releases[version], listing.bridge)
+        return kinds_of(listing.releases[version], listing.bridge, self.candidates)
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
         """Tell whether a release has a wheel that fits, its core metadata read."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from wheelfit.core.bridges import BridgeFamily, FamilyMember
 
-SHIPPED_VERSION = "2026.11.28.2"
+SHIPPED_VERSION = "2026.11.28.3"
 """The version of ``wheelfit-families`` whose files ship here: a day, and a number if one day has
 several. It rises whenever a file of a family changes."""
 ALL_KNOWN = "all-known"
