@@ -147,7 +147,7 @@ def test_wrong_places(run: Runner, dist: Path, tmp_path: Path) -> None:
     """A folder that is not there, and a URL of nothing, are errors."""
     assert "no such folder" in run("index", "generate", tmp_path / "none", code=1).err
     said = run("index", "generate", dist, "--to", "nothing://bucket", code=1)
-    assert "names no storage" in said.err
+    assert "is not the URL of a storage" in said.err
     said = run("index", "generate", dist, "--to", "https://wheels.example.org/", code=1)
     assert "not storage that can be written to" in said.err
 

@@ -112,7 +112,7 @@ class TestReasons:
         )
         other = desk.lock("onnxruntime==1.32.0")
         assert (
-            "onnxruntime 1.32.0 uses no accelerator; onnxruntime 1.31.1 has a build for one "
+            "onnxruntime 1.32.0 uses no accelerator; onnxruntime 1.31.1 has a build for CUDA 13 "
             "(onnxruntime==1.31.1 takes it)"
         ) in other.err
 
