@@ -52,8 +52,8 @@ def open_storage(url: str, *, within: float | None = None, stalled: float | None
         raise InvalidConfiguration(
             "a web server is not a storage that can be written to",
             where=redact(where_of(url)),
-            hint="name a folder, or s3://bucket/prefix; ?endpoint=https://storage.example.org "
-            "may follow",
+            hint="name a folder, or s3://bucket/prefix; endpoint=https://storage.example.org may "
+            "follow a ? there",
         )
     try:
         from obstore.exceptions import BaseError  # noqa: PLC0415 - start-up, and an extra

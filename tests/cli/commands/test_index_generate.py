@@ -149,7 +149,8 @@ def test_wrong_places(run: Runner, dist: Path, tmp_path: Path) -> None:
     said = run("index", "generate", dist, "--to", "nothing://bucket", code=1)
     assert "is not the URL of a storage" in said.err
     said = run("index", "generate", dist, "--to", "https://wheels.example.org/", code=1)
-    assert "not storage that can be written to" in said.err
+    assert "is not a storage that can be written to" in said.err
+    assert "endpoint=https://storage.example.org" in said.err
 
 
 def test_pages_do_not_go_into_simple_twice(run: Runner, dist: Path, tmp_path: Path) -> None:
