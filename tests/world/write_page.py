@@ -95,7 +95,7 @@ def lines(peers: Mapping[Cell, tuple[str, str]]) -> Iterator[str]:
 
     :param peers: what pip and uv would install, by cell.
     """
-    yield PAGE.read_text(encoding="utf-8").partition("\n## ")[0] + "\n"
+    yield PAGE.read_text(encoding="utf-8").partition("\n## ")[0].rstrip() + "\n"
     for package in packages():
         yield f"## `{' '.join(package.ask)}`\n"
         yield "| machine | wheelfit | pip | uv |"
