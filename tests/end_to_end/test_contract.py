@@ -62,6 +62,7 @@ COMMANDS = [
     "wheel-inspect",
     "abi-bounds",
     "index-check",
+    "index-clean",
     "index-convert",
     "index-generate",
     "index-serve",

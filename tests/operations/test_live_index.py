@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from wheelfit.operations.live_index import (
     StageRequest,
     TokenRequest,
     YankRequest,
+    clean_index,
     create_token,
     delete,
     drop_stage,
@@ -52,6 +54,35 @@ def test_files(at: str) -> None:
     with raises_code("no-consent"):
         delete(DeleteRequest(at=at, what=what), Context())
     assert delete(DeleteRequest(at=at, what=what, yes=True), Context()).files == (FILE,)
+
+
+def test_clean(at: str, tmp_path: Path) -> None:
+    """The room of deleted files is free at once; what may be an upload stays."""
+    size = (tmp_path / FILE).stat().st_size
+    delete(DeleteRequest(at=at, what=("some",), yes=True), Context())
+    assert clean_index(LiveIndexRequest(at=at), Context()).files == 0
+    for path in Path(at).rglob("*"):
+        if path.is_file():
+            os.utime(path, (0, 0))
+    report = clean_index(LiveIndexRequest(at=at), Context())
+    assert (report.files, report.size) == (1, size)
+    assert clean_index(LiveIndexRequest(at=at), Context()).files == 0
+
+
+def test_clean_keeps_what_is_needed(at: str) -> None:
+    """Files of the index stay, however old they are."""
+    for path in Path(at).rglob("*"):
+        if path.is_file():
+            os.utime(path, (0, 0))
+    assert clean_index(LiveIndexRequest(at=at), Context()).files == 0
+    what = ("some",)
+    assert yank(YankRequest(at=at, what=what), Context()).files == (FILE,)
+
+
+def test_clean_a_server() -> None:
+    """A server cleans its own store."""
+    with raises_code("usage"):
+        clean_index(LiveIndexRequest(at="https://wheels.example.org/"), Context())
 
 
 def test_tokens(at: str) -> None:

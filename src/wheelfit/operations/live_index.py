@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.requests import ValidatedRequest, frozen_request
 from wheelfit.server.hosting.administration import StoreAdministration, seconds_of
 from wheelfit.server.hosting.client import ServerAdministration
-from wheelfit.server.store.opening import DATABASE, open_store
+from wheelfit.server.store.opening import DATABASE, clean, open_store
 from wheelfit_runtime.errors import FileProblem, PolicyRefusal
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
 
 
+_UNDER_WAY = timedelta(minutes=10)  # a server ends an upload after half a minute without bytes
 TOKEN = "WHEELFIT_INDEX_TOKEN"  # noqa: S105 - the name of a variable
 """The environment variable with the token for a server."""
 
@@ -117,6 +119,42 @@ def delete(request: DeleteRequest, context: Context) -> FilesReport:
         )
     with closing(open_administration(request, context)) as administration:
         return FilesReport(tuple(administration.delete(request.what)))
+
+
+@dataclass(frozen=True, slots=True)
+class CleaningReport:
+    """What was removed from the store of an index."""
+
+    files: int
+    """Files that no record has: deleted, or of uploads that did not finish."""
+    size: int
+    """Their bytes."""
+    stages: int
+    """Stages that had expired, or to which nothing was uploaded."""
+    uploads: int
+    """Uploads that broke off."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        return {"version": 1, **asdict(self)}
+
+
+def clean_index(request: LiveIndexRequest, context: Context) -> CleaningReport:
+    """Remove now what nobody needs, which a server does once a day.
+
+    An upload that is under way is left alone: nothing of it is older than some minutes.
+
+    :raises UsageError: a server is named, which cleans its store itself.
+    """
+    if request.is_server:
+        raise UsageError(
+            "a server cleans its store once a day; to do it now, name the store",
+            hint="--at DIR, or --database and --storage, on a machine that reaches them",
+        )
+    with closing(open_administration(request, context)) as administration:
+        store = cast("StoreAdministration", administration).store
+        found = clean(store, now=datetime.now(UTC), grace=_UNDER_WAY)
+    return CleaningReport(found.blobs, found.size, found.stages, found.drafts)
 
 
 @frozen_request

@@ -232,6 +232,17 @@ Exit code 9 says that something is wrong; the stage stays as it is then.
                     ),
                 },
             ),
+            "clean": Command(
+                """\
+Remove now what nobody needs from the store of a live index.
+
+That is what was deleted, stages that have expired, and uploads that broke off. A server does it
+once a day; whoever deletes files to make room has it at once with this. What is being uploaded
+stays, also while servers run.
+""",
+                (PLACE, STORE),
+                Operation("live_index.clean_index", "indexes.show_cleaning"),
+            ),
             "yank": Command(
                 "Yank files of a live index: installers take them only if they are pinned.",
                 (FILES_OF_INDEX, YANK, PLACE, STORE),

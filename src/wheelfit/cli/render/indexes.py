@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.convert_index import ConvertedIndex
     from wheelfit.operations.generate_index import GeneratedIndex
     from wheelfit.operations.live_index import (
+        CleaningReport,
         CreatedToken,
         DroppedStage,
         FilesReport,
@@ -53,6 +54,22 @@ def show_files(report: FilesReport, output: Output) -> None:
     output.result_json(report.to_json())
     for name in report.files:
         output.report(name)
+
+
+def show_cleaning(report: CleaningReport, output: Output) -> None:
+    """Print what was removed."""
+    output.result_json(report.to_json())
+    parts = [
+        count_of(count, noun)
+        for count, noun in (
+            (report.files, "file"),
+            (report.stages, "stage"),
+            (report.uploads, "broken upload"),
+        )
+        if count
+    ]
+    size = f" ({size_words(report.size)})" if report.size else ""
+    output.report(f"removed {', '.join(parts)}{size}" if parts else "there is nothing to remove")
 
 
 def show_opened_stage(report: OpenedStage, output: Output) -> None:
