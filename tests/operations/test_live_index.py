@@ -15,6 +15,7 @@ from wheelfit.operations.live_index import (
     DeleteRequest,
     FilesRequest,
     LiveIndexRequest,
+    MoveIndexRequest,
     OpenedStage,
     OpenStageRequest,
     StageRequest,
@@ -24,6 +25,8 @@ from wheelfit.operations.live_index import (
     create_token,
     delete,
     drop_stage,
+    export_live_index,
+    import_live_index,
     list_stages,
     list_tokens,
     open_stage,
@@ -54,6 +57,26 @@ def test_files(at: str) -> None:
     with raises_code("no-consent"):
         delete(DeleteRequest(at=at, what=what), Context())
     assert delete(DeleteRequest(at=at, what=what, yes=True), Context()).files == (FILE,)
+
+
+def test_move(at: str, tmp_path: Path) -> None:
+    """An index is exported, and imported into a store that is new."""
+    there, new = str(tmp_path / "there"), tmp_path / "new"
+    report = export_live_index(MoveIndexRequest(at=at, folder=there), Context())
+    assert (report.files, report.copied) == (1, 1)
+    with raises_code("file-problem"):
+        import_live_index(MoveIndexRequest(at=str(new), folder=at), Context())
+    assert not new.exists()
+    assert import_live_index(MoveIndexRequest(at=str(new), folder=there), Context()).files == 1
+    assert yank(YankRequest(at=str(new), what=("some",)), Context()).files == (FILE,)
+
+
+def test_move_a_server() -> None:
+    """Only a store is moved."""
+    request = MoveIndexRequest(at="https://wheels.example.org/", folder="there")
+    for move in (export_live_index, import_live_index):
+        with raises_code("usage"):
+            move(request, Context())
 
 
 def test_clean(at: str, tmp_path: Path) -> None:

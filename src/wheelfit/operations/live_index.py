@@ -158,6 +158,74 @@ def clean_index(request: LiveIndexRequest, context: Context) -> CleaningReport:
 
 
 @frozen_request
+class MoveIndexRequest(LiveIndexRequest):
+    """The folder of an export, and the store that it is of or for."""
+
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class MovedIndexReport:
+    """The size of an index that was exported or imported."""
+
+    files: int
+    copied: int
+    """Files that were not there yet."""
+    size: int
+    """Bytes of all files."""
+    records: int
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        return {"version": 1, **asdict(self)}
+
+
+def export_live_index(request: MoveIndexRequest, context: Context) -> MovedIndexReport:
+    """Write all of an index into a folder: a back-up, or half of a move to another store.
+
+    :raises UsageError: a server is named.
+    :raises FileProblem: there is no index.
+    :raises IntegrityError: the content of a file is not what it should be.
+    """
+    from wheelfit.server.store.moving import export_index
+
+    _need_store(request)
+    with (
+        closing(open_administration(request, context)) as administration,
+        context.reporter.work("copying") as progress,
+    ):
+        store = cast("StoreAdministration", administration).store
+        found = export_index(store.records.database, store.blobs, Path(request.folder), progress)
+    return MovedIndexReport(*found)
+
+
+def import_live_index(request: MoveIndexRequest, context: Context) -> MovedIndexReport:
+    """Put an exported index into a new store, which is created.
+
+    :raises UsageError: a server is named.
+    :raises FileProblem: there is no export, or the store has an index.
+    :raises IntegrityError: the content of a file is not what it should be.
+    """
+    from wheelfit.server.store.moving import import_index, read_export
+
+    _need_store(request)
+    folder = Path(request.folder)
+    exported = read_export(folder)  # before anything is created
+    store = open_store(Path(request.at), records=request.database, blobs=request.storage)
+    with closing(store), context.reporter.work("copying") as progress:
+        found = import_index(folder, exported, store.records.database, store.blobs, progress)
+    return MovedIndexReport(*found)
+
+
+def _need_store(request: LiveIndexRequest) -> None:
+    if request.is_server:
+        raise UsageError(
+            "an index is moved by its store, not over its server",
+            hint="--at DIR, or --database and --storage, on a machine that reaches them",
+        )
+
+
+@frozen_request
 class OpenStageRequest(LiveIndexRequest):
     """The stage to open."""
 

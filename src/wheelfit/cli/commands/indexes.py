@@ -11,6 +11,7 @@ from wheelfit.cli.options.table.indexes import (
     CHECK_INDEX,
     CONVERT_INDEX,
     DELETE,
+    EXPORT_FOLDER,
     FILES_OF_INDEX,
     GENERATE,
     NEW_STAGE,
@@ -231,6 +232,27 @@ Exit code 9 says that something is wrong; the stage stays as it is then.
                         Operation("live_index.drop_stage", "indexes.show_dropped_stage"),
                     ),
                 },
+            ),
+            "export": Command(
+                """\
+Write all of a live index into a folder: a back-up, or half of a move to another store.
+
+Files, owners, digests of tokens, yanks, upload times, names of deleted files and stages. Files that
+the folder has from an earlier export are not copied again. The export is of one moment, also while
+servers run.
+""",
+                (EXPORT_FOLDER, PLACE, STORE),
+                Operation("live_index.export_live_index", "indexes.show_moved_index"),
+            ),
+            "import": Command(
+                """\
+Put an exported index into a new store: any database and storage.
+
+Every file is compared with its digest. Records come last, all or none; if it is interrupted, run it
+again.
+""",
+                (EXPORT_FOLDER, PLACE, STORE),
+                Operation("live_index.import_live_index", "indexes.show_moved_index"),
             ),
             "clean": Command(
                 """\

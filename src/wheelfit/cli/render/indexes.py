@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         CreatedToken,
         DroppedStage,
         FilesReport,
+        MovedIndexReport,
         OpenedStage,
         RevokedToken,
         StagesReport,
@@ -70,6 +71,18 @@ def show_cleaning(report: CleaningReport, output: Output) -> None:
     ]
     size = f" ({size_words(report.size)})" if report.size else ""
     output.report(f"removed {', '.join(parts)}{size}" if parts else "there is nothing to remove")
+
+
+def show_moved_index(report: MovedIndexReport, output: Output) -> None:
+    """Print how much was moved."""
+    output.result_json(report.to_json())
+    files = f"{count_of(report.files, 'file')} ({size_words(report.size)})"
+    output.report(
+        f"{files} and {count_of(report.records, 'record')}; {report.copied} copied, the others "
+        "were there"
+        if report.copied < report.files
+        else f"{files} and {count_of(report.records, 'record')}"
+    )
 
 
 def show_opened_stage(report: OpenedStage, output: Output) -> None:

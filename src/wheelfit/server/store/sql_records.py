@@ -69,6 +69,11 @@ class Records:
         self._database = database
         migrate(database)
 
+    @property
+    def database(self) -> Database:
+        """The database with all tables of the index."""
+        return self._database
+
     def close(self) -> None:
         """Close the connections to the database; may be called more than once."""
         self._database.close()

@@ -44,6 +44,8 @@ PLACE = OptionGroup(
     ),
 )
 
+EXPORT_FOLDER = OptionGroup("", Option("FOLDER", FOLDER, "the folder of the export"))
+
 FILES_OF_INDEX = OptionGroup(
     "",
     Option("WHAT ...", TEXT, "the name of a file, a release as NAME==VERSION, or a project"),

@@ -1,0 +1,239 @@
+"""An index in a folder of its own: exported from any store, imported into any other.
+
+The folder has the bytes of files in ``files``, as the folder of a store has them, and everything
+else in ``records.jsonl``, a row of a table in each line. That file is written last: a folder
+without it is an export that did not end, and goes on with what is there.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wheelfit.core.strict_json import shortened
+from wheelfit.server.store.blobs import FILE_MODE, make_folder, storage_errors
+from wheelfit.server.store.database import MIGRATIONS, insert
+from wheelfit.server.store.folder import FolderBlobs
+from wheelfit.wheels.atomic_write import new_file, write_all
+from wheelfit_runtime.errors import FileProblem, IntegrityError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from wheelfit.server.store.blobs import Blobs
+    from wheelfit.server.store.database import Database, Execute, Row, Value
+    from wheelfit.sources.progress import Progress
+
+RECORDS = "records.jsonl"
+FILES = "files"
+_FORMAT = 1
+_PARTED = "file"
+"""The table whose rows are read by project, because each may have megabytes."""
+_LONG = 86400.0
+"""Seconds that a transaction may take here."""
+
+
+class MovedIndex(NamedTuple):
+    """The size of an index that was moved."""
+
+    files: int
+    """Different contents of files."""
+    copied: int
+    """Those of them that were not there yet."""
+    size: int
+    """Bytes of all."""
+    records: int
+    """Rows of all tables."""
+
+
+def export_index(database: Database, blobs: Blobs, folder: Path, progress: Progress) -> MovedIndex:
+    """Write an index, as it is at one moment, into a folder; files that are there already stay.
+
+    :raises IntegrityError: the content of a file is not what it should be.
+    :raises StorageUnavailable: the store does not answer, or has lost a file.
+    """
+    database.deadlines = (_LONG, _LONG)
+    rows = 0
+    with storage_errors(folder):
+        make_folder(folder)
+        with new_file(folder / RECORDS, overwrite=True) as lines:
+            (folder / RECORDS).unlink(missing_ok=True)  # of an earlier export, now incomplete
+            os.chmod(lines.fileno(), FILE_MODE)  # noqa: PTH101 - it has no name yet
+            write_all(lines, _line({"format": _FORMAT, "schema": len(MIGRATIONS)}))
+            with database.reading() as execute:
+                for table, row in _rows(execute):
+                    write_all(lines, _line({"table": table, "row": row}))
+                    rows += 1
+                wanted = _contents(execute)
+            copied = _copy(wanted, blobs, FolderBlobs(folder / FILES), progress)
+    return MovedIndex(len(wanted), copied, sum(wanted.values()), rows)
+
+
+def read_export(folder: Path) -> list[tuple[str, dict[str, Value]]]:
+    """Return the records of an exported index: tables and rows.
+
+    :raises FileProblem: there is no export, or one of a newer wheelfit.
+    """
+    return [*_read(folder / RECORDS)]
+
+
+def import_index(
+    folder: Path,
+    exported: Sequence[tuple[str, dict[str, Value]]],
+    database: Database,
+    blobs: Blobs,
+    progress: Progress,
+) -> MovedIndex:
+    """Put an exported index into an empty store: bytes first, then all records or none.
+
+    :param exported: the records of the folder.
+    :raises FileProblem: the store has an index already, or the records contradict each other.
+    :raises IntegrityError: the content of a file is not what it should be.
+    :raises StorageUnavailable: the store does not answer.
+    """
+    database.deadlines = (_LONG, _LONG)
+    with database.reading() as execute:
+        _check_empty(execute)
+    wanted = _wanted(exported)
+    copied = _copy(wanted, FolderBlobs(folder / FILES), blobs, progress)
+    with database.writing() as execute:
+        _check_empty(execute)
+        for table in _tables():
+            execute(f"DELETE FROM {table}")  # noqa: S608 - what a new store has by itself
+        for table, row in exported:
+            try:
+                insert(execute, table, **row)
+            except database.mistake as error:
+                raise FileProblem(
+                    f"it is not an export: {error}", where=str(folder / RECORDS)
+                ) from None
+    return MovedIndex(len(wanted), copied, sum(wanted.values()), len(exported))
+
+
+def _copy(wanted: Mapping[str, int], source: Blobs, target: Blobs, progress: Progress) -> int:
+    """Copy the contents that the target lacks, and return how many."""
+    progress.start(sum(wanted.values()))
+    copied = 0
+    for sha256, size in wanted.items():
+        if target.size(sha256) != size:
+            there = source.size(sha256)
+            if there is None:
+                raise IntegrityError(
+                    "a file of the index is missing", where=sha256,
+                    hint="what the store has lost cannot be moved: delete or upload the file",
+                )  # fmt: skip
+            with target.draft() as draft:
+                for piece in source.parts(sha256, 0, there):
+                    draft.write(piece)
+                if draft.sha256 != sha256:
+                    raise IntegrityError("a file of the index is damaged", where=sha256)
+                target.keep(draft)
+            copied += 1
+        progress.advance(size)
+    progress.done()
+    return copied
+
+
+def _wanted(exported: Iterable[tuple[str, Mapping[str, Value]]]) -> dict[str, int]:
+    """Return the sizes of the contents that records name."""
+    return {
+        str(row.get("sha256")): int(row.get("size") or 0)
+        for table, row in exported
+        if table == "file"
+    }
+
+
+def _contents(execute: Execute) -> dict[str, int]:
+    return dict(execute("SELECT DISTINCT sha256, size FROM file ORDER BY sha256"))
+
+
+def _check_empty(execute: Execute) -> None:
+    for table in ("project", "file", "tombstone", "owner"):
+        if execute(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608 - ours
+            raise FileProblem(
+                "the store has an index already",
+                where=table,
+                hint="import into a new folder, database and storage",
+            )
+
+
+# --- records --------------------------------------------------------------------------------
+
+
+def _tables() -> dict[str, dict[str, str]]:
+    """Return the columns of each table, with their types, as the migrations make them."""
+    tables: dict[str, dict[str, str]] = {}
+    for statement in (one for step in MIGRATIONS for one in step):
+        found = re.fullmatch(r"CREATE TABLE (\w+) \((.*)\)", statement)
+        if found is not None:
+            columns = re.findall(r"(?:^|, )(\w+) (TEXT|\{number\}|\{bytes\})", found[2])
+            tables[found[1]] = dict(columns)
+    return tables
+
+
+def _rows(execute: Execute) -> Iterator[tuple[str, dict[str, object]]]:
+    for table, columns in _tables().items():
+        names = ", ".join(columns)
+        sql = f"SELECT {names} FROM {table}"  # noqa: S608 - ours
+        rows: Iterable[Row] = (
+            _by_project(execute, sql) if table == _PARTED else sorted(execute(sql), key=repr)
+        )
+        for row in rows:
+            yield (
+                table,
+                {
+                    name: _text(value) if kind == "{bytes}" else value
+                    for (name, kind), value in zip(columns.items(), row, strict=True)
+                },
+            )
+
+
+def _by_project(execute: Execute, sql: str) -> Iterator[Row]:
+    for (project,) in execute(f"SELECT DISTINCT project FROM {_PARTED} ORDER BY project"):  # noqa: S608
+        yield from execute(f"{sql} WHERE project = ? ORDER BY filename", (project,))
+
+
+def _read(path: Path) -> Iterator[tuple[str, dict[str, Value]]]:
+    """Yield the rows of an export, whose tables and columns are known."""
+    tables = _tables()
+    try:
+        with path.open("rb") as lines:
+            head = json.loads(next(lines, b"null"))
+            if head["format"] != _FORMAT or head["schema"] > len(MIGRATIONS):
+                raise FileProblem(
+                    "the export is of a newer wheelfit", where=str(path), hint="import it with that"
+                )
+            for line in lines:
+                entry = json.loads(line)
+                kinds = tables[entry["table"]]
+                values = {name: _value(one, kinds[name]) for name, one in entry["row"].items()}
+                yield entry["table"], values
+    except OSError as error:
+        raise FileProblem(
+            "there is no finished export", where=str(path),
+            hint="`wheelfit index export` writes this file last; run it again",
+        ) from error  # fmt: skip
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise FileProblem(f"it is not an export: {error}", where=str(path)) from None
+
+
+def _line(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else base64.b64encode(bytes(value)).decode()
+
+
+def _value(value: object, kind: str) -> Value:
+    if value is None:
+        return None
+    if kind == "{number}" and isinstance(value, int):
+        return value
+    if kind == "{number}" or not isinstance(value, str):
+        raise TypeError(f"{shortened(repr(value), 40)} is not a value of such a column")
+    return base64.b64decode(value, validate=True) if kind == "{bytes}" else value

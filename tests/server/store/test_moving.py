@@ -1,0 +1,172 @@
+"""Indexes that move: from any store into a folder, and from there into any other."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from error_codes import raises_code
+from server.uploading import upload
+
+from wheelfit.server.store.moving import (
+    RECORDS,
+    MovedIndex,
+    _tables,
+    export_index,
+    import_index,
+    read_export,
+)
+from wheelfit.server.store.opening import Store, open_store
+from wheelfit.server.store.tokens import holder, issue, open_stage
+from wheelfit.server.uploads.accepting import AcceptedUpload
+from wheelfit.sources.progress import NO_PROGRESS
+from wheelfit.testing.wheels import build_wheel, release_document
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+LIBRARY = {"blas": {"library": ["mkl"]}}
+DOCUMENT = release_document({"mkl": LIBRARY}, static=LIBRARY)
+
+
+def fill(store: Store, folder: Path) -> str:
+    """Upload variants, yank and delete something, open a stage; return the secret of a token."""
+    for version in ("1.0", "2.0", "3.0"):
+        upload(store, build_wheel(folder, "some", version, label="mkl", document=DOCUMENT))
+    upload(store, build_wheel(folder, "other", "1.0"))
+    store.records.yank(["some-1.0-py3-none-any-mkl.whl"], "broken", time="2026-11-22T12:00:00Z")
+    store.records.delete(["some-3.0-py3-none-any-mkl.whl"], time="2026-11-22T12:00:00Z")
+    open_stage(store.records, "admin", now=NOW, lasts=timedelta(days=7))
+    return issue(store.records, "acme", ["upload"], now=NOW, note="for CI")[1]
+
+
+def contents(store: Store) -> list[object]:
+    """Return everything that a store has."""
+    with store.records.database.reading() as execute:
+        rows = [sorted(map(repr, execute(f"SELECT {', '.join(columns)} FROM {table}")))
+                for table, columns in _tables().items()]  # fmt: skip
+        digests = [row[0] for row in execute("SELECT DISTINCT sha256 FROM file ORDER BY sha256")]
+    files = [b"".join(store.blobs.parts(one, 0, store.blobs.size(one) or 0)) for one in digests]
+    return [rows, files]
+
+
+def export(store: Store, folder: Path) -> MovedIndex:
+    """Export an index."""
+    return export_index(store.records.database, store.blobs, folder, NO_PROGRESS)
+
+
+def bring(folder: Path, store: Store) -> MovedIndex:
+    """Import an index."""
+    exported = read_export(folder)
+    return import_index(folder, exported, store.records.database, store.blobs, NO_PROGRESS)
+
+
+def test_there_and_back(records_url: str, blobs_url: str, tmp_path: Path) -> None:
+    """A store of any kind has afterwards what another had, and goes on with it."""
+    with open_store(tmp_path / "one") as one:
+        secret = fill(one, tmp_path / "wheels")
+        before = contents(one)
+        export(one, tmp_path / "there")
+    with open_store(tmp_path / "two", records=records_url, blobs=blobs_url) as two:
+        bring(tmp_path / "there", two)
+        assert contents(two) == before
+        token = holder(two.records, secret, now=NOW)
+        assert token is not None
+        assert (token.owner, token.note) == ("acme", "for CI")
+        export(two, tmp_path / "back")
+    assert (tmp_path / "back" / RECORDS).read_bytes() == (tmp_path / "there" / RECORDS).read_bytes()
+    with open_store(tmp_path / "three") as three:
+        bring(tmp_path / "back", three)
+        assert contents(three) == before
+        deleted = tmp_path / "wheels" / "some-3.0-py3-none-any-mkl.whl"
+        assert not isinstance(upload(three, deleted), AcceptedUpload)  # its name never comes back
+        newer = build_wheel(tmp_path / "wheels", "some", "4.0", label="mkl", document=DOCUMENT)
+        assert isinstance(upload(three, newer), AcceptedUpload)
+
+
+def test_again(tmp_path: Path) -> None:
+    """What is there already is not copied again, and the records are those of now."""
+    with open_store(tmp_path / "one") as one:
+        fill(one, tmp_path / "wheels")
+        first = export(one, tmp_path / "there")
+        upload(one, build_wheel(tmp_path / "wheels", "new", "1.0"))
+        second = export(one, tmp_path / "there")
+    assert (first.files, first.copied) == (3, 3)
+    assert (second.files, second.copied) == (4, 1)
+
+
+def test_interrupted(tmp_path: Path) -> None:
+    """An export that did not end is no export, and an import of it changes nothing."""
+    with open_store(tmp_path / "one") as one:
+        fill(one, tmp_path / "wheels")
+        export(one, tmp_path / "there")
+        (blob,) = [*one.blobs.stored()][:1]
+        one.blobs.delete(blob.sha256)
+        for path in (tmp_path / "there" / "files").rglob(blob.sha256):
+            path.unlink()
+        with raises_code("integrity"):
+            export(one, tmp_path / "there")
+    assert not (tmp_path / "there" / RECORDS).exists()
+    with open_store(tmp_path / "two") as two:
+        before = contents(two)
+        with raises_code("file-problem"):
+            bring(tmp_path / "there", two)
+        assert contents(two) == before
+
+
+def test_damaged(tmp_path: Path) -> None:
+    """Other content under a digest is found before any record is there."""
+    with open_store(tmp_path / "one") as one:
+        fill(one, tmp_path / "wheels")
+        export(one, tmp_path / "there")
+    path = next(path for path in (tmp_path / "there" / "files").rglob("*") if path.is_file())
+    path.chmod(0o640)
+    path.write_bytes(bytes(path.stat().st_size))
+    with open_store(tmp_path / "two") as two:
+        with raises_code("integrity"):
+            bring(tmp_path / "there", two)
+        assert two.records.projects() == ()
+
+
+def test_not_empty(tmp_path: Path) -> None:
+    """A store that has an index is left as it is."""
+    with open_store(tmp_path / "one") as one:
+        fill(one, tmp_path / "wheels")
+        export(one, tmp_path / "there")
+        before = contents(one)
+        with raises_code("file-problem"):
+            bring(tmp_path / "there", one)
+        assert contents(one) == before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"", b"x", b"[]", b"{}", b"\xff", b"5",
+        b'{"format":1,"schema":2}\n{"table":"file; DROP TABLE token","row":{}}',
+        b'{"format":1,"schema":2}\n{"table":"file","row":{"sha256) --":1}}',
+        b'{"format":1,"schema":2}\n{"table":"token","row":{"secret":"?"}}',
+        b'{"format":1,"schema":2}\n{"table":"file","row":{"size":[1]}}',
+        b'{"format":1,"schema":2}\n{"table":"owner","row":{"name":"x"}}',
+        b'{"format":1,"schema":2}\n{"table":"counter","row":{"value":"x"}}',
+        b'{"format":2,"schema":2}', b'{"format":1,"schema":99}',
+    ],
+)  # fmt: skip
+def test_what_is_no_export(line: bytes, tmp_path: Path) -> None:
+    """Neither of this wheelfit, nor anything else that can be read."""
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / RECORDS).write_bytes(line)
+    with open_store(tmp_path / "one") as one:
+        before = contents(one)
+        with raises_code("file-problem"):
+            bring(tmp_path / "there", one)
+        assert contents(one) == before
+
+
+def test_all_tables(tmp_path: Path) -> None:
+    """Every table and column of the database is known."""
+    with open_store(tmp_path / "one") as one, one.records.database.reading() as execute:
+        names = {row[0] for row in execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        assert names == {*_tables(), "schema_version"}
+        for table, columns in _tables().items():
+            there = {row[1] for row in execute(f"PRAGMA table_info({table})")}
+            assert there == set(columns), table
