@@ -19,7 +19,7 @@ from wheelfit.core.properties import Property, PropertySet
 from wheelfit.core.providers import PluginProvider
 from wheelfit.errors import UnusableInterpreter
 from wheelfit.installation.environment import open_environment
-from wheelfit.operations.context import Context
+from wheelfit.operations.context import Context, Reporter
 from wheelfit.operations.download import DownloadRequest, download
 from wheelfit.operations.explain import ExplainReport, ExplainRequest, explain
 from wheelfit.operations.hosts import host_text, hosts_folder
@@ -29,14 +29,16 @@ from wheelfit.operations.requests import SourceOptions, field_types, frozen_requ
 from wheelfit.operations.user_folders import VARIABLE
 from wheelfit.operations.venv import VenvRequest, create_venv
 from wheelfit.server.loopback import LoopbackIndex
-from wheelfit_runtime.errors import NetworkError, NoFit, UserError
+from wheelfit_runtime.errors import NetworkError, NoFit
 from wheelfit_runtime.platforms.features import FeatureConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from wheelfit.core.target import Target
     from wheelfit.operations.change_reports import ChangeReport
+    from wheelfit.operations.context import Transfers
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,11 +202,22 @@ def _fetch(request: DemoRequest, folder: Path, context: Context) -> Path | None:
         requirements=(_PACKAGE,), no_deps=True, no_variants=True, dest=str(folder), **sources
     )
     try:
-        (file,) = download(wanted, context).files
-    except (NetworkError, NoFit, UserError) as error:
+        (file,) = download(wanted, Context(context.environ, _Transfers(context.reporter))).files
+    except (NetworkError, NoFit) as error:
         context.reporter.warn(f"{_PACKAGE} cannot be had here ({error.message})")
         return None
     return folder / file.filename
+
+
+class _Transfers(Reporter):
+    """A reporter that passes on the progress of transfers, and nothing else."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+
+    def transfers(self, cut: Callable[[], None]) -> AbstractContextManager[Transfers]:
+        """Return the progress of transfers."""
+        return self._reporter.transfers(cut)
 
 
 class Demo:
