@@ -38,7 +38,8 @@ class Issuer:
     def __init__(self) -> None:
         self.keys = {"one": rsa.generate_private_key(public_exponent=65537, key_size=2048)}
         self.asked: list[str] = []
-        self.status = 200
+        self.keys_answer: bytes | None = None
+        """What is answered instead of the keys."""
         self._server = LoopbackServer(self._answer)
 
     def __enter__(self) -> Self:
@@ -68,7 +69,9 @@ class Issuer:
             }
         else:
             return Answer.text(404, "there is no such page")
-        return Answer.of(self.status, json.dumps(content).encode(), kind)
+        if request.path == "/keys" and self.keys_answer is not None:
+            return Answer.of(200, self.keys_answer, kind)
+        return Answer.of(200, json.dumps(content).encode(), kind)
 
     def identity(self, audience: str, kid: str = "one", key: Any = None, **changes: Any) -> str:
         """Return the token of a job."""
@@ -174,6 +177,28 @@ def test_used_once(index: RunningIndex, issuer: Issuer) -> None:
     assert mint(index, identity)[0] == 200
     status, answer = mint(index, identity)
     assert (status, answer["errors"][0]["code"]) == (422, "invalid-reuse-token")
+
+
+@pytest.mark.parametrize("answer", [b"5", b"no json", b"{}", b'{"keys":[{"kty":"?"}]}'])
+def test_issuer_in_trouble(tmp_path: Path, answer: bytes) -> None:
+    """What an issuer answers may be anything; then nobody gets a token, and all else goes on."""
+    with Issuer() as issuer:
+        (tmp_path / "server.toml").write_text(
+            f"""[[trusted-publisher]]
+projects = ["fast"]
+issuer = "{issuer.url}"
+claims = {{repository = "acme/fast"}}
+"""
+        )
+        settings = ("--settings", str(tmp_path / "server.toml"))
+        with RunningIndex(tmp_path / "index", *settings) as index:
+            token = issuer.identity(audience(index))
+            issuer.keys_answer = answer
+            assert mint(index, token)[0] == 422
+            asked = len(issuer.asked)
+            assert mint(index, token)[0] == 422
+            assert len(issuer.asked) == asked  # not for a minute
+            assert index.get("/simple/")[0] == 200
 
 
 def test_bad_requests(index: RunningIndex) -> None:

@@ -127,7 +127,9 @@ def run_server(
             else TrustedPublishing(
                 settings.publishers,
                 url,
-                open_web(SourceSettings(), cache_folder=None, environ=environ).client,
+                open_web(
+                    SourceSettings(timeout=5.0, retries=1), cache_folder=None, environ=environ
+                ).client,
             ),
             names=names,
             # What upstreams change nobody tells: pages of all are looked at now and then.

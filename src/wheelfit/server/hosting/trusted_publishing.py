@@ -19,7 +19,7 @@ from wheelfit.errors import NeedsExtra
 from wheelfit.server.hosting.error_answers import json_answer
 from wheelfit.server.store.tokens import issue_once
 from wheelfit.sources.urls import is_loopback, origin
-from wheelfit_runtime.errors import InvalidConfiguration, NetworkError
+from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -128,7 +128,7 @@ class TrustedPublishing:
         shown = body.get("token")
         try:
             claims = self._verified(shown if isinstance(shown, str) else "")
-        except (self._jwt.PyJWTError, NetworkError, ValueError) as error:
+        except (self._jwt.PyJWTError, WheelfitError, ValueError) as error:
             log("refused", reason=f"identity of a job: {error}")
             return _refusal("invalid-token", f"the identity cannot be verified: {error}")
         admitting = [one for one in self._publishers if one.admits(claims)]
@@ -181,6 +181,8 @@ class TrustedPublishing:
             read, keys = self._keys.get(issuer, (float("-inf"), {}))
             age = time.monotonic() - read
             if age > _FRESH or (kid not in keys and age > _ASK_AGAIN):
+                # An issuer that does not answer is not asked again for a while.
+                self._keys[issuer] = (time.monotonic(), {})
                 keys = self._fetch(issuer)
                 self._keys[issuer] = (time.monotonic(), keys)
         if kid not in keys:
@@ -204,7 +206,7 @@ class TrustedPublishing:
             raise ValueError(f"its issuer answered {answer.status}")
         value = json.loads(answer.body)
         if not isinstance(value, dict):
-            raise TypeError("its issuer answered no JSON object")
+            raise ValueError("its issuer answered no JSON object")  # noqa: TRY004 - of a stranger
         return value
 
 
