@@ -347,8 +347,10 @@ def test_disagreement(
     serving.change(number, change)
     body, progress = fetch(wheel(server))
     assert body == BODY
-    # A connection that is refused leaves the rest to the others.
-    assert ranges(server).count(None) == (change is not refused or number < 3)
+    # A connection that is refused leaves the rest to the others. Bytes too many may be noticed after
+    # the file has come, whole and right.
+    is_late = change is overlong and number == 3
+    assert ranges(server).count(None) == (change is not refused or number < 3) or is_late
     assert (progress.count, progress.ended) == (SIZE, 1)
 
 
@@ -492,6 +494,7 @@ def test_a_verdict_ends_it(server: Any, serving: Serving, fetch: Any, pace: Pace
         return reply
 
     serving.change(-1, silent)
+    before = set(threading.enumerate())
 
     def use(source: ByteSource) -> None:
         source.read_at(SIZE - 1, 1)
@@ -500,7 +503,7 @@ def test_a_verdict_ends_it(server: Any, serving: Serving, fetch: Any, pace: Pace
 
     with pytest.raises(InvalidWheel, match="not an archive"):
         fetch(wheel(server), use, pace)
-    for thread in threading.enumerate():
+    for thread in set(threading.enumerate()) - before:
         if thread.name == "transfer":
             thread.join(20)
             assert not thread.is_alive()
