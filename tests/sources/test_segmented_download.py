@@ -347,8 +347,8 @@ def test_disagreement(
     serving.change(number, change)
     body, progress = fetch(wheel(server))
     assert body == BODY
-    # A connection that is refused leaves the rest to the others. Bytes too many may be noticed after
-    # the file has come, whole and right.
+    # A connection that is refused leaves the rest to the others. Bytes too many may be noticed
+    # after the file has come, whole and right.
     is_late = change is overlong and number == 3
     assert ranges(server).count(None) == (change is not refused or number < 3) or is_late
     assert (progress.count, progress.ended) == (SIZE, 1)
