@@ -10,6 +10,8 @@ import pytest
 from world.internet import World
 from world.registries import LINUX, wheels
 
+pytestmark = pytest.mark.integration
+
 BUILD = "2.14.1+cu126"
 ORIGIN = f"torch {BUILD} is the build cu126 of https://download.pytorch.org/whl/cu126"
 

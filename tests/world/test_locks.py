@@ -8,6 +8,8 @@ import pytest
 from cli.running import Runner
 from world.internet import World
 
+pytestmark = pytest.mark.integration
+
 PLUGINS = {"jax_cuda12_plugin", "jax_cuda13_plugin"}
 
 

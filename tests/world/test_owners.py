@@ -15,6 +15,8 @@ from world.registries import LINUX, Distribution, Wheel, wheels
 
 from wheelfit.testing.internet import Document
 
+pytestmark = pytest.mark.integration
+
 PYTORCH = "download.pytorch.org"
 MACHINE = "cpu-x86_64-v3"
 TORCH = "/whl/cpu/torch/"

@@ -9,6 +9,8 @@ import pytest
 from world.internet import World
 from world.registries import LINUX, Wheel, wheels
 
+pytestmark = pytest.mark.integration
+
 
 @pytest.fixture(scope="module")
 def world(new_world: Callable[[], World]) -> World:

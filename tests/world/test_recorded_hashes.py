@@ -12,6 +12,8 @@ import pytest
 from world.internet import World
 from world.registries import Wheel
 
+pytestmark = pytest.mark.integration
+
 NAME = "llama-cpp-python"
 FOLDER = "llama-cpp-python/whl/cpu"
 BRIDGE = ("--bridge", NAME)

@@ -11,6 +11,8 @@ from world.internet import World
 from world.registries import ARM, LINUX, MAC, WINDOWS, Wheel, wheels
 from world.table import fill
 
+pytestmark = pytest.mark.integration
+
 NVIDIA = "nvidia-cublas==13.1 ; platform_system == 'Linux'"
 BUILDS = {
     "2.7.1": ("0.22.1", "cu118 cu126 cu128 rocm6.3"),

@@ -10,6 +10,8 @@ import pytest
 from world.internet import World
 from world.registries import LINUX, wheels
 
+pytestmark = pytest.mark.integration
+
 MACHINE = "cpu-x86_64-v3"
 OWNER, REGISTRY = "2.14.1+cpu", "2.15.0"
 
