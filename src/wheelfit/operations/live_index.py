@@ -206,14 +206,14 @@ def import_live_index(request: MoveIndexRequest, context: Context) -> MovedIndex
     :raises FileProblem: there is no export, or the store has an index.
     :raises IntegrityError: the content of a file is not what it should be.
     """
-    from wheelfit.server.store.moving import import_index, read_export
+    from wheelfit.server.store.moving import check_export, import_index
 
     _need_store(request)
     folder = Path(request.folder)
-    exported = read_export(folder)  # before anything is created
+    wanted = check_export(folder)  # before anything is created
     store = open_store(Path(request.at), records=request.database, blobs=request.storage)
     with closing(store), context.reporter.work("copying") as progress:
-        found = import_index(folder, exported, store.records.database, store.blobs, progress)
+        found = import_index(folder, wanted, store.records.database, store.blobs, progress)
     return MovedIndexReport(*found)
 
 

@@ -13,9 +13,9 @@ from wheelfit.server.store.moving import (
     RECORDS,
     MovedIndex,
     _tables,
+    check_export,
     export_index,
     import_index,
-    read_export,
 )
 from wheelfit.server.store.opening import Store, open_store
 from wheelfit.server.store.tokens import holder, issue, open_stage
@@ -56,8 +56,8 @@ def export(store: Store, folder: Path) -> MovedIndex:
 
 def bring(folder: Path, store: Store) -> MovedIndex:
     """Import an index."""
-    exported = read_export(folder)
-    return import_index(folder, exported, store.records.database, store.blobs, NO_PROGRESS)
+    wanted = check_export(folder)
+    return import_index(folder, wanted, store.records.database, store.blobs, NO_PROGRESS)
 
 
 def test_there_and_back(records_url: str, blobs_url: str, tmp_path: Path) -> None:
@@ -98,11 +98,7 @@ def test_interrupted(tmp_path: Path) -> None:
     """An export that did not end is no export, and an import of it changes nothing."""
     with open_store(tmp_path / "one") as one:
         fill(one, tmp_path / "wheels")
-        export(one, tmp_path / "there")
-        (blob,) = [*one.blobs.stored()][:1]
-        one.blobs.delete(blob.sha256)
-        for path in (tmp_path / "there" / "files").rglob(blob.sha256):
-            path.unlink()
+        lose_a_file(one)
         with raises_code("integrity"):
             export(one, tmp_path / "there")
     assert not (tmp_path / "there" / RECORDS).exists()
@@ -111,6 +107,30 @@ def test_interrupted(tmp_path: Path) -> None:
         with raises_code("file-problem"):
             bring(tmp_path / "there", two)
         assert contents(two) == before
+
+
+def test_interrupted_again(tmp_path: Path) -> None:
+    """An export that did not end leaves the earlier one in the folder as it was."""
+    with open_store(tmp_path / "one") as one:
+        fill(one, tmp_path / "wheels")
+        export(one, tmp_path / "there")
+        records = (tmp_path / "there" / RECORDS).read_bytes()
+        before = contents(one)
+        upload(one, build_wheel(tmp_path / "wheels", "new", "1.0"))
+        lose_a_file(one, "new-1.0-py3-none-any.whl")
+        with raises_code("integrity"):
+            export(one, tmp_path / "there")
+    assert (tmp_path / "there" / RECORDS).read_bytes() == records
+    with open_store(tmp_path / "two") as two:
+        bring(tmp_path / "there", two)
+        assert contents(two) == before
+
+
+def lose_a_file(store: Store, filename: str = "other-1.0-py3-none-any.whl") -> None:
+    """Delete the bytes of a file, of which the record stays."""
+    file = store.records.file(filename)
+    assert file is not None
+    store.blobs.delete(file.sha256)
 
 
 def test_damaged(tmp_path: Path) -> None:
@@ -160,6 +180,18 @@ def test_what_is_no_export(line: bytes, tmp_path: Path) -> None:
         with raises_code("file-problem"):
             bring(tmp_path / "there", one)
         assert contents(one) == before
+
+
+def test_tokens_stay(tmp_path: Path) -> None:
+    """A store without files whose tokens somebody uses is not new, either."""
+    with open_store(tmp_path / "one") as one:
+        fill(one, tmp_path / "wheels")
+        export(one, tmp_path / "there")
+    with open_store(tmp_path / "two") as two:
+        secret = issue(two.records, "acme", ["upload"], now=NOW)[1]
+        with raises_code("file-problem"):
+            bring(tmp_path / "there", two)
+        assert holder(two.records, secret, now=NOW) is not None
 
 
 def test_all_tables(tmp_path: Path) -> None:

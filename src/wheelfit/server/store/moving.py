@@ -1,8 +1,8 @@
 """An index in a folder of its own: exported from any store, imported into any other.
 
 The folder has the bytes of files in ``files``, as the folder of a store has them, and everything
-else in ``records.jsonl``, a row of a table in each line. That file is written last: a folder
-without it is an export that did not end, and goes on with what is there.
+else in ``records.jsonl``, a row of a table in each line. That file is written last: an
+export that did not end leaves the earlier one as it was, and the next goes on with what is there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wheelfit.wheels.atomic_write import new_file, write_all
 from wheelfit_runtime.errors import FileProblem, IntegrityError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from wheelfit.server.store.blobs import Blobs
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 RECORDS = "records.jsonl"
 FILES = "files"
 _FORMAT = 1
+_COUNTER = "counter"
+"""The table in which a new store has a row by itself."""
 _PARTED = "file"
 """The table whose rows are read by project, because each may have megabytes."""
 _LONG = 86400.0
@@ -61,7 +63,6 @@ def export_index(database: Database, blobs: Blobs, folder: Path, progress: Progr
     with storage_errors(folder):
         make_folder(folder)
         with new_file(folder / RECORDS, overwrite=True) as lines:
-            (folder / RECORDS).unlink(missing_ok=True)  # of an earlier export, now incomplete
             os.chmod(lines.fileno(), FILE_MODE)  # noqa: PTH101 - it has no name yet
             write_all(lines, _line({"format": _FORMAT, "schema": len(MIGRATIONS)}))
             with database.reading() as execute:
@@ -73,24 +74,28 @@ def export_index(database: Database, blobs: Blobs, folder: Path, progress: Progr
     return MovedIndex(len(wanted), copied, sum(wanted.values()), rows)
 
 
-def read_export(folder: Path) -> list[tuple[str, dict[str, Value]]]:
-    """Return the records of an exported index: tables and rows.
+def check_export(folder: Path) -> dict[str, int]:
+    """Read all records of an exported index; return the sizes of its files by digest.
 
     :raises FileProblem: there is no export, or one of a newer wheelfit.
     """
-    return [*_read(folder / RECORDS)]
+    return {
+        str(row.get("sha256")): int(row.get("size") or 0)
+        for table, row in _read(folder / RECORDS)
+        if table == "file"
+    }
 
 
 def import_index(
     folder: Path,
-    exported: Sequence[tuple[str, dict[str, Value]]],
+    wanted: Mapping[str, int],
     database: Database,
     blobs: Blobs,
     progress: Progress,
 ) -> MovedIndex:
     """Put an exported index into an empty store: bytes first, then all records or none.
 
-    :param exported: the records of the folder.
+    :param wanted: the result of `check_export`.
     :raises FileProblem: the store has an index already, or the records contradict each other.
     :raises IntegrityError: the content of a file is not what it should be.
     :raises StorageUnavailable: the store does not answer.
@@ -98,20 +103,20 @@ def import_index(
     database.deadlines = (_LONG, _LONG)
     with database.reading() as execute:
         _check_empty(execute)
-    wanted = _wanted(exported)
     copied = _copy(wanted, FolderBlobs(folder / FILES), blobs, progress)
+    rows = 0
     with database.writing() as execute:
         _check_empty(execute)
-        for table in _tables():
-            execute(f"DELETE FROM {table}")  # noqa: S608 - what a new store has by itself
-        for table, row in exported:
+        execute(f"DELETE FROM {_COUNTER}")  # noqa: S608 - ours
+        for table, row in _read(folder / RECORDS):
             try:
                 insert(execute, table, **row)
             except database.mistake as error:
                 raise FileProblem(
                     f"it is not an export: {error}", where=str(folder / RECORDS)
                 ) from None
-    return MovedIndex(len(wanted), copied, sum(wanted.values()), len(exported))
+            rows += 1
+    return MovedIndex(len(wanted), copied, sum(wanted.values()), rows)
 
 
 def _copy(wanted: Mapping[str, int], source: Blobs, target: Blobs, progress: Progress) -> int:
@@ -138,22 +143,13 @@ def _copy(wanted: Mapping[str, int], source: Blobs, target: Blobs, progress: Pro
     return copied
 
 
-def _wanted(exported: Iterable[tuple[str, Mapping[str, Value]]]) -> dict[str, int]:
-    """Return the sizes of the contents that records name."""
-    return {
-        str(row.get("sha256")): int(row.get("size") or 0)
-        for table, row in exported
-        if table == "file"
-    }
-
-
 def _contents(execute: Execute) -> dict[str, int]:
     return dict(execute("SELECT DISTINCT sha256, size FROM file ORDER BY sha256"))
 
 
 def _check_empty(execute: Execute) -> None:
-    for table in ("project", "file", "tombstone", "owner"):
-        if execute(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608 - ours
+    for table in _tables():
+        if table != _COUNTER and execute(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608 - ours
             raise FileProblem(
                 "the store has an index already",
                 where=table,
