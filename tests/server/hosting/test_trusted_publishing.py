@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote
 
 import pytest
+from error_codes import raises_code
 from server.running import RunningIndex, clean_environ, post
 
+from wheelfit.server.hosting.settings import read_settings
+from wheelfit.server.hosting.trusted_publishing import TrustedPublisher
 from wheelfit.server.loopback import LoopbackServer
 from wheelfit.server.messages import Answer, Request
 from wheelfit.testing.wheels import build_wheel
@@ -90,21 +95,33 @@ def issuer() -> Iterator[Issuer]:
         yield issuer
 
 
-@pytest.fixture(scope="module")
-def index(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIndex]:
-    """Run an index that trusts a job."""
-    folder = tmp_path_factory.mktemp("server")
-    (folder / "server.toml").write_text(f"""
+@contextmanager
+def trusting(folder: Path, issuer: Issuer, claims: str) -> Iterator[RunningIndex]:
+    """Run an index that trusts jobs with some claims, and knows its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        (folder / "server.toml").write_text(f"""
+public-url = "http://127.0.0.1:{listener.getsockname()[1]}"
 [[trusted-publisher]]
 projects = ["fast", "fast_extras"]
 issuer = "{issuer.url}"
 owner = "acme"
 [trusted-publisher.claims]
+{claims}
+""")
+        options = ("--fd", str(listener.fileno()), "--settings", str(folder / "server.toml"))
+        with RunningIndex(folder / "index", *options, pass_fds=[listener.fileno()]) as index:
+            yield index
+
+
+@pytest.fixture(scope="module")
+def index(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningIndex]:
+    """Run an index that trusts a job."""
+    claims = """\
 repository = "acme/fast"
 environment = "release"
 job_workflow_ref = "acme/fast/.github/workflows/release.yml@*"
-""")
-    with RunningIndex(folder / "index", "--settings", str(folder / "server.toml")) as index:
+"""
+    with trusting(tmp_path_factory.mktemp("server"), issuer, claims) as index:
         yield index
 
 
@@ -182,23 +199,14 @@ def test_used_once(index: RunningIndex, issuer: Issuer) -> None:
 @pytest.mark.parametrize("answer", [b"5", b"no json", b"{}", b'{"keys":[{"kty":"?"}]}'])
 def test_issuer_in_trouble(tmp_path: Path, answer: bytes) -> None:
     """What an issuer answers may be anything; then nobody gets a token, and all else goes on."""
-    with Issuer() as issuer:
-        (tmp_path / "server.toml").write_text(
-            f"""[[trusted-publisher]]
-projects = ["fast"]
-issuer = "{issuer.url}"
-claims = {{repository = "acme/fast"}}
-"""
-        )
-        settings = ("--settings", str(tmp_path / "server.toml"))
-        with RunningIndex(tmp_path / "index", *settings) as index:
-            token = issuer.identity(audience(index))
-            issuer.keys_answer = answer
-            assert mint(index, token)[0] == 422
-            asked = len(issuer.asked)
-            assert mint(index, token)[0] == 422
-            assert len(issuer.asked) == asked  # not for a minute
-            assert index.get("/simple/")[0] == 200
+    with Issuer() as issuer, trusting(tmp_path, issuer, 'repository = "acme/fast"') as index:
+        token = issuer.identity(audience(index))
+        issuer.keys_answer = answer
+        assert mint(index, token)[0] == 422
+        asked = len(issuer.asked)
+        assert mint(index, token)[0] == 422
+        assert len(issuer.asked) == asked  # not for a minute
+        assert index.get("/simple/")[0] == 200
 
 
 def test_bad_requests(index: RunningIndex) -> None:
@@ -208,6 +216,35 @@ def test_bad_requests(index: RunningIndex) -> None:
     assert index.get("/_/oidc/mint-token")[0] == 405
     assert index.ask("POST", "/_/oidc/audience", b"{}")[0] == 405
     assert index.get("/_/oidc/else")[0] == 404
+
+
+def test_patterns(index: RunningIndex, issuer: Issuer) -> None:
+    """In claims only ``*`` is special."""
+    for text, pattern, is_met in (
+        ("acme/fast", "acme/fast", True),
+        ("acme/fast", "acme/*", True),
+        ("a\nb", "a*", True),
+        ("acmeXfast", "acme.fast", False),
+        ("p", "[prod]", False),
+        ("[prod]", "[prod]", True),
+        ("acme/faster", "acme/fast", False),
+    ):
+        publisher = TrustedPublisher(frozenset(), issuer.url, {"repository": pattern}, "admin")
+        assert publisher.admits({"iss": issuer.url, "repository": text}) is is_met
+    assert audience(index) == index.origin
+
+
+def test_no_name_of_its_own(tmp_path: Path) -> None:
+    """An index without an address could be mistaken for another by its tokens."""
+    (tmp_path / "server.toml").write_text(
+        """[[trusted-publisher]]
+projects = ["fast"]
+issuer = "https://ci.example"
+claims = {repository = "acme/fast"}
+"""
+    )
+    with raises_code("invalid-configuration"):
+        read_settings({}, {}, str(tmp_path / "server.toml"))
 
 
 def test_nobody_is_trusted(tmp_path: Path) -> None:

@@ -269,6 +269,13 @@ class TestJson:
         assert answer.status == 404
         assert "message" in json.loads(body(answer))
 
+    def test_damaged(self, tmp_path: Path) -> None:
+        """A wheel that cannot be read costs its metadata."""
+        (tmp_path / "some-1.0-py3-none-any.whl").write_bytes(b"no archive")
+        found = json.loads(body(ask(Site(FolderIndex(tmp_path)), "/pypi/some/json")))
+        assert found["info"]["summary"] is None
+        assert found["urls"][0]["filename"] == "some-1.0-py3-none-any.whl"
+
     @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
     def test_hostile(self, text: str) -> None:
         """Whatever a page lists is text in JSON, and nothing that a browser shows."""
@@ -844,6 +851,7 @@ class TestBroken:
         site = Site(index)
         index.error = error
         assert str(error) in read(site, "/project/some/", 503).text
+        assert str(error) in read(site, "/project/some/1.0/else/", 503).text
         index.error = None
         assert "some" in read(site, "/").text
 

@@ -134,7 +134,7 @@ def read_settings(
         mirrors=_mirrors(values, said, tables, environ),
         owners=_owners(values["reserved"], tables),
         elsewhere=_elsewhere(tables, str(file)),
-        publishers=tuple(map(_publisher, tables.tables("trusted-publisher"))),
+        publishers=_publishers(tables, values["public-url"]),
         mirror_storage=values["mirror-storage"],
     )
 
@@ -204,6 +204,15 @@ def _owners(reserved: tuple[str, ...] | None, file: Table) -> Owners:
     check_patterns(patterns, where="reserved")
     owners = _by_project(file.table("owners"))
     return Owners({str(project): sources for project, sources in owners.items()}, patterns)
+
+
+def _publishers(tables: Table, public_url: str | None) -> tuple[TrustedPublisher, ...]:
+    publishers = tuple(map(_publisher, tables.tables("trusted-publisher")))
+    if publishers and public_url is None:
+        raise InvalidConfiguration(
+            "trusted publishers need public-url, by which their tokens name this index and no other"
+        )
+    return publishers
 
 
 def _publisher(table: Table) -> TrustedPublisher:

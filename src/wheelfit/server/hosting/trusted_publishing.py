@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import threading
 import time
 from datetime import timedelta
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfit.errors import NeedsExtra
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from wheelfit.server.store.sql_records import Records
     from wheelfit.sources.client import Client
 
-ROOT = "_"
-"""Where publishing tools ask: ``/_/oidc/audience`` and ``/_/oidc/mint-token``."""
 _LASTS = timedelta(minutes=15)
 _ALGORITHMS = ["RS256", "ES256", "PS256"]
 _NEEDED = ["exp", "iat", "iss", "aud", "jti"]
@@ -57,7 +55,7 @@ class TrustedPublisher(NamedTuple):
     def admits(self, claims: Mapping[str, Any]) -> bool:
         """Return whether a verified token is one of this job."""
         return claims.get("iss") == self.issuer and all(
-            isinstance(claims.get(name), str) and fnmatchcase(claims[name], pattern)
+            isinstance(claims.get(name), str) and _matches(claims[name], pattern)
             for name, pattern in self.claims.items()
         )
 
@@ -210,8 +208,13 @@ class TrustedPublishing:
         return value
 
 
+def _matches(text: str, pattern: str) -> bool:
+    """Return whether a text is like a pattern, in which only ``*`` is special."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text, re.DOTALL) is not None
+
+
 def _who(claims: Mapping[str, Any]) -> str:
-    """Return who signed in, in words: texts of strangers, shortened."""
+    """Return the name of a job for people, shortened: a stranger wrote it."""
     return str(claims.get("sub") or claims.get("repository") or "nobody")[:200]
 
 

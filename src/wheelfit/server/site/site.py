@@ -32,7 +32,7 @@ from wheelfit.server.site.picker import button_groups, picked_preset
 from wheelfit.server.site.project_json import project_json
 from wheelfit.server.site.rendering import Templates
 from wheelfit.sources.page import time_of_upload
-from wheelfit_runtime.errors import NetworkError, UserError, WheelfitError
+from wheelfit_runtime.errors import IntegrityError, NetworkError, UserError, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -142,13 +142,11 @@ class Site:
             return _plain(405, "pages can only be read", {"allow": "GET, HEAD, POST"})
         segments = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
         try:
-            page = self._route(request, segments)
+            page = self._route(request, segments) or self._missing(segments)
         except (NetworkError, StorageUnavailable) as error:
             page = _problem(503, "The index cannot be read now", error)
         except UserError as error:
             page = _problem(400, "That cannot be answered", error)
-        if page is None:
-            page = self._missing(segments)
         if isinstance(page, Answer):
             return page
         place = PageAddress(len(segments) - 1, self._is_static)
@@ -213,10 +211,14 @@ class Site:
             base = up if url is None else f"{url}/"
             return link if is_web_address(link) else base + link.removeprefix("./")
 
+        try:
+            metadata = self._facts.metadata(project, wanted)
+        except IntegrityError:  # the page of the release has the reason
+            metadata = {}
         found = project_json(
             project,
             wanted,
-            self._facts.metadata(project, wanted),
+            metadata,
             url_of=url_of,
             has_all=version is None,
         )
@@ -225,10 +227,11 @@ class Site:
 
     def _missing(self, segments: Sequence[str]) -> _Page:
         """Return the page for an address that there is not, with projects that may be meant."""
-        wanted = segments[1][:_LONGEST_SEARCH] if segments[0] == "project" and segments[1:] else ""
-        wanted = canonicalize_name(wanted)
-        alike = [name for name in self._index.projects() if name[:2] == wanted[:2]]
-        close = get_close_matches(wanted, alike[:_MOST_ALIKE], n=5)
+        close: list[str] = []
+        if segments[0] == "project" and segments[1:]:
+            wanted = canonicalize_name(segments[1][:_LONGEST_SEARCH])
+            alike = [name for name in self._index.projects() if name[:2] == wanted[:2]]
+            close = get_close_matches(wanted, alike[:_MOST_ALIKE], n=5)
         values = {**_problem_values("There is no such page"), "close": close}
         return _Page("problem.html", values, 404)
 
