@@ -32,7 +32,13 @@ from wheelfit.server.site.picker import button_groups, picked_preset
 from wheelfit.server.site.project_json import project_json
 from wheelfit.server.site.rendering import Templates
 from wheelfit.sources.page import time_of_upload
-from wheelfit_runtime.errors import IntegrityError, NetworkError, UserError, WheelfitError
+from wheelfit_runtime.errors import (
+    FileProblem,
+    IntegrityError,
+    NetworkError,
+    UserError,
+    WheelfitError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -213,7 +219,7 @@ class Site:
 
         try:
             metadata = self._facts.metadata(project, wanted)
-        except IntegrityError:  # the page of the release has the reason
+        except (FileProblem, IntegrityError):  # the page of the release has the reason
             metadata = {}
         found = project_json(
             project,
