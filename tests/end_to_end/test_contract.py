@@ -116,7 +116,7 @@ def own_settings(bare_environment: None, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    """Return what runs a command."""
+    """Return a runner of commands."""
     return Runner(capsys)
 
 

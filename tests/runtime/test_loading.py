@@ -77,7 +77,7 @@ class World:
         self.declare(title, f"nvidia :: cuda_version_lower_bound :: {version}")
 
     def look(self, names: Sequence[str], environ: Mapping[str, str], *, devices: bool) -> Process:
-        """Return what the machine supports."""
+        """Return the supported properties of the machine."""
         assert environ is self.environ
         self.looked.append((tuple(names), devices))
         self.on_look()

@@ -45,7 +45,7 @@ def installable_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worl
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    """Return what runs a command."""
+    """Return a runner of commands."""
     return Runner(capsys)
 
 

@@ -28,14 +28,14 @@ def world(new_world: Callable[[], World]) -> World:
 
 
 def examined(world: World, *words: str) -> tuple[dict[str, Any], str]:
-    """Return what ``doctor`` finds, as data and in words."""
+    """Return the report of ``doctor``, as data and in words."""
     where = ("--target", str(world.folder / "target"), "--ignore", "unsupported-here")
     said = json.loads(world.run("doctor", *where, *words, "--json").stdout)
     return said, " ".join(world.run("doctor", *where, *words).stdout.split())
 
 
 def of_pytorch(said: dict[str, Any]) -> dict[str, Any]:
-    """Return what is said of PyTorch's index."""
+    """Return the lines about PyTorch's index."""
     found: dict[str, Any] = next(one for one in said["owners"] if one["family"] == "pytorch")
     return found
 

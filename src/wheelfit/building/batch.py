@@ -135,7 +135,7 @@ class Batch(Generic[Item, Value]):
     under_way: dict[Future[list[bytes]], tuple[int, ...]] = field(default_factory=dict, init=False)
 
     def run(self) -> list[Outcome[Item, Value]]:
-        """Return what became of each item, in their order.
+        """Return the outcome of each item, in their order.
 
         :raises KeyboardInterrupt: what waits is given up, and what was done is written down.
         :raises EnvironmentUnavailable: ``unfit-workers``; workers have another wheelfit; nothing

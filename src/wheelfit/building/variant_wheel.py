@@ -166,7 +166,7 @@ def make_plain(
     writing: Writing = Writing(),
     note: Callable[[str], None] = lambda _text: None,
 ) -> Path:
-    """Take label and document from a variant wheel, and return the path of the result.
+    """Remove label and document from a variant wheel, and return the path of the result.
 
     :raises InvalidFilename: the source is not named like a variant wheel.
     :raises WheelfitError: as for `repack_wheel`.
@@ -225,7 +225,7 @@ def _folders(archive: WheelArchive, old: WheelFilename, new: WheelFilename) -> d
 def _context(
     archive: WheelArchive, label: Label | None, single: VariantDocument | None
 ) -> VariantContext:
-    """Return what variant markers of the result are about."""
+    """Return the context of variant markers in the result."""
     if label is None:
         return VariantContext.PLAIN
     if single is None:

@@ -366,7 +366,7 @@ def _provider_in_words(provider: Provider) -> str:
 
 
 def wrong_hash(error: IntegrityError, where: str) -> Finding:
-    """Return that a file is not what was promised of it (F-79)."""
+    """Return the finding of a file that differs from its promised digest (F-79)."""
     words = f"{error.message}: {error.note}" if error.note else error.message
     return CheckedFile(where).found(checks.WRONG_HASH, " ".join(words.split()))
 

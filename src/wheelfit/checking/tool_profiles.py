@@ -220,7 +220,7 @@ _OPEN_FOR = timedelta(days=14)
 def about_wheel(
     filename: WheelFilename, size: int | None, place: CheckedFile, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
-    """Yield what the registry minds about a wheel by its name and size (B-53)."""
+    """Yield findings about the name and size of a wheel by the registry's rules (B-53)."""
     if Profile.PYPI not in profiles:
         return
     if filename.is_variant:

@@ -110,7 +110,7 @@ class Bars:
         return Transfer(_Bar(self._rich, what, self._check), verb, self._screen, is_sum=is_sum)
 
     def wheels(self, sizes: Iterable[int | None]) -> Wheels:
-        """Return what follows several wheels that are fetched and unpacked."""
+        """Return the progress of several wheels that are fetched and unpacked."""
         return Wheels(self._rich, self._screen, self._check, list(sizes))
 
     def cancel(self) -> None:

@@ -247,7 +247,7 @@ def abi_namespaces(providers: Mapping[str, Provider]) -> frozenset[str]:
 
 
 def detect(namespace: str, document: VariantDocument, known: KnownVersions) -> Detection:
-    """Return what is supported of a namespace of the provider (P-51)."""
+    """Return the supported values of a namespace of the provider (P-51)."""
     used: dict[str, set[str]] = {}
     for properties in document.variants.values():
         for feature, values in properties.features():

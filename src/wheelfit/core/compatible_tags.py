@@ -65,7 +65,7 @@ def _tags_for(
 
 
 def shorten(tags: Sequence[Tag], implementation: str, version: Version) -> ShortTags | None:
-    """Return what a list of tags is made of; none when `tags_for` cannot rebuild it."""
+    """Return the parameters of a list of tags; none when `tags_for` cannot rebuild it."""
     short = INTERPRETER_SHORT_NAMES.get(implementation, implementation)
     interpreter = f"{short}{version.major}{version.minor}"
     own = [tag for tag in tags if tag.interpreter == interpreter]

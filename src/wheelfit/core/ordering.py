@@ -90,14 +90,14 @@ class Preferences(Struct, frozen=True):
         return self._forbidden(properties, support)
 
     def unmet(self, present: Iterable[PropertySet]) -> Iterator[Choice]:
-        """Yield what is required and occurs in nothing that is there: a wish in vain."""
+        """Yield required properties that no available build has."""
         sets = tuple(present)
         for choice in self.require:
             if not any(_names(properties, choice) for properties in sets):
                 yield choice
 
     def in_vain(self, present: Iterable[PropertySet]) -> Iterator[Choice]:
-        """Yield what is unmet and was required in so many words."""
+        """Yield unmet requirements that the user stated."""
         return (choice for choice in self.unmet(present) if choice not in self.origins)
 
     def _forbidden(self, properties: PropertySet, support: Support) -> str | None:

@@ -63,12 +63,12 @@ class TagPhrases:
 
 
 def pythons_in_words(tags: Iterable[Tag]) -> tuple[str, ...]:
-    """Return what Pythons tags are for, each once."""
+    """Return the Pythons of tags, each once."""
     return tuple(sorted({_python(tag) for tag in tags}, key=natural))
 
 
 def platforms_in_words(tags: Iterable[Tag]) -> tuple[str, ...]:
-    """Return what platforms tags are for, each once."""
+    """Return the platforms of tags, each once."""
     return tuple(sorted({_system(tag.platform)[0] for tag in tags}, key=natural))
 
 

@@ -266,7 +266,7 @@ def _laid_out(
 
 
 def _in_words(plan: Plan) -> list[str]:
-    """Return what is done in words, for whoever finds the journal."""
+    """Return a description of the change, for readers of the journal."""
     coming = {pin.name for pin in plan.install}
     gone = [entry for entry in plan.remove if entry.name not in coming]
     return [*(f"install {pin}" for pin in plan.install), *(f"remove {entry}" for entry in gone)]

@@ -298,7 +298,7 @@ class _ExistingFiles:
             self._inner.setdefault(folder, set()).add(name)
 
     def _judge(self, obstacle: str, path: str, content: str) -> _Conflict | Literal[False] | None:
-        """Return what it means that something is there; None: it is what is wanted."""
+        """Return the conflict with an existing file; None: it is the wanted one."""
         if obstacle == path and _has_content(path, content):
             return None
         if owner := self._owners.of(obstacle):

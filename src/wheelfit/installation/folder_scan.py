@@ -18,7 +18,7 @@ class FolderScan:
         self._seen: dict[str, FolderListing | None] = {}
 
     def __call__(self, folder: str) -> FolderListing | None:
-        """Return what is in a folder, links followed; None if it is none."""
+        """Return the entries of a folder, links followed; None if it is not a folder."""
         if folder not in self._seen:
             self._seen[folder] = self._list(folder)
         return self._seen[folder]

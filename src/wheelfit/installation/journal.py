@@ -226,7 +226,7 @@ def read_journal(
 def read_changes(
     places: EnvironmentFolders, disk: FileSystem, stage: JournalStage
 ) -> tuple[str, ...]:
-    """Return what a change was in words; its steps, which take longer, are not looked at."""
+    """Return a description of a change, without reading its steps, which takes longer."""
     path = os.path.join(places.workplace, stage.value)  # noqa: PTH118
     try:
         return tuple(map(str, _document(path, places, disk)["changes"]))

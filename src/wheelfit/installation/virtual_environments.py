@@ -132,6 +132,6 @@ def _not_created(folder: Path, error: OSError) -> FileProblem:
 
 
 def ignore_in_git(folder: Path) -> None:
-    """Keep an environment out of the repository around it, as newer Pythons do."""
+    """Exclude an environment from the repository around it, as newer Pythons do."""
     with suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as file:
         file.write("*\n")

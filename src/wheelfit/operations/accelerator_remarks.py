@@ -87,7 +87,7 @@ def use_on_platform(
 def _found(
     resolution: Resolution, arriving: Collection[NormalizedName], around: Surroundings
 ) -> tuple[AcceleratorUse, ...]:
-    """Return what should be told of a result, at most one of a kind for each accelerator.
+    """Return remarks about a result, at most one of a kind for each accelerator.
 
     Nothing is detected and no source is asked unless a package has something to do with an
     accelerator by its name, its needs or its extras.

@@ -103,7 +103,7 @@ class InstalledState(Struct, frozen=True):
 
     @classmethod
     def of(cls, ground: ChangeContext) -> InstalledState:
-        """Look at what is there."""
+        """Read the installed distributions."""
         installed = ground.environment.installed()
         return cls(installed, judge(installed, ground.candidates.support_of))
 

@@ -251,7 +251,7 @@ class Demo:
         (folder / f"{name}.toml").write_text(host_text(file), "utf-8")
 
     def explain(self, project: str, machine: str | None) -> ExplainReport:
-        """Return what a machine gets; None: this one."""
+        """Return the choice for a machine; None: this one."""
         # The steps say which machine it is.
         context = self._context if machine is None else self._silent
         return explain(

@@ -66,7 +66,7 @@ class MachinesReport:
 
 
 def demonstrate_machines(context: Context) -> Iterator[DemoStep | MachinesReport]:
-    """Yield what each machine gets, and the report at the end; leave nothing behind."""
+    """Yield the choice for each machine, and the report at the end; remove all files after that."""
     with tempfile.TemporaryDirectory(prefix="wheelfit-demo-") as name:
         folder = Path(name)
         yield DemoStep(f"copying the layout of {_PROJECT}'s own index, with small wheels")

@@ -253,7 +253,7 @@ def _write_documents(pins: Iterable[Pin], opened: SelectionSession, staging: Pat
 
 
 def _give_published_name(pin: Pin, staging: Path, folder: Path) -> None:
-    """Give the wheel of a family the name that it has there, with its label in a file beside it.
+    """Rename the wheel of a family to its published name, with its label in a file beside it.
 
     :param folder: where it will lie, perhaps with labels that it was downloaded as before.
     """

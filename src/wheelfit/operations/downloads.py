@@ -100,7 +100,7 @@ def several_at_once(
 
 @contextmanager
 def named_by_origin(pins: Sequence[Pin], paths: Mapping[NormalizedName, Path]) -> Iterator[None]:
-    """Let errors about a wheel name where it came from, not the copy that nobody will find."""
+    """Name the source of a wheel in its errors, instead of the temporary copy."""
     try:
         yield
     except WheelfitError as error:

@@ -124,7 +124,7 @@ class ChosenMachine(Struct, frozen=True):
         settings: SourceSettings,
         request: MachineOptions,
     ) -> OnDemandPlugins:
-        """Return who asks plugins about the machine."""
+        """Return the client of plugins for the machine."""
         return OnDemandPlugins(
             self.plugin_rules,
             environment.interpreter,

@@ -66,7 +66,7 @@ def open_named(
 
 
 def root_of(source: GivenSource, opened: Callable[[GivenSource], GivenWheel]) -> Root:
-    """Return what a lock is made for where a project is named."""
+    """Return the root of a lock for a named project."""
     wheel = opened(source)
     named = Requirement(wheel.requirement().name, source.extras, marker=source.marker)
     return Root(named, source.where, wheel=wheel)

@@ -135,7 +135,7 @@ class OwnersView:
                     break
 
     def ask(self, context: Context) -> Mapping[str, str]:
-        """Ask every index that counts, and return why some do not answer, by family.
+        """Request every index that counts, and return the errors of those that fail, by family.
 
         :param context: its environment has what is needed to reach them.
         :return: an empty text for one that answers.

@@ -144,7 +144,7 @@ def plugins_by_themselves(
     request: MachineOptions,
     context: Context,
 ) -> Iterator[OnDemandPlugins]:
-    """Give who asks plugins for a command that has no sources; pip's configuration has them."""
+    """Return the client of plugins for a command without sources, which pip's configuration has."""
     with ExitStack() as stack:
         options = SourceOptions(cache_dir=request.cache_dir, no_cache_dir=request.no_cache_dir)
 

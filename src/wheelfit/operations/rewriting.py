@@ -229,7 +229,7 @@ class _Results:
                 self._waiting.clear()
 
     def publish_rest(self) -> None:
-        """Give their names to results that have none yet."""
+        """Rename results that have temporary names."""
         published, pairs, own = [], [], set()
         for one, folder in self._waiting:
             if not one.is_new:

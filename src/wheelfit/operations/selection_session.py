@@ -105,7 +105,7 @@ class SelectionSession(Struct, frozen=True):
             self.repository.bridged.narrow(is_obtainable)
 
     def wheels(self) -> tuple[GivenWheel, ...]:
-        """Return what the user named by path or URL; projects as the wheels they stand for."""
+        """Return the wheels that the user named by path or URL; projects as wheels to build."""
         environment = self.candidates.target.environment
         return self.wanted.wheels + tuple(
             self.building.given(source)

@@ -94,7 +94,7 @@ def check_own_requirements(plan: Plan, environment: Environment) -> None:
 def touches_us(
     environment: Environment, coming: Iterable[UnpackedWheel], going: Iterable[Installed]
 ) -> bool:
-    """Tell whether a change concerns modules that run now, or that may be imported by them."""
+    """Return whether a change affects modules that run now, or that they may import."""
     if not _is_ours(environment):
         return False
     return any(entry.name in _NAMES for entry in going) or any(

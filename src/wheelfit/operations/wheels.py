@@ -173,7 +173,7 @@ def _variants(request: MakeVariantRequest, context: Context) -> list[tuple[Path,
 
 
 def relabel(request: RelabelRequest, context: Context) -> RewriteReport:
-    """Give variant wheels another label; their properties stay."""
+    """Change the label of variant wheels; their properties stay."""
     act = Relabel(None if request.label is None else parse_label(request.label))
     return rewrite([(wheel, act) for wheel in find_wheels(request.wheels)], request, context)
 

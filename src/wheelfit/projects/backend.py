@@ -154,7 +154,7 @@ class Backend:
         return tuple(sorted(self._builder.build_system_requires))
 
     def further_requires(self, kind: Kind) -> tuple[str, ...]:
-        """Return what the backend needs besides, for this project."""
+        """Return further requirements of the backend for this project."""
         with self._explained(f"asked what building {_THING[kind]} needs"):
             needs = self._builder.get_requires_for_build(kind, self._settings)
             # The library makes a set of whatever it is, of a text one of its letters.

@@ -562,7 +562,7 @@ class _Resolving:
     def _held_back(
         self, search: HeldBackSearch | None, pins: Iterable[Pin]
     ) -> tuple[HeldBack, ...]:
-        """Return what is older than it could be, but for what is preferred as it is."""
+        """Return packages older than necessary, except preferred ones."""
         preferred = self._request.preferred
         names = [
             pin.name for pin in pins if not pin.is_given and preferred.get(pin.name) != pin.release

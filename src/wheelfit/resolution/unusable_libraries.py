@@ -167,7 +167,7 @@ class _Unusable:
         )
 
     def _extras_with_libraries(self) -> Iterator[str]:
-        """Yield what was asked for with extras that are for accelerators, as it is typed."""
+        """Yield requirements with extras for accelerators, as they are typed."""
         for pin in self._remedies.resolution.pins:
             if not (
                 pin.requested

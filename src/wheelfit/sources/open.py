@@ -326,7 +326,7 @@ def _client(
 
 
 def _not_named(host: str, family: str) -> Interrupted:
-    """Return what ends a request that leads to a host that a family does not name."""
+    """Return the error of a request that leads to a host that a family does not name."""
     from wheelfit.sources.bridges.catalogue import shipped_file  # noqa: PLC0415 - start-up
 
     path = shipped_file(family)

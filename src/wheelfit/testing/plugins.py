@@ -37,7 +37,7 @@ class Feature:
 
 
 class {class_name}:
-    """Return what is supported, and what is valid."""
+    """Return supported and valid values."""
 
     @classmethod
     def get_supported_configs(cls):

@@ -236,7 +236,7 @@ class RootedFolder:
         return True
 
     def names(self, folder: str = "") -> list[str]:
-        """Return what is in a folder, sorted."""
+        """Return the entries of a folder, sorted."""
         return sorted(os.listdir(self.handle(folder)))
 
     def open(self, name: str, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:

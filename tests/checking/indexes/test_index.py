@@ -33,7 +33,7 @@ def run(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Runner:
-    """Return what runs a command."""
+    """Return a runner of commands."""
     del bare_environment
     monkeypatch.setenv("WHEELFIT_CACHE_DIR", str(tmp_path / "cache"))
     return Runner(capsys)

@@ -16,7 +16,7 @@ REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "schemas"
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], bare_environment: None) -> Runner:
-    """Return what runs a command."""
+    """Return a runner of commands."""
     del bare_environment
     return Runner(capsys)
 

@@ -19,7 +19,7 @@ NEWER = "beans-2.0-py3-none-any.whlx"
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], bare_environment: None) -> Runner:
-    """Return what runs a command."""
+    """Return a runner of commands."""
     del bare_environment
     return Runner(capsys)
 

@@ -269,7 +269,7 @@ def test_publish(index: RunningIndex, issuer: Issuer, tmp_path: Path) -> None:
 
 
 def _jobs(issuer: Issuer) -> Callable[[Request], Answer]:
-    """Return what gives a job its identity."""
+    """Return a server that issues identities to jobs."""
 
     def answer(request: Request) -> Answer:
         fields = dict(pair.split("=", 1) for pair in request.query.split("&"))

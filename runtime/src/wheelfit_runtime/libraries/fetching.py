@@ -57,7 +57,7 @@ def fetch_selection(
     progress: Progress,
     damaged: frozenset[str],
 ) -> Selection:
-    """Return what an index or a lock has, which is in the store then."""
+    """Fetch wheels of an index or a lock into the store, and return them."""
     family = request.family
     try:
         listed, version, transport = resolve(request, machine, projects, span, progress)

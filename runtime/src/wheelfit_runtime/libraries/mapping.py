@@ -170,7 +170,7 @@ def _conflicts_with_loaded(
 
 
 def _same_builds(ours: list[Library], here: tuple[Library, ...]) -> dict[str, str]:
-    """Return what is mapped from elsewhere and not ours by path only: loaded twice, it is two."""
+    """Return the paths of libraries that are mapped from elsewhere; ours would be second copies."""
     names = {library.soname: os.path.realpath(library.path) for library in ours if library.soname}
     return {
         library.soname: library.path

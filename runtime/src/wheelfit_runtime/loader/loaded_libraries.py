@@ -91,7 +91,7 @@ def read_mapped(maps: str = _MAPS) -> tuple[Library, ...]:
 
 
 def read_library(path: str) -> Library:
-    """Return what a file is that may be loaded; what is not a library, or closed, has no names."""
+    """Return the description of a file to load; one that is not a library has no names."""
     return _library(path, os.stat(path))
 
 

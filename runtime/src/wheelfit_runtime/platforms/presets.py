@@ -86,7 +86,7 @@ class Preset:
 
     @property
     def words(self) -> str:
-        """Return what the machine is, in words."""
+        """Return a description of the machine."""
         return ", ".join(
             (
                 *(accelerator.words for accelerator in self.accelerators),

@@ -164,7 +164,7 @@ class SystemView:
         return not self.is_real or os.access(self.path(name), os.R_OK | os.W_OK)
 
     def read_bytes(self, name: str, limit: int = _FILE_LIMIT) -> bytes | None:
-        """Return what a file holds, or None when it cannot be read (P-74)."""
+        """Return the content of a file, or None when it cannot be read (P-74)."""
         data = b""
         try:
             opener = None if self.is_real else open_at_once

@@ -75,7 +75,7 @@ class Words:
         return next((config.values for config in features if config.name == name), ())
 
     def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
-        """Return what a feature asks for, as ``needs …``."""
+        """Return the condition of a feature in words, as ``needs …``."""
         return f"needs {named(feature, wanted)}"
 
     def nothing(self, properties: str) -> str:
@@ -111,7 +111,7 @@ class ProcessorWords(Words):
 
     @staticmethod
     def called(value: str) -> str:
-        """Return what people call a value of the growing feature."""
+        """Return the usual name of a value of the growing feature."""
         return value
 
     def called_alone(self, value: str) -> str:

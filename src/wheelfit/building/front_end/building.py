@@ -358,7 +358,7 @@ class _Work:
         return raw
 
     def _raw(self, path: Path, log: Path, choice: WheelToBuild) -> RawWheel:
-        """Return what was built, with what the project adds to it."""
+        """Return the built wheel, with the additions of the project."""
         raw = look_into(path, self.source.name)
         if self.order.recipe.flags:
             text = log.read_text("utf-8", "replace")

@@ -126,7 +126,7 @@ def _large_files(new: Sequence[OutgoingFile], limits: UploadLimits) -> Iterator[
 
 
 def _heaviest(one: OutgoingFile) -> str:
-    """Return what a wheel owes its size to: that may become a distribution of its own."""
+    """Name the largest members of a wheel, which may become distributions of their own."""
     if one.kind is FileKind.SOURCE:
         return ""
     try:

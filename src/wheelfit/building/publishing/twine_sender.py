@@ -245,7 +245,7 @@ class _Counted:
 
 
 def read_attestations(file: OutgoingFile) -> list[object]:
-    """Return what was attested about a file."""
+    """Return the attestations of a file."""
     found: list[object] = []
     for path in file.attestations:
         try:

@@ -139,7 +139,7 @@ def _code_findings(
 def _lacking(
     value: str, members: Sequence[str], carriers: int, missing: str, place: CheckedFile
 ) -> Finding:
-    """Return that members with code for GPUs have none for a value, or that none of them has.
+    """Return the finding of members without GPU code for a value, or of a value that none has.
 
     :param carriers: how many members have code for GPUs.
     :param missing: what there is nothing for, and what there is.
@@ -311,7 +311,7 @@ _NOBODY = frozenset(
 
 
 def _trace_findings(binaries: Binaries, place: CheckedFile) -> Iterator[Finding]:
-    """Yield what a release has no use for."""
+    """Yield findings of debug data and of paths of the build machine."""
     debug = {one.member: one.debug for one in binaries if one.debug}
     if sum(debug.values()) > _MOST_DEBUG:
         largest = sorted(debug, key=lambda member: -debug[member])

@@ -53,11 +53,11 @@ class BuiltWheels:
         return None if entry is None else entry.body
 
     def keep_metadata(self, key: str, data: bytes, about: Mapping[str, object]) -> None:
-        """Keep the metadata that a backend told."""
+        """Store the metadata that a backend returned."""
         self._store.write(KIND, key, about, data)
 
     def keep(self, key: str, wheel: BuiltWheel, about: Mapping[str, object]) -> BuiltWheel:
-        """Keep a wheel and return where it lies; where that is not possible, as before."""
+        """Store a wheel and return its path; if it cannot be stored, its path as before."""
         with self._store.new_wheel() as temporary:
             if temporary is None:
                 return wheel

@@ -67,7 +67,7 @@ class StoreTarget:
 
     @contextmanager
     def turning(self) -> Iterator[None]:
-        """Hold the lock: an object that exists only meanwhile."""
+        """Lock the target by an object that exists for the length of the block."""
         token = json.dumps({"since": self._now().isoformat()}).encode()
         if not (self._take(token, "create") or self._take_over(token)):
             raise EnvironmentBusy(

@@ -338,7 +338,7 @@ def _copy(source: Path, root: RootedFolder, name: str) -> None:
 
 @contextmanager
 def _locked(root: RootedFolder) -> Iterator[bool]:
-    """Hold a lock file for the length of a ``with`` block; yield False if another process does."""
+    """Lock a file for a ``with`` block; yield False if another process has locked it."""
     if sys.platform == "win32":
         from filelock import FileLock, Timeout  # noqa: PLC0415 - start-up
 

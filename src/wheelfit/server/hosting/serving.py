@@ -356,7 +356,7 @@ def _first_token(store: Store, folder: Path) -> Path | None:
 
 
 def _tell_systemd(environ: Mapping[str, str], state: str) -> None:
-    """Tell systemd about a new state, if it asks for that."""
+    """Notify systemd of a new state, if ``NOTIFY_SOCKET`` names its socket."""
     address = environ.get("NOTIFY_SOCKET", "")
     if not address:
         return

@@ -469,7 +469,7 @@ def _version(text: str) -> Version | None:
 
 
 def _requirement(name: NormalizedName, version: Version | None) -> str:
-    """Return what a command installs."""
+    """Return the requirement in an install command."""
     return name if version is None else f"{name}=={version}"
 
 

@@ -127,7 +127,7 @@ class Database:
             return self._idle.pop() if self._idle else None
 
     def _give_back(self, connection: Any, *, is_sound: bool) -> None:
-        """Keep a connection for the next transaction, or close it, which rolls back."""
+        """Store a connection for the next transaction, or close it, which rolls back."""
         if is_sound:
             with self._lock:
                 if not self._closed:

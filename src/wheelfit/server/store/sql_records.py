@@ -91,7 +91,7 @@ class Records:
         return tuple(sorted(cast("NormalizedName", name) for (name,) in rows))
 
     def listing(self, project: NormalizedName, stage: str = PUBLISHED) -> Listing | None:
-        """Return what is visible of a project at one moment; None if that is nothing."""
+        """Return the visible files of a project at one moment; None if there are none."""
         with self._database.reading() as execute:
             rows = execute(
                 f"SELECT {_FILE} FROM file WHERE project = ? AND stage IN ('', ?)",  # noqa: S608

@@ -190,7 +190,7 @@ def _platform_violations(name: WheelFilename) -> Iterator[Violation]:
 
 
 def _archive_violations(wheel: WheelArchive) -> Iterator[Violation]:
-    """Yield what the public registry refuses, and installers accept."""
+    """Yield violations of rules that only the public registry has."""
     filename = wheel.filename.text
     usual = "-".join(filename.split("-")[:2]) + ".dist-info"
     if wheel.dist_info != usual:

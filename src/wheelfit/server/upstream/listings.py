@@ -42,7 +42,7 @@ class Listing(Protocol):
         """
 
     def of(self, name: NormalizedName, page: ProjectPage) -> ProjectPage | None:
-        """Return what a page lists of a project; None if that is nothing."""
+        """Return the files of a project on a page; None if there are none."""
 
     def names(self, web: Web) -> Iterable[NormalizedName]:
         """Return the names of all projects.
@@ -105,7 +105,7 @@ class OnePage(_Usual):
         return ProjectPage(name, files, source, notes)
 
     def of(self, name: NormalizedName, page: ProjectPage) -> ProjectPage | None:
-        """Return what the page links to of a project."""
+        """Return the files of a project that the page links to."""
         files = tuple(file for file in page.files if project_of(file.filename) == name)
         return replace(page, name=name, files=files) if files else None
 
@@ -129,7 +129,7 @@ class NamedFiles:
         return False
 
     def url(self, name: NormalizedName) -> None:
-        """Return that there is no page."""
+        """Return None: there is no page."""
 
     def read(self, name: NormalizedName, answer: Answer, web: Web, source: str) -> ProjectPage:
         """Raise an error, for there is no page."""

@@ -250,7 +250,7 @@ class Mirrored(ReadsContent):
         return self._listing.read(name, answer, self._web, redact(self._settings.url))
 
     def _expire(self, name: NormalizedName) -> None:
-        """Ask for the page of a project anew when it is needed next."""
+        """Fetch the page of a project again when it is needed next."""
         url = self._listing.url(name)
         if url is not None:
             self._pages.expire(url, ACCEPT)

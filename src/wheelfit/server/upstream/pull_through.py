@@ -323,7 +323,7 @@ class Pull:
             raise Unreachable("the file comes too slowly", where=where)
 
     def _keep(self, draft: Draft) -> None:
-        """Keep the checked file, while readers have all of it already."""
+        """Store the checked file, while readers have all of it already."""
         with self._changed:
             self.size, self.sha256 = draft.size, draft.sha256
         self._finish(draft.sha256, draft.size)

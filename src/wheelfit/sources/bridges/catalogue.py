@@ -101,7 +101,7 @@ class KnownFamilies:
         )
 
     def restrictions(self, name: str) -> tuple[str, ...]:
-        """Return what of a family's newest file counts only if the user names it, a clause each.
+        """Return the parts of a family's newest file that count only by name, a clause each.
 
         :param name: normalised.
         """
@@ -238,7 +238,7 @@ def _indexes() -> tuple[_IndexesHead, ...]:
 
 
 def _head(name: str, text: str) -> _IndexesHead | None:
-    """Return what the file of a family of indexes begins with; None for another family."""
+    """Return name, projects and default of a family of indexes; None for another family."""
     head = text.partition("\n[[member]]")[0]
     if "\nbase = " not in head:
         return None

@@ -195,7 +195,7 @@ class BridgedRepository:
         return page and replace(page, notes=(*page.notes, *notes))
 
     def _tell_missing(self, name: NormalizedName, family: BridgeFamily) -> None:
-        """Tell of a project that its owner's index does not have; a mirror need not have all."""
+        """Report a project that its owner's index lacks; a mirror may have fewer projects."""
         mirror = self._shelf.bases.get(family.name)
         where = redact(mirror or family.base)
         text = f"no index of the bridge {family.name} has {name} (they are in {where})"

@@ -86,7 +86,7 @@ def needed(member: FamilyMember, version: Version) -> str:
 
 
 def needs_of(member: FamilyMember, filename: WheelFilename) -> tuple[str, ...]:
-    """Return what a member's wheel needs beyond its METADATA on such a machine.
+    """Return the requirements of a member beyond its METADATA on such a machine.
 
     :param member: the member that the wheel is of.
     :param filename: the name of the wheel.

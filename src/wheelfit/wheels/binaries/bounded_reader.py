@@ -45,7 +45,7 @@ _BYTES_FOR_A_LOOK = 16
 
 
 def collected(part: Callable[[], Iterable[_Item]], faults: list[str]) -> list[_Item]:
-    """Return what a part of a file has, up to a fault, which is kept."""
+    """Return the content of a part of a file up to a fault, which is recorded."""
     found: list[_Item] = []
     try:
         found.extend(part())

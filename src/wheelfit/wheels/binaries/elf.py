@@ -57,7 +57,7 @@ _DEBUG = (".debug_", ".zdebug_")
 
 
 def read_elf(window: Window, member: str) -> Binary:
-    """Return what an ELF file is."""
+    """Return the description of an ELF file."""
     layout = ElfLayout(window)
     if layout.machine == _CUDA:
         return Binary(member, Format.CUBIN, window.size, code=(_cubin(window),))

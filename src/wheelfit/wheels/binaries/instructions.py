@@ -172,7 +172,7 @@ class _Kinds(dict[int, bool]):
         return self._known[code][1]
 
     def learn(self, instruction: Any) -> bool:
-        """Keep what an instruction is, and return whether it matters where it is."""
+        """Record an instruction, and return whether its address matters."""
         level = _level(instruction, self._levels)
         mnemonic = instruction.mnemonic
         if mnemonic == self._library.Mnemonic.TZCNT:

@@ -58,7 +58,7 @@ class _Found:
 
 
 def read_macho(window: Window, member: str) -> Binary | None:
-    """Return what a Mach-O file is; None if it is none, but a class of Java."""
+    """Return the description of a Mach-O file; None for a Java class."""
     magic = window.read(0, 4)
     found = _Found()
     if magic in _THIN:

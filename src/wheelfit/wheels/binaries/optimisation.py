@@ -50,7 +50,7 @@ class Optimisation:
     """A digest of the machine code."""
 
     def losses_against(self, plain: Optimisation) -> tuple[str, ...]:
-        """Return what this library has lost, one sentence without a full stop each."""
+        """Return the lost optimisations of this library, a sentence without a full stop each."""
         return (*self._lost_levels(plain), *self._lost_assertions(plain))
 
     def _lost_levels(self, plain: Optimisation) -> Iterable[str]:

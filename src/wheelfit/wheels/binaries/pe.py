@@ -60,7 +60,7 @@ _EXECUTABLE = 0x20000000
 
 
 def read_pe(window: Window, member: str) -> Binary | None:
-    """Return what a PE file is; None if it is none, but a text or an older program for DOS."""
+    """Return the description of a PE file; None for a text or a program for DOS."""
     try:
         (header,) = window.unpack("<I", _HEADER_AT)
         is_pe = window.read(header, 4) == b"PE\0\0"

@@ -64,7 +64,7 @@ def binaries_of(
 def unpacked_binaries(
     archive: WheelArchive, *, is_wanted: Callable[[Member], bool] = lambda _: True
 ) -> Iterator[tuple[Member, BinaryIO]]:
-    """Yield what may be a binary, with its content, which is gone with the next one."""
+    """Yield possible binaries with their content, which is gone with the next one."""
     for member in archive.members:
         if not member.is_folder and not _is_text(member.name) and is_wanted(member):
             file = _unpacked(archive, member)

@@ -70,7 +70,7 @@ def adopt_orphans() -> None:
 
 
 def hide_memory() -> None:
-    """Keep other processes of this user from looking into this one."""
+    """Prevent other processes of this user from reading the memory of this one."""
     _prctl(4, 0)  # PR_SET_DUMPABLE
 
 

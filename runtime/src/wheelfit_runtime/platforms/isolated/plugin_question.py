@@ -174,7 +174,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def described(error: BaseException) -> str:
-    """Return what was raised, in a clause."""
+    """Return an exception as a clause of a sentence."""
     name = str(type.__dict__["__name__"].__get__(type(error)))[:100]
     if isinstance(error, SystemExit):
         return f"it called sys.exit({_text_of(error)})"

@@ -61,7 +61,7 @@ def read_report(answer: Answer, parse: Callable[[Any], _Report]) -> _Report | No
 
 
 def calls_of(report: Any) -> tuple[Evidence, ...]:
-    """Return what the child tried, and its outcome."""
+    """Return the attempt of the child and its outcome."""
     return tuple(Evidence(str(what), str(outcome)) for what, outcome in report["calls"])
 
 

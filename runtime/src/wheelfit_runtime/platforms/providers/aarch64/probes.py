@@ -70,7 +70,7 @@ def ask_library() -> bytes | None:
 
 
 def parse_auxv(data: bytes) -> Hwcap | None:
-    """Take HWCAP and HWCAP2 out of a 64-bit little-endian vector.
+    """Read HWCAP and HWCAP2 from a 64-bit little-endian vector.
 
     The kernel has already left out what not every processor can do (P-114).
 

@@ -93,7 +93,7 @@ def supported(cpu: Cpu, *, bits_decide: bool = True, reference: bool = False) ->
 
 
 def _held_back(cpu: Cpu, version: str, *, bits_decide: bool) -> tuple[Evidence, ...]:
-    """Return what prevents a newer version: hidden abilities, or an unknown core."""
+    """Return the obstacle to a newer version: hidden features, or an unknown core."""
     of_core = _version_of_core(cpu)
     if of_core is not None:
         if cpu.flags is None or not _is_newer(of_core, version):

@@ -20,5 +20,5 @@ class Words(ProcessorWords):
 
     @staticmethod
     def called(value: str) -> str:
-        """Return what people call a value of the growing feature."""
+        """Return the usual name of a value of the growing feature."""
         return f"Armv{value.removesuffix('a')}-A"

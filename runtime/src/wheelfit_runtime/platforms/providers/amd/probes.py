@@ -234,7 +234,7 @@ class ToolAnswer(NamedTuple):
 
 
 def ask_tools(surroundings: SystemView, folders: Iterable[str]) -> tuple[ToolAnswer, ...]:
-    """Ask one tool after the other, until one names a GPU or hangs.
+    """Run one tool after the other, until one names a GPU or hangs.
 
     :param folders: where ROCm may be, whose tools are often not on the ``PATH``.
     """
@@ -260,7 +260,7 @@ def _program(surroundings: SystemView, name: str, folders: Iterable[str]) -> str
 
 
 def gpus_of_tool(told: ToolAnswer) -> tuple[AmdGpu, ...]:
-    """Take the GPUs out of what a tool said; none if it failed."""
+    """Read the GPUs from the output of a tool; none if it failed."""
     if not told.answer.succeeded:
         return ()
     text = told.answer.output.decode("utf-8", "replace")

@@ -29,7 +29,7 @@ class Words(AcceleratorWords):
     """The words for what AMD's GPUs and ROCm lack."""
 
     def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
-        """Return what a feature asks for, as ``needs …``."""
+        """Return the condition of a feature in words, as ``needs …``."""
         values = listed(sorted(wanted, key=natural), "or")
         match feature.name:
             case "gfx_arch":

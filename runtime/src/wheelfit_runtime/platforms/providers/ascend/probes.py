@@ -170,7 +170,7 @@ class NpuTable(NamedTuple):
 
 
 def ask_npu_smi(surroundings: SystemView) -> Answer | None:
-    """Return what the tool left behind; None without the tool."""
+    """Run the tool and return its answer; None without the tool."""
     program = surroundings.program("npu-smi")
     if program is None:
         return None
@@ -178,7 +178,7 @@ def ask_npu_smi(surroundings: SystemView) -> Answer | None:
 
 
 def parse_npu_smi(answer: Answer) -> NpuTable:
-    """Take cards and version out of the table; nothing if the tool failed."""
+    """Read cards and version from the table; nothing if the tool failed."""
     if not answer.succeeded:
         return NpuTable((), None)
     text = answer.output.decode("utf-8", "replace")

@@ -31,7 +31,7 @@ class Words(AcceleratorWords):
     """The words for what Intel's GPUs lack."""
 
     def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
-        """Return what a feature asks for, as ``needs …``."""
+        """Return the condition of a feature in words, as ``needs …``."""
         if feature.name != "device_ip":
             return super().wish(feature, wanted)
         return f"needs an Intel GPU that runs code for {_designs(sorted(wanted, key=natural))}"

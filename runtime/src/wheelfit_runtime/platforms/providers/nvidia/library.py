@@ -268,7 +268,7 @@ def ask_smi(surroundings: SystemView) -> tuple[str, str] | None:
 
 
 def parse_smi(listing: str, table: str) -> NvidiaDriver | None:
-    """Take versions and GPUs out of the tool's texts; None when no version is there.
+    """Read versions and GPUs from the tool's output; None without a version.
 
     :param listing: what ``nvidia-smi -q`` prints.
     :param table: lines of index, capability, identifier and name.

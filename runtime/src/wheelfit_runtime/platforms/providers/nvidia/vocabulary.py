@@ -39,7 +39,7 @@ class Words(AcceleratorWords):
     """The words for what NVIDIA's GPUs and driver lack."""
 
     def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
-        """Return what a feature asks for, as ``needs …``."""
+        """Return the condition of a feature in words, as ``needs …``."""
         match feature.name:
             case "cuda_version_lower_bound":
                 return f"needs CUDA driver >= {min(wanted, key=_version)}"

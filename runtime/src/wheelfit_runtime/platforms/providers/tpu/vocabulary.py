@@ -24,7 +24,7 @@ class Words(AcceleratorWords):
     """The words for what a machine lacks of TPUs."""
 
     def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
-        """Return what a feature asks for, as ``needs …``."""
+        """Return the condition of a feature in words, as ``needs …``."""
         if feature.name != "present" or len(wanted) > 1:
             return super().wish(feature, wanted)
         return "needs a TPU" if wanted == ("true",) else "is for machines without a TPU"
