@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
 
 
-_UNDER_WAY = timedelta(minutes=10)  # a server ends an upload after half a minute without bytes
+_UNDER_WAY = timedelta(hours=1)  # a file of many gigabytes may be on its way to the storage so long
 TOKEN = "WHEELFIT_INDEX_TOKEN"  # noqa: S105 - the name of a variable
 """The environment variable with the token for a server."""
 
@@ -142,7 +142,7 @@ class CleaningReport:
 def clean_index(request: LiveIndexRequest, context: Context) -> CleaningReport:
     """Remove now what nobody needs, which a server does once a day.
 
-    An upload that is under way is left alone: nothing of it is older than some minutes.
+    An upload that is under way is left alone: nothing of it is older than an hour.
 
     :raises UsageError: a server is named, which cleans its store itself.
     """
