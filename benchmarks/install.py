@@ -328,7 +328,7 @@ def version_of(program: Path) -> str:
 
 
 def has_room(folder: Path) -> bool:
-    """Tell whether a folder lies in memory and has room for large wheels."""
+    """Return whether a folder lies in memory and has room for large wheels."""
     if not folder.is_dir() or kind_of(folder) != "tmpfs":
         return False
     return shutil.disk_usage(folder).free > ROOM

@@ -32,7 +32,7 @@ release_names = st.sampled_from([f"{name} {version}" for name in NAMES for versi
 
 
 def meets(text: str, chosen: dict[str, int]) -> bool:
-    """Tell whether a requirement is met."""
+    """Return whether a requirement is met."""
     requirement = Requirement(text)
     version = chosen.get(requirement.name)
     return version is not None and requirement.specifier.contains(Version(str(version)))
@@ -45,7 +45,7 @@ def is_solution(
     unusable: list[str],
     chosen: dict[str, int],
 ) -> bool:
-    """Tell whether a choice meets everything."""
+    """Return whether a choice meets everything."""
     return (
         all(meets(root, chosen) for root in roots)
         and all(meets(limit, chosen) or Requirement(limit).name not in chosen for limit in limits)

@@ -120,13 +120,13 @@ class Graph:
         return self._kept.get(name)
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
-        """Tell whether the release was not marked as unusable."""
+        """Return whether the release was not marked as unusable."""
         if version != self._kept.get(name):  # what is there is usable without a look
             self.asked.append((name, version))
         return (Package(name), version) not in self._unusable
 
     def is_divided(self, name: NormalizedName, version: Version) -> bool:
-        """Tell whether the release has builds."""
+        """Return whether the release has builds."""
         return (Package(name), version) in self._builds
 
     def build(self, name: NormalizedName, version: Version, place: int) -> Build | None:
@@ -138,7 +138,7 @@ class Graph:
         return Build(label, tuple(needs(*limits)))
 
     def is_sound(self, name: NormalizedName, version: Version, place: int) -> bool:
-        """Tell whether the build was not marked as unsound."""
+        """Return whether the build was not marked as unsound."""
         label, *_ = self._builds[Package(name), version][place]
         return ((Package(name), version), label) not in self._unsound
 

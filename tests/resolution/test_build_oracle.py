@@ -45,7 +45,7 @@ class Problem:
         return self.releases[release]
 
     def is_solution(self, choice: Choice) -> bool:
-        """Tell whether needs, limits and P-54 are met, and nothing is there in vain."""
+        """Return whether needs, limits and P-54 are met, and nothing is there in vain."""
         versions, places = choice
         if not all(met(root, versions) for root in self.roots):
             return False
@@ -99,7 +99,7 @@ def parsed(text: str) -> tuple[str, frozenset[int]]:
 
 
 def met(text: str, versions: dict[str, int]) -> bool:
-    """Tell whether a requirement is met."""
+    """Return whether a requirement is met."""
     name, numbers = parsed(text)
     return versions.get(name) in numbers
 

@@ -111,7 +111,7 @@ class Problem:
         return self.labels[f"{name} {build[0]}"][build[1]].get(agreement, frozenset())
 
     def agrees(self, solution: Solution) -> bool:
-        """Tell whether all builds go with each other."""
+        """Return whether all builds go with each other."""
         return all(
             any(
                 all(
@@ -175,7 +175,7 @@ class Problem:
                 yield solution
 
     def is_met(self, solution: Solution) -> bool:
-        """Tell whether every need is met."""
+        """Return whether every need is met."""
         needs = [*self.roots]
         for name, (number, label) in solution.items():
             needs += self.needs.get((f"{name} {number}", label), [])

@@ -46,7 +46,7 @@ def random_graph(seed: int, projects: int, versions: int) -> tuple[Releases, lis
 
 
 def fits(releases: Releases, roots: list[str], chosen: dict[str, int]) -> bool:
-    """Tell whether a choice meets the roots and the needs of everything chosen."""
+    """Return whether a choice meets the roots and the needs of everything chosen."""
 
     def met(text: str) -> bool:
         requirement = Requirement(text)

@@ -69,7 +69,7 @@ def run(*command: object, folder: Path, code: int = 0) -> str:
 
 
 def is_open(address: tuple[str, int]) -> bool:
-    """Tell whether somebody listens."""
+    """Return whether somebody listens."""
     try:
         socket.create_connection(address).close()
     except ConnectionRefusedError:

@@ -52,7 +52,7 @@ def ask(shared: SharedSync, disk: Disk, told: list[object]) -> threading.Thread:
 
 
 def is_waiting(thread: threading.Thread) -> bool:
-    """Tell whether a thread waits for another one."""
+    """Return whether a thread waits for another one."""
     frame = sys._current_frames().get(thread.ident or 0)
     return frame is not None and frame.f_code is threading.Condition.wait.__code__
 

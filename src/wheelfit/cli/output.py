@@ -263,7 +263,7 @@ def _sayable(stream: TextIO, text: str) -> str:
 
 
 def _is_text(text: str) -> bool:
-    """Say whether a text is all characters: a file name may have bytes that are none.
+    """Return whether a text is all characters: a file name may have bytes that are none.
 
     A stream may take such bytes as they are, but JSON with them is none.
     """

@@ -145,7 +145,7 @@ def _grouped(pairs: Iterable[tuple[Left, Right]]) -> dict[frozenset[Right], list
 
 
 def _is_row(pythons: Sequence[Python]) -> bool:
-    """Tell whether no minor version is missing between the first and the last."""
+    """Return whether no minor version is missing between the first and the last."""
     minors = [minor for _, minor in pythons]
     return minors == list(range(minors[0], minors[0] + len(minors)))
 

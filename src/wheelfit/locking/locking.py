@@ -215,7 +215,7 @@ def _groups(request: LockNeeds) -> set[str]:
 
 
 def _counts(root: Root, request: LockNeeds, settled: Iterable[ListedEnvironment]) -> bool:
-    """Tell whether overrides and exclusions leave anything of a root, somewhere."""
+    """Return whether overrides and exclusions leave anything of a root, somewhere."""
     targets = (one.environment.target for one in settled)
     return any(next(request.instead(root.requirement, one), None) is not None for one in targets)
 

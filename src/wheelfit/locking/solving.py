@@ -425,7 +425,7 @@ class EveryLabel(Candidates):
 
 
 def _is_answerable(document: VariantDocument, namespace: str) -> bool:
-    """Tell whether anybody could say what is supported of a namespace (F-130).
+    """Return whether anybody could say what is supported of a namespace (F-130).
 
     :param document: whose providers count.
     :param namespace: of one of its labels.

@@ -224,7 +224,7 @@ def in_peace(decide: Callable[[], ChangeDecision]) -> Callable[[], ChangeDecisio
 
 
 def _is_as_seen(present: InstalledState, environment: Environment) -> bool:
-    """Tell whether what was seen is what is there when nobody is at work on it."""
+    """Return whether what was seen is what is there when nobody is at work on it."""
     from wheelfit.installation.locking import locked
 
     library = environment.schemes.purelib

@@ -289,7 +289,7 @@ def _agreed(
 
 
 def _is_unwanted(change: VariantChange, candidates: Candidates) -> bool:
-    """Tell whether the wishes of the user rule out the installed build."""
+    """Return whether the wishes of the user rule out the installed build."""
     from wheelfit.core.property_support import Support, namespaces_used
 
     old = change.old

@@ -103,7 +103,7 @@ def touches_us(
 
 
 def _is_ours(environment: Environment) -> bool:
-    """Tell whether modules of an environment are found when wheelfit imports something."""
+    """Return whether modules of an environment are found when wheelfit imports something."""
     ours = {os.path.realpath(folder) for folder in sys.path if folder}
     for package in (wheelfit, wheelfit_runtime):
         ours.add(os.path.realpath(os.path.dirname(package.__path__[0])))  # noqa: PTH120

@@ -63,7 +63,7 @@ class ReleaseBuild:
 
 
 def is_bound(document: VariantDocument | None, properties: PropertySet) -> bool:
-    """Tell whether a label was built for versions of other packages.
+    """Return whether a label was built for versions of other packages.
 
     :param document: whose label it is.
     :param properties: what the label declares.

@@ -633,7 +633,7 @@ class Candidates:
         self._memory.unsound[filename.text] = lost
 
     def _fits(self, document: VariantDocument, wheels: Sequence[Wheel]) -> bool:
-        """Tell whether the target runs any of some wheels, by their document (F-127)."""
+        """Return whether the target runs any of some wheels, by their document (F-127)."""
         found = [document.properties(str(wheel.filename.label)) for wheel in wheels]
         known = [properties for properties in found if properties is not None]
         support = self.support_of(document, namespaces_used(known))

@@ -253,7 +253,7 @@ class Catalogue:
         return kinds_of(listing.releases[version], listing.bridge, self.candidates)
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
-        """Tell whether a release has a wheel that fits, its core metadata read."""
+        """Return whether a release has a wheel that fits, its core metadata read."""
         present = self.present(name)
         if present is not None and version == present.version:
             return True
@@ -291,7 +291,7 @@ class Catalogue:
         return True
 
     def is_divided(self, name: NormalizedName, version: Version) -> bool:
-        """Tell whether the build of a release is part of the search.
+        """Return whether the build of a release is part of the search.
 
         As it is where labels were built for versions of other packages (P-53).
         """
@@ -313,7 +313,7 @@ class Catalogue:
         return None if found is None else found.build()
 
     def is_sound(self, name: NormalizedName, version: Version, place: int) -> bool:
-        """Tell whether a build has a wheel that fits, its core metadata read."""
+        """Return whether a build has a wheel that fits, its core metadata read."""
         key = (name, version, place)
         sound = self._sound.get(key)
         if sound is None:
@@ -368,7 +368,7 @@ class Catalogue:
         return self._tried.keys()
 
     def is_tried(self, name: NormalizedName, version: Version) -> bool:
-        """Tell whether the solver asked about a release."""
+        """Return whether the solver asked about a release."""
         return (name, version) in self._tried
 
     def passed_over(self, name: NormalizedName, version: Version) -> Iterator[Version]:

@@ -447,7 +447,7 @@ class _Settling(Struct, Generic[Found]):
         return names
 
     def _turns(self, present: InstalledBuild, one: ChosenBuild) -> bool:
-        """Tell whether what is installed would turn to another value."""
+        """Return whether what is installed would turn to another value."""
         if present.name in self._may_turn:
             return False
         pairs = (
@@ -619,17 +619,17 @@ def _beside(one: ChosenBuild) -> Iterable[PropertySet]:
 
 
 def _is_bound(values: frozenset[str], rivals: frozenset[str]) -> bool:
-    """Tell whether a build could not do in a set of another value."""
+    """Return whether a build could not do in a set of another value."""
     return bool(values) and values.isdisjoint(rivals)
 
 
 def _has_say(one: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
-    """Tell whether a build is for any value of what is agreed on."""
+    """Return whether a build is for any value of what is agreed on."""
     return any(each.agreement.values(one.properties) for each in agreed)
 
 
 def _goes(one: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
-    """Tell whether a package has a build that goes with some values."""
+    """Return whether a package has a build that goes with some values."""
     offers = one.offers or (one.properties,)
     return any(all(each.objection(offer) is None for each in agreed) for offer in offers)
 

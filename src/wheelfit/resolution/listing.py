@@ -93,7 +93,7 @@ class Wheel(Struct, frozen=True):
 
     @property
     def is_yanked(self) -> bool:
-        """Tell whether its publisher took it back (PEP 592)."""
+        """Return whether its publisher took it back (PEP 592)."""
         return self.file.yanked is not None
 
     @property
@@ -128,7 +128,7 @@ class Release(Struct, frozen=True):
 
     @property
     def is_possible(self) -> bool:
-        """Tell whether any wheel is left at first sight."""
+        """Return whether any wheel is left at first sight."""
         return any(wheel.rejection is None for wheel in self.wheels)
 
     @property
@@ -143,7 +143,7 @@ class Release(Struct, frozen=True):
 
     @property
     def is_yanked(self) -> bool:
-        """Tell whether every wheel that is left was taken back (PEP 592)."""
+        """Return whether every wheel that is left was taken back (PEP 592)."""
         left = [wheel for wheel in self.wheels if wheel.rejection is None]
         return bool(left) and all(wheel.is_yanked for wheel in left)
 

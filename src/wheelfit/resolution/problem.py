@@ -121,10 +121,10 @@ class Releases(Protocol):
         """
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
-        """Tell whether a release has a wheel for the target that can be read."""
+        """Return whether a release has a wheel for the target that can be read."""
 
     def is_divided(self, name: NormalizedName, version: Version) -> bool:
-        """Tell whether a usable release has several builds that exclude each other."""
+        """Return whether a usable release has several builds that exclude each other."""
 
     def build(self, name: NormalizedName, version: Version, place: int) -> Build | None:
         """Return one build of a divided release, or None when there are no more.
@@ -133,7 +133,7 @@ class Releases(Protocol):
         """
 
     def is_sound(self, name: NormalizedName, version: Version, place: int) -> bool:
-        """Tell whether a build has a wheel that can be read."""
+        """Return whether a build has a wheel that can be read."""
 
     def there(self, name: NormalizedName) -> Version | None:
         """Return the version of a project that is there even if nothing needs it."""

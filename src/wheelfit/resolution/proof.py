@@ -185,7 +185,7 @@ def clause_of(fact: Step, knowledge: Knowledge) -> str:
 
 
 def is_long(top: Step) -> bool:
-    """Tell whether a proof is better begun with the newest release.
+    """Return whether a proof is better begun with the newest release.
 
     :param top: its top.
     """
@@ -429,7 +429,7 @@ _FEW = 5
 
 
 def _is_one_release(project: Term, build: Term) -> bool:
-    """Tell whether the terms speak of a release and of its builds."""
+    """Return whether the terms speak of a release and of its builds."""
     return build.package.release is not None and build.package.name == project.package.name
 
 

@@ -57,7 +57,7 @@ class VersionPolicy:
         return True
 
     def is_listed(self, name: NormalizedName) -> bool:
-        """Tell whether the versions of a project have been looked up."""
+        """Return whether the versions of a project have been looked up."""
         return name in self._listed
 
     def listed(self, name: NormalizedName) -> tuple[Version, ...]:

@@ -31,12 +31,12 @@ class Relation(Enum):
 
     @property
     def is_subset(self) -> bool:
-        """Tell whether every member of the left set is in the right one."""
+        """Return whether every member of the left set is in the right one."""
         return bool(self.value[0])
 
     @property
     def is_disjoint(self) -> bool:
-        """Tell whether the two sets share no member."""
+        """Return whether the two sets share no member."""
         return bool(self.value[1])
 
 
@@ -125,7 +125,7 @@ class VersionSet:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether there is no member."""
+        """Return whether there is no member."""
         return self._range.is_empty
 
     def __contains__(self, version: object) -> bool:
@@ -154,15 +154,15 @@ class VersionSet:
         return VersionSet(~self._range)
 
     def is_subset(self, other: VersionSet) -> bool:
-        """Tell whether every member is in the other set."""
+        """Return whether every member is in the other set."""
         return self._range.is_subset(other._range)
 
     def is_superset(self, other: VersionSet) -> bool:
-        """Tell whether every member of the other set is here."""
+        """Return whether every member of the other set is here."""
         return other._range.is_subset(self._range)
 
     def is_disjoint(self, other: VersionSet) -> bool:
-        """Tell whether the two share no member."""
+        """Return whether the two share no member."""
         return self._range.is_disjoint(other._range)
 
     def relation(self, other: VersionSet) -> Relation:
@@ -188,7 +188,7 @@ class VersionSet:
         return list(self._range.filter(versions, prereleases=True))
 
     def welcomes(self, version: Version) -> bool:
-        """Tell whether a member that is a pre-release was asked for by name (PEP 440).
+        """Return whether a member that is a pre-release was asked for by name (PEP 440).
 
         True for a final release; false for no member at all.
         """
@@ -258,7 +258,7 @@ _FULL = VersionSet(_ALL)
 
 
 def is_pin(specifiers: SpecifierSet) -> bool:
-    """Tell whether a specifier set names one version with ``==`` or ``===`` (PEP 592).
+    """Return whether a specifier set names one version with ``==`` or ``===`` (PEP 592).
 
     :param specifiers: ``==1.*`` is not a pin.
     """

@@ -447,7 +447,7 @@ def mark_used(thing: Path | int) -> None:
 
 
 def is_sound(data: bytes) -> bool:
-    """Tell whether what is kept under a key is as it was written.
+    """Return whether what is kept under a key is as it was written.
 
     :param data: the whole file.
     """

@@ -439,7 +439,7 @@ def _agrees(wheel: UnpackedWheel, name: str, advance: Callable[[int], None]) -> 
 
 
 def _is_left(path: Path) -> bool:
-    """Tell whether nobody writes any more what has a temporary name."""
+    """Return whether nobody writes any more what has a temporary name."""
     try:
         age = time.time() - path.lstat().st_mtime
     except OSError:

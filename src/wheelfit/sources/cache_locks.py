@@ -57,7 +57,7 @@ class Holder:
 
 
 def _is_still(descriptor: int, path: AnyPath) -> bool:
-    """Tell whether a path names the file that is open: it may have gone before it was locked."""
+    """Return whether a path names the file that is open: it may have gone before it was locked."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))  # noqa: PTH116
     except OSError:

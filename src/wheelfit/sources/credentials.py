@@ -206,7 +206,7 @@ class Credentials:
         return login if login != refused else None
 
     def _is_safe(self, target: Origin) -> bool:
-        """Tell whether a login may be shown to a server that only a page has named.
+        """Return whether a login may be shown to a server that only a page has named.
 
         Anybody on the way can read what is said over plain HTTP.
         """

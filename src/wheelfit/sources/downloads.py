@@ -218,7 +218,7 @@ class Download:
                 self._progress.advance(len(chunk))
 
     def _continues(self, response: Response) -> bool:
-        """Tell whether this is the rest of what is there already."""
+        """Return whether this is the rest of what is there already."""
         if response.status != 206:
             return False
         match = _CONTENT_RANGE.match(response.headers.get("content-range", ""))

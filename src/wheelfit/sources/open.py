@@ -390,7 +390,7 @@ class _TrustedHosts:
         return bool(self._hosts)
 
     def contains(self, host: str, port: int | None) -> bool:
-        """Tell whether a server is trusted; a host without port stands for all its ports."""
+        """Return whether a server is trusted; a host without port stands for all its ports."""
         host = host.lower()
         return (host, None) in self._hosts or (host, port) in self._hosts
 
@@ -410,7 +410,7 @@ def _host_and_port(text: str) -> tuple[str, int | None]:
 
 
 def is_protected(url: str, settings: SourceSettings) -> bool:
-    """Tell whether nobody on the way can change what a URL gives, or the user does not mind.
+    """Return whether nobody on the way can change what a URL gives, or the user does not mind.
 
     :param url: of an index.
     :param settings: which name the hosts that are trusted.
@@ -507,7 +507,7 @@ class _Opener(Struct, frozen=True):
         )
 
     def _is_safe(self, url: str) -> bool:
-        """Tell whether a server may be asked at all; as in pip, plain HTTP may be forged."""
+        """Return whether a server may be asked at all; as in pip, plain HTTP may be forged."""
         if _is_protected(url, self.trusted):
             return True
         host = origin(url).host

@@ -146,12 +146,12 @@ class File(Struct, frozen=True):
 
     @property
     def is_selector(self) -> bool:
-        """Tell whether it exists nowhere, and stands for the member of a bridged family."""
+        """Return whether it exists nowhere, and stands for the member of a bridged family."""
         return self.url.startswith(BRIDGE)
 
     @property
     def is_local(self) -> bool:
-        """Tell whether the file lies on this machine."""
+        """Return whether the file lies on this machine."""
         return self.url.startswith("file:")
 
 
@@ -183,7 +183,7 @@ class Status(Struct, frozen=True):
 
     @property
     def is_quarantined(self) -> bool:
-        """Tell whether the project may be harmful, so that nobody offers a file of it."""
+        """Return whether the project may be harmful, so that nobody offers a file of it."""
         return self.marker == "quarantined"
 
 

@@ -71,7 +71,7 @@ class ProxyRules(Struct, frozen=True):
 
 
 def is_proxy(url: str) -> bool:
-    """Tell whether a proxy can be named so: an http, https or SOCKS URL with a host."""
+    """Return whether a proxy can be named so: an http, https or SOCKS URL with a host."""
     try:
         return origin(url).scheme in {"http", "https", "socks4", "socks4a", "socks5", "socks5h"}
     except ValueError:

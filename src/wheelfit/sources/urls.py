@@ -72,7 +72,7 @@ def is_below(url: str, folder: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host name means this machine.
+    """Return whether a host name means this machine.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("127.example")
     (True, True, False)

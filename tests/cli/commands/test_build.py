@@ -895,7 +895,7 @@ def build_wheel(*a, **k):
 
     @staticmethod
     def is_gone(pid: int) -> bool:
-        """Tell whether a process has ended, whether anybody took note of that or not."""
+        """Return whether a process has ended, whether anybody took note of that or not."""
         try:
             return " Z " in Path(f"/proc/{pid}/stat").read_text()
         except OSError:

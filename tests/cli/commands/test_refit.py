@@ -44,7 +44,7 @@ class World:
         return {entry["name"]: entry["label"] or entry["version"] for entry in packages}
 
     def is_requested(self, name: str) -> bool:
-        """Tell whether a distribution is marked as asked for by the user."""
+        """Return whether a distribution is marked as asked for by the user."""
         (info,) = self.folder.glob(f"{name.replace('-', '_')}-*.dist-info")
         return (info / "REQUESTED").exists()
 

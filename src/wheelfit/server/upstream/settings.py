@@ -143,7 +143,7 @@ def _interpreters(python: str) -> frozenset[tuple[str, str]]:
 
 
 def fits(project: NormalizedName, patterns: Iterable[str]) -> bool:
-    """Tell whether a name fits one of several patterns, however those are spelled.
+    """Return whether a name fits one of several patterns, however those are spelled.
 
     >>> fits("acme-tools", ["Acme_*"])
     True

@@ -136,7 +136,7 @@ def without_local(filename: str) -> str:
 
 
 def _is_of_variants(file: File) -> bool:
-    """Tell whether a file says that a project has variants itself."""
+    """Return whether a file says that a project has variants itself."""
     if file.filename.endswith(VARIANTS_SUFFIX):
         return True
     filename = _wheel(file)
