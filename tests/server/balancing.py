@@ -9,11 +9,11 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from server.debian import find_or_install
 
-__all__ = ["Balancer", "find_nginx"]
+__all__ = ["Balancer", "documented_forwarding", "find_nginx"]
 
 _DOCUMENTED = Path(__file__).parents[2] / "docs/how-to/run-an-index.md"
 _CONFIGURATION = """
@@ -29,6 +29,7 @@ http {{
     upstream replicas {{
 {servers}
     }}
+{around}
     server {{
         listen 127.0.0.1:{port};
 {documented}
@@ -50,15 +51,29 @@ def find_nginx() -> Path:
     return find_or_install("nginx", look)
 
 
+def documented_forwarding(kind: Literal["x-forwarded", "forwarded"]) -> tuple[str, str]:
+    """Return the documented lines that pass on the client: in ``server``, and around it."""
+    blocks = re.findall(r"```nginx\n(.*?)\n```", _DOCUMENTED.read_text("utf-8"), re.DOTALL)
+    x_forwarded, forwarded, around = blocks[1:4]
+    return (x_forwarded, "") if kind == "x-forwarded" else (forwarded, around)
+
+
 class Balancer:
     """Give each request to one of several servers in turn; a context manager.
 
     :param program: nginx.
     :param folder: for what it needs.
     :param servers: host and port of each.
+    :param forwarding: the result of `documented_forwarding`, by default nothing.
     """
 
-    def __init__(self, program: Path, folder: Path, *servers: tuple[str, int]) -> None:
+    def __init__(
+        self,
+        program: Path,
+        folder: Path,
+        *servers: tuple[str, int],
+        forwarding: tuple[str, str] = ("", ""),
+    ) -> None:
         folder.mkdir(parents=True)
         text = _DOCUMENTED.read_text("utf-8")
         (documented,) = re.findall(r"```nginx\n(location / \{.*?\n\})\n```", text, re.DOTALL)
@@ -72,7 +87,8 @@ class Balancer:
                     folder=folder,
                     servers="\n".join(f"server {host}:{port};" for host, port in servers),
                     port=self.address[1],
-                    documented=documented,
+                    documented=documented.replace("{", f"{{\n{forwarding[0]}", 1),
+                    around=forwarding[1],
                 )
             )
             # It takes over the socket that is open already, so nobody else can have its port.

@@ -14,9 +14,10 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from server.balancing import Balancer, find_nginx
+from server.balancing import Balancer, documented_forwarding, find_nginx
 from server.debian import Unavailable
 from server.running import RunningIndex, basic, bearer, clean_environ, post, raw
 from server.services import ObjectStorage, Postgresql
@@ -497,22 +498,63 @@ def test_of_two_replicas_exactly_one_takes_a_name(
     ("trusted", "client", "scheme"),
     [
         ((), "127.0.0.1", "http"),
-        (("--trusted-proxy", "127.0.0.0/8"), "203.0.113.7", "https"),
-        (("--trusted-proxy", "10.0.0.0/8"), "127.0.0.1", "http"),
+        (("--trusted-proxy=127.0.0.0/8",), "203.0.113.7", "https"),
+        (("--trusted-proxy=127.0.0.0/8", "--proxy-headers=forwarded"), "2001:db8::1", "https"),
+        (("--trusted-proxy=10.0.0.0/8",), "127.0.0.1", "http"),
     ],
-    ids=["nobody", "this one", "another one"],
+    ids=["nobody", "this one", "by RFC 7239", "another one"],
 )
 def test_what_servers_in_front_say(
     tmp_path: Path, trusted: tuple[str, ...], client: str, scheme: str
 ) -> None:
     """Whom a request is from, and whether with TLS, only a trusted server in front may say."""
-    forwarded = {"X-Forwarded-For": "198.51.100.1, 203.0.113.7", "X-Forwarded-Proto": "https"}
+    forwarded = {
+        "X-Forwarded-For": "198.51.100.1, 203.0.113.7",
+        "X-Forwarded-Proto": "https",
+        "Forwarded": 'for=198.51.100.1, for="[2001:db8::1]:4711";proto=https',
+    }
     with RunningIndex(tmp_path / "index", *trusted) as index:
         _, _, page = index.get("/", **forwarded)
         assert f"global.index-url {scheme}://127.0.0.1".encode() in page
         index.stop()
         (served,) = [one for one in index.events("request") if one["path"] == "/"]
     assert served["client"] == client
+
+
+@pytest.mark.parametrize("kind", ["x-forwarded", "forwarded"])
+def test_nginx_in_front(kind: Literal["x-forwarded", "forwarded"], tmp_path: Path) -> None:
+    """What the documented nginx writes is read, and what its client wrote is not."""
+    lies = {
+        "X-Forwarded-For": "198.51.100.1",
+        "X-Forwarded-Proto": "https",
+        "X-Forwarded-Host": "evil.example",
+        "Forwarded": 'for=198.51.100.1;proto=https;host=evil.example, for="',
+    }
+    try:
+        program = find_nginx()
+    except Unavailable as error:
+        pytest.skip(str(error))
+    options = ("--trusted-proxy=127.0.0.1", f"--proxy-headers={kind}", "--answer-to=replicas")
+    with (
+        RunningIndex(tmp_path / "index", *options, "--answer-to=wheels.example") as index,
+        Balancer(
+            program, tmp_path / "nginx", index.address, forwarding=documented_forwarding(kind)
+        ) as nginx,
+    ):
+        pages = {}
+        for host in ("wheels.example:8080", "evil.example"):
+            connection = http.client.HTTPConnection(
+                *nginx.address, source_address=("127.0.0.2", 0), timeout=60
+            )
+            connection.request("GET", "/", headers={"Host": host, **lies})
+            answer = connection.getresponse()
+            pages[answer.status] = answer.read()
+            connection.close()
+        assert b"global.index-url http://wheels.example:8080/simple/" in pages[200]
+        assert pages.keys() == {200, 421}
+        index.stop()
+        served = [one["client"] for one in index.events("request") if one["path"] == "/"]
+    assert served == ["127.0.0.2"] * 2
 
 
 def test_replicas_behind_a_load_balancer(

@@ -14,11 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from wheelfit.server.forwarded import ForwardedRequest
 from wheelfit.server.messages import Answer, Disconnect, Request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 
+    from wheelfit.server.forwarded import TrustedProxies
     from wheelfit.server.messages import Application
 
 
@@ -69,6 +71,7 @@ class ServedRequest:
     """Bytes of the body."""
     seconds: float
     client: str
+    """As `ForwardedRequest.client`."""
     error: Exception | None = None
     """The unexpected error of the application."""
 
@@ -80,6 +83,8 @@ class AsgiApplication:
         (no lock, no disk, no network), or None.
     :param tell: called for every request, in the event loop.
     :param headers: added to every answer that does not have them itself.
+    :param proxies: servers in front whose headers tell the client; None: the client connects
+        itself.
     """
 
     def __init__(
@@ -91,6 +96,7 @@ class AsgiApplication:
         origin: str = "",
         tell: Callable[[ServedRequest], None] | None = None,
         headers: Iterable[tuple[str, str]] = (),
+        proxies: TrustedProxies | None = None,
     ) -> None:
         self._application = application
         self._at_hand = at_hand
@@ -98,6 +104,7 @@ class AsgiApplication:
         self._origin = origin
         self._tell = tell
         self._headers = tuple(headers)
+        self._proxies = proxies
         self._threads = ThreadPoolExecutor(limits.threads, "answer")
         # Separate, so that slow uploads do not block other requests.
         self._uploads = ThreadPoolExecutor(limits.uploads, "upload")
@@ -113,14 +120,18 @@ class AsgiApplication:
             raise NotImplementedError(scope["type"])
         began = time.perf_counter()
         headers = _headers(scope["headers"])
+        source = ForwardedRequest(str(scope["client"][0]) if scope.get("client") else "")
+        if self._proxies is not None:
+            source = self._proxies(source.client, headers)
         incoming = _Incoming(receive, headers, self._limits, asyncio.get_running_loop())
         request = Request(
             scope["method"],
             scope["raw_path"].decode("latin-1"),
             headers,
-            self._origin if scope["scheme"] == "http" else _with_tls(self._origin),
+            _with_tls(self._origin) if source.scheme == "https" else self._origin,
             scope["query_string"].decode("latin-1"),
             incoming,
+            source.host,
         )
         outgoing = _Outgoing(send, receive, request)
         error: Exception | None = None
@@ -141,8 +152,9 @@ class AsgiApplication:
         finally:
             if self._tell is not None:
                 seconds = time.perf_counter() - began
-                client = str(scope["client"][0]) if scope.get("client") else ""
-                self._tell(ServedRequest(request, status, outgoing.sent, seconds, client, error))
+                self._tell(
+                    ServedRequest(request, status, outgoing.sent, seconds, source.client, error)
+                )
 
     async def _answer(
         self, request: Request, incoming: _Incoming

@@ -19,7 +19,7 @@ from wheelfit.server.connections import BoundedConnection, Connections
 from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from wheelfit.server.asgi import AsgiApplication, ClientLimits
 
@@ -134,7 +134,6 @@ def serve(
     *,
     ready: Callable[[], None],
     stop_within: int = 60,
-    trusted_proxies: Sequence[str] = (),
     give_up: Callable[[], None] = lambda: None,
     note: Callable[[str], None] = lambda _text: None,
 ) -> None:
@@ -142,8 +141,6 @@ def serve(
 
     :param ready: called once requests are answered.
     :param stop_within: seconds for running requests at the end.
-    :param trusted_proxies: networks of servers in front whose ``X-Forwarded-For`` and
-        ``X-Forwarded-Proto`` count.
     :param give_up: called after that; ends calls that threads still wait for.
     :param note: called with messages about connections for the operator, at most once a second.
     """
@@ -206,8 +203,7 @@ def serve(
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=bool(trusted_proxies),
-        forwarded_allow_ips=list(trusted_proxies),
+        proxy_headers=False,
         timeout_keep_alive=limits.idle,
         timeout_graceful_shutdown=stop_within,
         backlog=_AT_ONCE,

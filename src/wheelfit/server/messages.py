@@ -54,6 +54,13 @@ class Request:
     query: str = ""
     body: Body = field(default_factory=io.BytesIO, compare=False)
     """Can be read once."""
+    forwarded_host: str = ""
+    """The ``Host`` that a trusted server in front was asked for; empty: there is none."""
+
+    @property
+    def host(self) -> str:
+        """The ``Host`` that the client asked for; empty: unknown."""
+        return self.forwarded_host or self.headers.get("host", "")
 
 
 @dataclass(frozen=True, slots=True)

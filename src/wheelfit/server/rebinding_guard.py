@@ -56,14 +56,22 @@ class HostNames:
         :param request: the request; without ``Host``, which HTTP/1.0 allows, it is accepted.
         """
         header = request.headers.get("host", "localhost")
+        if not self._is_known(header):
+            return _MISDIRECTED
+        # A page may have put in the second one, which a server in front passed on.
+        if request.forwarded_host and not self._is_known(request.forwarded_host):
+            return _MISDIRECTED
+        return None
+
+    def _is_known(self, header: str) -> bool:
         if header in self._met:
-            return None
+            return True
         host = _host(header)
         if not (is_loopback(host) or host in self._names):
-            return _MISDIRECTED
+            return False
         if len(self._met) < _MOST_MET:
             self._met.add(header)
-        return None
+        return True
 
 
 class RebindingGuard:
@@ -112,9 +120,9 @@ def is_of_foreign_page(request: Request) -> bool:
     page = _origin(headers["origin"])
     if page is None:
         return True
-    # A server in front may speak TLS for this one; only the public URL says so.
+    # A server in front may speak TLS for this one; only it, or the public URL, says so.
     scheme = "https" if request.origin.startswith("https:") else page.scheme
-    return page not in (_origin(request.origin), _origin(f"{scheme}://{headers.get('host', '')}"))
+    return page not in (_origin(request.origin), _origin(f"{scheme}://{request.host}"))
 
 
 def _host(header: str) -> str:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from wheelfit.server.asgi import AsgiApplication
 from wheelfit.server.backing_services import Dependency
+from wheelfit.server.forwarded import TrustedProxies
 from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.application import HEADERS, HostedIndex, route_of
 from wheelfit.server.hosting.logs import Log
@@ -148,6 +149,9 @@ def run_server(
             origin=url,
             tell=_telling(log, metrics, log_requests=settings.log_requests),
             headers=HEADERS,
+            proxies=TrustedProxies(settings.trusted_proxies, settings.proxy_headers)
+            if settings.trusted_proxies
+            else None,
         )
 
         def ready() -> None:
@@ -161,7 +165,6 @@ def run_server(
             limits,
             ready=ready,
             stop_within=settings.stop_within,
-            trusted_proxies=settings.trusted_proxies,
             give_up=(lambda: None) if mirrors is None else mirrors.cut,
             note=lambda text: log("connections", message=text),
         )

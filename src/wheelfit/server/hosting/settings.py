@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     from packaging.utils import NormalizedName
 
+    from wheelfit.server.forwarded import ForwardingHeaders
+
 
 PREFIX = "WHEELFIT_SERVER_"
 """What the names of variables begin with: ``WHEELFIT_SERVER_PUBLIC_URL`` sets ``public-url``."""
@@ -63,6 +65,8 @@ class ServerSettings:
     """Host names to answer to, besides those of this machine and of the public URL."""
     trusted_proxies: tuple[str, ...]
     """Addresses and networks of servers in front, whose word on clients is taken."""
+    proxy_headers: ForwardingHeaders
+    """The headers in which they tell it."""
     log: Literal["auto", "json", "plain"]
     log_requests: bool
     stop_within: int
@@ -118,6 +122,7 @@ def read_settings(
         public_url=values["public-url"],
         answer_to=values["answer-to"],
         trusted_proxies=values["trusted-proxy"],
+        proxy_headers=values["proxy-headers"],
         log=values["log"],
         log_requests=values["log-requests"],
         stop_within=values["stop-within"],
@@ -336,6 +341,7 @@ _KEYS = cast(
         "public-url": (_public_url, None),
         "answer-to": (lambda text: tuple(map(host_name, text.split())), ""),
         "trusted-proxy": (lambda text: tuple(map(_network, text.split())), ""),
+        "proxy-headers": (_one_of("x-forwarded", "forwarded"), "x-forwarded"),
         "log": (_one_of("auto", "json", "plain"), "auto"),
         "log-requests": (_yes, "yes"),
         "metrics": (_one_of("operator", "everybody"), "operator"),

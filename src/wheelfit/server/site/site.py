@@ -194,10 +194,9 @@ class Site:
         """Return the address of the front page, without a slash at the end; None: unknown."""
         if self._public_url is not None:
             return self._public_url.rstrip("/")
-        host = request.headers.get("host")
-        if not self._trusts_host or host is None:
+        if not self._trusts_host or not request.host:
             return None
-        return f"{request.origin.partition(':')[0] or 'http'}://{host}"
+        return f"{request.origin.partition(':')[0] or 'http'}://{request.host}"
 
     def _json(self, request: Request, name: str, version: str | None) -> Answer:
         """Answer as the JSON API of the public registry does."""

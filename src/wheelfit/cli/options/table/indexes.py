@@ -179,9 +179,14 @@ SERVER = OptionGroup(
     Option(
         "--trusted-proxy ADDRESS",
         TEXTS,
-        "believe what a server in front at this address or network says of clients "
-        "(X-Forwarded-For, X-Forwarded-Proto; default: none)",
+        "believe what a server in front at this address or network says of clients (default: none)",
         default=None,
+    ),
+    Option(
+        "--proxy-headers KIND",
+        TEXT,
+        "the headers in which it says so: x-forwarded (X-Forwarded-For, -Proto and -Host; "
+        "default) or forwarded (RFC 7239)",
     ),
     Option(
         "--mirror [NAME=]URL|FAMILY",
