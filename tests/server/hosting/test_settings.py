@@ -57,6 +57,19 @@ def test_files_have_no_other_keys(tmp_path: Path) -> None:
         read_settings({}, {}, str(tmp_path / "none.toml"))
 
 
+def test_what_is_private(tmp_path: Path) -> None:
+    """Patterns come from a flag, a variable or a list; a misspelt one would protect nothing."""
+    file = tmp_path / "serve.toml"
+    file.write_text('private = ["acme-*", "spam"]\n')
+    assert read_settings({}, {}).rules.private == ()
+    assert read_settings({}, {}, str(file)).rules.private == ("acme-*", "spam")
+    assert read_settings({"private": "x y-*"}, {}, str(file)).rules.private == ("x", "y-*")
+    assert read_settings({"read": "tokens"}, {}, str(file)).rules.private == ("*",)
+    for wrong in ({"private": "acme/*"}, {"private": "[a]"}):
+        with pytest.raises(InvalidConfiguration):
+            read_settings(wrong, {})
+
+
 def test_where_projects_are_besides(tmp_path: Path) -> None:
     """PEP 708: tables of one URL or several for each project; a URL that is none is told."""
     file = tmp_path / "serve.toml"

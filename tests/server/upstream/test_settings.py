@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from packaging.utils import canonicalize_name
 
+from wheelfit.core.project_patterns import check_patterns
 from wheelfit.core.table_reader import FirstFault, Table
 from wheelfit.server.upstream.merged import Owners
 from wheelfit.server.upstream.settings import (
     MirrorSettings,
     check_names,
-    check_patterns,
     mirror_of_table,
     mirror_of_text,
 )

@@ -12,6 +12,7 @@ from wheelfit.server.store.tokens import holder, may, written
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from packaging.utils import NormalizedName
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 OPERATOR = "admin"
 """Who owns what nobody else does, and manages tokens."""
 _USER = "__token__"
+TOKEN_NEEDED = f"a token is needed: user name {_USER}, and the token as the password"
 BEARER = 'Bearer realm="wheelfit"'
 """Asks a client for a token where no browser shall keep one."""
 _BASIC = 'Basic realm="wheelfit: tokens for reading", charset="UTF-8"'
@@ -72,19 +74,29 @@ class Visitor(NamedTuple):
         self.need_scope("upload")
         opened = [one for one in self.records.stages() if one.id == stage]
         if not opened or opened[0].expires <= written(now):
-            raise FileProblem("there is no such stage", where=stage[:80])
+            raise _no_stage(stage)
         if opened[0].owner != self.token.owner and not is_operator(self.token):
             raise Denied(403, "this stage belongs to somebody else")
 
-    def need_whole_stage(self, stage: str, *, now: datetime) -> None:
+    def need_whole_stage(
+        self, stage: str, may_read: Callable[[NormalizedName], bool], *, now: datetime
+    ) -> None:
         """Check that a token is good for a stage with everything in it.
 
+        :param may_read: returns whether a project may be told of.
         :raises Denied: as `need_stage`, or it is not for all of its projects.
-        :raises FileProblem: as `need_stage`.
+        :raises FileProblem: as `need_stage`, or may not learn of a project.
         """
         self.need_stage(stage, now=now)
-        for project in sorted(self.records.staged_projects(stage)):
+        projects = sorted(self.records.staged_projects(stage))
+        if not all(map(may_read, projects)):
+            raise _no_stage(stage)
+        for project in projects:
             self.need("upload", project)
+
+
+def _no_stage(stage: str) -> FileProblem:
+    return FileProblem("there is no such stage", where=stage[:80])
 
 
 _DEEDS: dict[Scope, str] = {"read": "read", "upload": "upload to", "admin": "administer"}
@@ -129,7 +141,7 @@ def visitor(
     if not secret and not takes_basic:
         raise Denied(401, "a token is needed: Authorization: Bearer, and the token")
     if not secret:
-        raise Denied(401, f"a token is needed: user name {_USER}, and the token as the password")
+        raise Denied(401, TOKEN_NEEDED)
     token = holder(records, secret, now=now)
     if token is None:
         raise Denied(403, "the token is not known, was revoked, or has expired")

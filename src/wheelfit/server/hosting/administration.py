@@ -11,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from wheelfit.core.durations import parse_duration
 from wheelfit.core.filename import project_of
+from wheelfit.core.project_patterns import check_patterns, normalised
 from wheelfit.core.versions import parse_version
 from wheelfit.server.store.records import PUBLISHED
 from wheelfit.server.store.tokens import issue, open_stage, written
@@ -33,6 +34,8 @@ class StoreAdministration:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     admits: Callable[[Sequence[StoredFile]], None] = lambda files: None  # noqa: ARG005
     """Raises an error if somebody may not change these files."""
+    may_read: Callable[[NormalizedName], bool] = lambda project: True  # noqa: ARG005
+    """Returns whether somebody may learn that a project is there."""
 
     def yank(self, what: Sequence[str], reason: str | None) -> list[str]:
         """Yank files, or take that back; return their names.
@@ -62,8 +65,12 @@ class StoreAdministration:
 
     def stages(self) -> list[dict[str, Any]]:
         """Return the stages that are open, each with the ``files`` that wait in it."""
-        stages = self.store.records.stages()
-        return [{**asdict(stage), "files": self._waiting(stage.id)} for stage in stages]
+        records = self.store.records
+        return [
+            {**asdict(stage), "files": self._waiting(stage.id)}
+            for stage in records.stages()
+            if all(map(self.may_read, records.staged_projects(stage.id)))
+        ]
 
     def publish(self, stage: str) -> list[str]:
         """Show all files of a stage at once; return their names."""
@@ -86,7 +93,8 @@ class StoreAdministration:
     ) -> dict[str, Any]:
         """Make a token; return it with its ``secret``.
 
-        :param projects: its projects; None: every project of its owner, and new ones.
+        :param projects: its projects, by names and patterns; None: every project of its owner, and
+            new ones.
         :param lasts: seconds until it expires; None: never.
         """
         token, secret = issue(
@@ -113,7 +121,7 @@ class StoreAdministration:
         self.store.close()
 
     def _names(self, what: Sequence[str]) -> list[str]:
-        files = select(self.store, what)
+        files = select(self.store, what, self.may_read)
         self.admits(files)
         return [file.filename for file in files]
 
@@ -133,16 +141,22 @@ class StoreAdministration:
                               where=stage[:80])  # fmt: skip
 
 
-def _project(name: str) -> NormalizedName:
+def _project(name: str) -> str:
+    if "*" in name or "?" in name:
+        check_patterns([name])
+        return normalised(name)
     try:
         return canonicalize_name(name, validate=True)
     except InvalidName:
         raise InvalidConfiguration("no project can have this name", where=name) from None
 
 
-def select(store: Store, what: Iterable[str]) -> tuple[StoredFile, ...]:
+def select(
+    store: Store, what: Iterable[str], may_read: Callable[[NormalizedName], bool]
+) -> tuple[StoredFile, ...]:
     """Find published files by file names, ``NAME==VERSION``, or names of projects.
 
+    :param may_read: returns whether a project is looked at; the others do not exist.
     :raises FileProblem: there is nothing of that name.
     """
     found: dict[str, StoredFile] = {}
@@ -153,7 +167,7 @@ def select(store: Store, what: Iterable[str]) -> tuple[StoredFile, ...]:
             files = [] if file is None else [file]
         else:
             files = _of_project(store, canonicalize_name(name), version if is_release else None)
-        if not files:
+        if not files or not may_read(files[0].project):
             raise FileProblem("the index has no such file, release or project", where=text[:200])
         found |= {file.filename: file for file in files}
     return tuple(found.values())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from wheelfit.server.hosting.access import OPERATOR, Denied, is_operator
 from wheelfit.server.hosting.administration import StoreAdministration, seconds_of
+from wheelfit.server.hosting.readers import Reader
 from wheelfit.server.store.tokens import written
 from wheelfit.server.uploads.form import FormLimits
 from wheelfit_runtime.errors import InvalidConfiguration
@@ -100,8 +101,8 @@ class Rules:
     stage_lasts: float = 7 * 86400.0
     """Seconds that a stage may wait, if nobody says how long."""
     metrics: Literal["operator", "everybody"] = "operator"
-    reads: Literal["everybody", "tokens"] = "everybody"
-    """Who sees pages and files: everybody, or whoever shows a token, whatever it is for."""
+    private: tuple[str, ...] = ()
+    """Patterns of the projects that are read with a token only, which has to be for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,9 @@ class HostingApi:
         :raises Denied: the token does not allow it.
         :raises UserError: it cannot be done.
         """
-        acts, who, body = StoreAdministration(self.store, self.now), self.who, self.body
+        who, body = self.who, self.body
+        reader = Reader(self.rules.private, who.token.projects)
+        acts = StoreAdministration(self.store, self.now, may_read=reader.may_read)
         match method, *words:
             case ["POST", "yank"]:
                 acts = replace(acts, admits=self._need_upload)
@@ -143,10 +146,10 @@ class HostingApi:
                 lasts = body.seconds("lasts", self.rules.stage_lasts)
                 return acts.open_stage(who.token.owner, lasts)
             case ["POST", "stages", stage, "publish"]:
-                who.need_whole_stage(stage, now=self.now())
+                who.need_whole_stage(stage, reader.may_read, now=self.now())
                 return {"files": acts.publish(stage)}
             case ["DELETE", "stages", stage]:
-                who.need_whole_stage(stage, now=self.now())
+                who.need_whole_stage(stage, reader.may_read, now=self.now())
                 return {"count": acts.drop(stage)}
             case [_, "tokens", *_]:
                 who.need_operator()

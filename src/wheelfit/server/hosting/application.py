@@ -17,6 +17,7 @@ from wheelfit.server.hosting.api import HostingApi, JsonBody, Rules, read_body
 from wheelfit.server.hosting.error_answers import error_answer, json_answer, refusal_answer
 from wheelfit.server.hosting.page_cache import PageCache
 from wheelfit.server.hosting.public_errors import discreet
+from wheelfit.server.hosting.readers import ReadableIndex, Reader, is_shared, reading
 from wheelfit.server.hosting.sessions import ROOT, SessionApi
 from wheelfit.server.messages import STRICT, Answer
 from wheelfit.server.rebinding_guard import is_of_foreign_page
@@ -30,7 +31,7 @@ from wheelfit_runtime.errors import FileProblem, InvalidConfiguration, NetworkEr
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
     from wheelfit.server.hosting.access import Visitor
     from wheelfit.server.hosting.logs import Log
@@ -65,8 +66,9 @@ class HostedIndex:
     """A live index: an `Application`.
 
     :param index: what is shown; with mirrors it has more than the store.
-    :param bridges: families whose indexes are mirrored, by name.
-    :param site: the pages for people; None: there are none.
+    :param bridges: families whose indexes are mirrored, by name; what they have is a
+        `ReadableIndex`.
+    :param site: makes the pages for people of what a reader sees; None: there are none.
     :param publishing: exchanges identities of CI jobs for tokens; None: no job is trusted.
     :param names: the host names that the server answers to; None for any.
     :param generation: stays equal as long as no page of the index changes; by default the number
@@ -82,7 +84,7 @@ class HostedIndex:
         index: Index | None = None,
         bridges: Mapping[str, Application] | None = None,
         rules: Rules = Rules(),
-        site: Application | None = None,
+        site: Callable[[Index], Application] | None = None,
         publishing: TrustedPublishing | None = None,
         names: HostNames | None = None,
         generation: Callable[[], Hashable] | None = None,
@@ -91,15 +93,18 @@ class HostedIndex:
         self._store = store
         self._bridges = bridges or {}
         self._rules = rules
+        self._is_private = "*" in rules.private
+        self._anonymous = Reader(rules.private, (), is_anonymous=True)
         self._publishing = publishing
         self._names = names
         self._log = log
         self._metrics = metrics
         self._now = now
-        shown = StoredIndex(store) if index is None else index
+        shown = ReadableIndex(StoredIndex(store) if index is None else index)
         simple = SimpleIndex(shown)
-        self._site = simple if site is None else site
-        self._pages = PageCache(simple, shown, generation or store.records.serial)
+        self._site = simple if site is None else site(shown)
+        generation = generation or store.records.serial
+        self._pages = PageCache(simple, shown, generation, is_shared=is_shared)
 
     def at_hand(self, request: Request) -> Answer | None:
         """Return an answer that takes no thread."""
@@ -109,9 +114,10 @@ class HostedIndex:
             return Answer.text(200, "alive")
         if request.path in _READY:
             return self._health()
-        if self._rules.reads == "tokens":
+        if self._rules.private and ("authorization" in request.headers or self._is_private):
             return None  # whose token that is the database knows
-        return self._pages.at_hand(request)
+        with reading(self._anonymous):
+            return self._pages.at_hand(request)
 
     def __call__(self, request: Request) -> Answer:
         """Answer a request."""
@@ -171,15 +177,14 @@ class HostedIndex:
 
     def _read(self, request: Request, answers: Application) -> Answer:
         """Answer with what the index has, to whom the operator lets read it."""
-        is_private = self._rules.reads != "everybody"
-        if is_private:
-            self._visitor(request).need_scope("read")
-        answer = answers(request)
+        reader = self._anonymous
+        if self._rules.private and ("authorization" in request.headers or self._is_private):
+            reader = Reader(self._rules.private, self._visitor(request).token.projects)
+        with reading(reader):
+            answer = answers(request)
         if answer.status == 503:  # of the pages for people
             answer = replace(answer, headers={**_SOON, **answer.headers})
-        if not is_private:
-            return answer
-        return replace(answer, headers={**answer.headers, "cache-control": "private, no-cache"})
+        return self._kept_private(answer, "private, no-cache") if self._rules.private else answer
 
     def _visitor(self, request: Request, *, takes_basic: bool = True) -> Visitor:
         records = self._store.records
@@ -241,22 +246,41 @@ class HostedIndex:
             return Answer.text(404, "there is no such page")
         secret = secret_of(request)
         opened = stage_of(self._store.records, secret, now=self._now()) if secret else None
-        if opened is None or opened.id != stage:
-            # Whoever opened it sees it with his own token too.
-            self._visitor(request).need_whole_stage(stage, now=self._now())
-        return self._shown(request, stage, rest)
+        if opened is not None and opened.id == stage:
+            return self._shown(request, stage, rest, ())
+        # Its owner sees it with a token too.
+        who = self._visitor(request)
+        reader = Reader(self._rules.private, who.token.projects)
+        who.need_whole_stage(stage, reader.may_read, now=self._now())
+        return self._shown(request, stage, rest, who.token.projects)
 
     def _previewed(self, request: Request, secret: str, rest: Sequence[str]) -> Answer:
         """Answer with a stage, to whom has the address of its preview (PEP 694)."""
         opened = stage_of(self._store.records, secret, now=self._now())
         if opened is None or rest[:1] not in (["simple"], ["files"]):
             return Answer.text(404, "there is no such page")
-        return self._shown(request, opened.id, rest)
+        return self._shown(request, opened.id, rest, ())
 
-    def _shown(self, request: Request, stage: str, rest: Sequence[str]) -> Answer:
+    def _shown(
+        self, request: Request, stage: str, rest: Sequence[str], allowed: Collection[str] | None
+    ) -> Answer:
+        """Answer with what waits in a stage, and beside it with what the reader may read.
+
+        :param allowed: the private projects that it may read in any case.
+        """
+        if self._rules.private and allowed is not None:
+            allowed = {*allowed, *self._store.records.staged_projects(stage)}
         path = "/" + "/".join(rest)
-        answer = SimpleIndex(StoredIndex(self._store, stage=stage))(replace(request, path=path))
-        return replace(answer, headers={**answer.headers, "cache-control": "private, no-store"})
+        index = ReadableIndex(StoredIndex(self._store, stage=stage))
+        with reading(Reader(self._rules.private, allowed)):
+            answer = SimpleIndex(index)(replace(request, path=path))
+        return self._kept_private(answer, "private, no-store")
+
+    def _kept_private(self, answer: Answer, control: str) -> Answer:
+        """Return an answer that no cache gives to others than who asked."""
+        vary = answer.headers.get("vary")
+        varies = "Authorization" if vary is None else f"{vary}, Authorization"
+        return replace(answer, headers={**answer.headers, "cache-control": control, "vary": varies})
 
     def _in_session(self, request: Request, words: Sequence[str]) -> Answer:
         """Answer a publishing session (PEP 694)."""

@@ -77,6 +77,8 @@ class PageCache:
     unless that is longer ago than `oldest`, or this process has changed the page since.
 
     :param generation: returns a value that stays equal as long as all pages do; in a thread.
+    :param is_shared: returns whether this request sees the page of a project as all do that see
+        it; ``""``: the list of projects. What is not shared is neither kept nor given from here.
     :param room: bytes that pages may take.
     :param trust: seconds for which a generation counts; after half of them it is read again.
     :param oldest: seconds for which a page is served while the database does not answer.
@@ -88,6 +90,7 @@ class PageCache:
         index: Index,
         generation: Callable[[], Hashable],
         *,
+        is_shared: Callable[[str], bool] = lambda project: True,  # noqa: ARG005
         room: int = _ROOM,
         trust: float = _TRUST,
         oldest: float = _OLDEST,
@@ -96,6 +99,7 @@ class PageCache:
         self._application = application
         self._index = index
         self._generation = generation
+        self._is_shared = is_shared
         self._room = room
         self._trust = trust
         self._look_again = trust / 2
@@ -115,7 +119,7 @@ class PageCache:
     def __call__(self, request: Request) -> Answer:
         """Answer a request."""
         place = _place(request)
-        if place is None:
+        if place is None or not self._is_shared(place[0]):
             return self._application(request)
         try:
             page = self._up_to_date(request, place)
@@ -163,7 +167,7 @@ class PageCache:
         """Return the answer if it is here and surely up to date; None: ask in a thread."""
         place = _place(request)
         page = None if place is None else self._pages.get(place)
-        if place is None or page is None:
+        if place is None or page is None or not self._is_shared(place[0]):
             return None
         since, generation = self._seen
         now = self._clock()

@@ -19,6 +19,7 @@ from wheelfit.server.hosting.application import HEADERS, HostedIndex, route_of
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.hosting.public_errors import DiscreetIndex
+from wheelfit.server.hosting.readers import ReadableIndex
 from wheelfit.server.hosting.trusted_publishing import TrustedPublishing
 from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
 from wheelfit.server.rebinding_guard import HostNames, is_near
@@ -101,7 +102,9 @@ def run_server(
 
             index = mirrors.with_own(index, owners=settings.owners, claims=store.records.claims)
             bridges = {
-                name: FamilyIndexes(one, around=lambda index: DiscreetIndex(index, log))
+                name: FamilyIndexes(
+                    one, around=lambda index: ReadableIndex(DiscreetIndex(index, log))
+                )
                 for name, one in mirrors.families.items()
             }
         if settings.elsewhere:
@@ -115,8 +118,8 @@ def run_server(
             log=log,
             metrics=metrics,
             rules=settings.rules,
-            site=Site(
-                index,
+            site=lambda readable: Site(
+                readable,
                 public_url=settings.public_url,
                 trusts_host=names is not None,
                 takes_uploads=True,

@@ -23,6 +23,7 @@ from wheelfit.errors import UploadRefused
 from wheelfit.server.hosting.access import BEARER, Denied
 from wheelfit.server.hosting.api import JsonBody, read_body
 from wheelfit.server.hosting.error_answers import META, problem, status_of
+from wheelfit.server.hosting.readers import Reader
 from wheelfit.server.messages import Answer
 from wheelfit.server.store.opening import EMPTY_STAGE_LASTS
 from wheelfit.server.store.records import Violation, refusal, refused, violations_of
@@ -99,6 +100,8 @@ class SessionApi:
                 return self._create(who)
             case [_, session, *acts]:
                 opened = self._session(session)
+                if not Reader(self.rules.private, who.token.projects).may_read(opened.project):
+                    raise FileProblem("there is no such session")
                 who.need("upload", opened.project)
                 return self._of_session(who, opened, acts)
         return problem(405, "a session is created by POST", headers={"allow": "POST"})

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from packaging.utils import canonicalize_name
 
 from wheelfit.core import strict_toml
+from wheelfit.core.project_patterns import check_patterns, normalised
 from wheelfit.core.sizes import parse_size
 from wheelfit.core.table_reader import FirstFault, Table
 from wheelfit.server.asgi import ClientLimits
@@ -25,7 +26,6 @@ from wheelfit.server.upstream.merged import Owners
 from wheelfit.server.upstream.settings import (
     MirrorSettings,
     check_names,
-    check_patterns,
     mirror_of_table,
     mirror_of_text,
     platforms_of,
@@ -134,7 +134,7 @@ def read_settings(
             file_size=values["max-file"],
             stage_lasts=values["stage-lasts"],
             metrics=values["metrics"],
-            reads=values["read"],
+            private=_private(values, tables),
         ),
         mirrors=_mirrors(values, said, tables, environ),
         owners=_owners(values["reserved"], tables),
@@ -211,6 +211,15 @@ def _owners(reserved: tuple[str, ...] | None, file: Table) -> Owners:
     return Owners({str(project): sources for project, sources in owners.items()}, patterns)
 
 
+def _private(values: Mapping[str, Any], tables: Table) -> tuple[str, ...]:
+    """Return the patterns of projects that nobody reads without a token."""
+    if values["read"] == "tokens":
+        return ("*",)
+    patterns = tables.strings("private") if values["private"] is None else values["private"]
+    check_patterns(patterns, where="private")
+    return tuple(patterns)
+
+
 def _publishers(tables: Table, public_url: str | None) -> tuple[TrustedPublisher, ...]:
     publishers = tuple(map(_publisher, tables.tables("trusted-publisher")))
     if publishers and public_url is None:
@@ -224,8 +233,10 @@ def _publisher(table: Table) -> TrustedPublisher:
     """Read a table ``[[trusted-publisher]]``."""
     table.only("projects", "issuer", "claims", "owner")
     claims = table.table("claims")
+    projects = table.strings("projects")
+    check_patterns(projects, where="trusted-publisher.projects")
     publisher = TrustedPublisher(
-        frozenset(map(canonicalize_name, table.strings("projects"))),
+        frozenset(map(normalised, projects)),
         table.required("issuer"),
         {name: claims.required(name) for name in claims.content},
         table.string("owner") or OPERATOR,
@@ -325,10 +336,10 @@ def _yes(text: str) -> bool:
 
 
 _TABLES = (
-    "mirror", "owners", "reserved", "tracks", "alternate-locations", "trusted-publisher",
+    "mirror", "owners", "reserved", "private", "tracks", "alternate-locations", "trusted-publisher",
 )  # fmt: skip
-"""What a file says in tables and lists; of these, only ``mirror`` and ``reserved`` can be said
-elsewhere too."""
+"""What a file says in tables and lists; of these, only ``mirror``, ``reserved`` and ``private`` can
+be said elsewhere too."""
 _KEYS = cast(
     "Mapping[str, tuple[Callable[[str], object], str | None]]",
     {
@@ -346,6 +357,7 @@ _KEYS = cast(
         "log-requests": (_yes, "yes"),
         "metrics": (_one_of("operator", "everybody"), "operator"),
         "read": (_one_of("everybody", "tokens"), "everybody"),
+        "private": (lambda text: tuple(text.split()), None),
         "delete": (_deletes, "admin"),
         "max-file": (parse_size, "10GiB"),
         "max-connections": (_number(1, 1 << 20), "2000"),

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from packaging.utils import NormalizedName
-
     from wheelfit.server.messages import Answer
     from wheelfit.server.store.records import Token
     from wheelfit.server.store.sql_records import Records
@@ -44,7 +42,8 @@ _LONGEST = 1 << 20
 class TrustedPublisher(NamedTuple):
     """A CI job that may upload."""
 
-    projects: frozenset[NormalizedName]
+    projects: frozenset[str]
+    """Names and patterns."""
     issuer: str
     """URL of the CI service, as it calls itself in tokens."""
     claims: Mapping[str, str]
@@ -145,7 +144,7 @@ class TrustedPublishing:
     def _issue(
         self,
         claims: Mapping[str, Any],
-        projects: frozenset[NormalizedName],
+        projects: frozenset[str],
         owner: str,
         records: Records,
         now: datetime,

@@ -172,8 +172,9 @@ class Token:
     scopes: frozenset[Scope]
     created: str
     """RFC 3339, UTC."""
-    projects: frozenset[NormalizedName] | None = None
-    """None: every project that its owner owns, and new ones."""
+    projects: frozenset[str] | None = None
+    """Names and patterns, as ``acme-*``; None: to upload, every project that its owner owns, and
+    new ones; to read, all."""
     expires: str | None = None
     """RFC 3339, UTC; None: never."""
     note: str = ""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from wheelfit.core.project_patterns import fits
 from wheelfit.server.store.records import Stage, Token
 from wheelfit_runtime.patterns import pattern
 
@@ -43,13 +44,13 @@ def issue(
     scopes: Iterable[Scope],
     *,
     now: datetime,
-    projects: Iterable[NormalizedName] | None = None,
+    projects: Iterable[str] | None = None,
     lasts: timedelta | None = None,
     note: str = "",
 ) -> tuple[Token, str]:
     """Store a new token; return it with its secret.
 
-    :param projects: None: all of its owner, and new ones.
+    :param projects: names and patterns; None: all of its owner, and new ones.
     :param lasts: how long it is valid; None: until it is revoked.
     """
     token, secret = _token(owner, scopes, now, projects, lasts, note)
@@ -64,7 +65,7 @@ def issue_once(
     scopes: Iterable[Scope],
     *,
     now: datetime,
-    projects: Iterable[NormalizedName],
+    projects: Iterable[str],
     lasts: timedelta,
     note: str = "",
 ) -> tuple[Token, str] | None:
@@ -101,7 +102,7 @@ def _token(
     owner: str,
     scopes: Iterable[Scope],
     now: datetime,
-    projects: Iterable[NormalizedName] | None,
+    projects: Iterable[str] | None,
     lasts: timedelta | None,
     note: str,
 ) -> tuple[Token, str]:
@@ -132,7 +133,7 @@ def may(records: Records, token: Token, scope: Scope, project: NormalizedName) -
     """
     if scope not in token.scopes and "admin" not in token.scopes:
         return False
-    if token.projects is not None and project not in token.projects:
+    if token.projects is not None and not fits(project, token.projects):
         return False
     owners = records.owners(project)
     return not owners or token.owner in owners

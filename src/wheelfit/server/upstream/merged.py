@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
+from wheelfit.core.project_patterns import fits
 from wheelfit.errors import InvalidFilename
-from wheelfit.server.upstream.settings import fits
 from wheelfit.sources.file_readers import ReadsContent
 from wheelfit.sources.memory_cache import Memory
 from wheelfit.sources.page import OtherPages, ProjectPage

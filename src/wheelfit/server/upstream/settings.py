@@ -13,6 +13,7 @@ from packaging.tags import compatible_tags, cpython_tags
 
 from wheelfit.core.bridges import is_of, path_in_mirror
 from wheelfit.core.filename import parse_wheel_filename
+from wheelfit.core.project_patterns import check_patterns, fits
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.bridges.catalogue import SHIPPED
 from wheelfit.sources.urls import origin, redact
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 
 _NAME = pattern(r"[a-z0-9]+(?:[-_.][a-z0-9]+)*", re.IGNORECASE)
-_PATTERN = pattern(r"[a-z0-9._*?-]+", re.IGNORECASE)
 _FAMILY = pattern(r"([a-z0-9-]+)(?:(@)(.*))?", re.IGNORECASE | re.DOTALL)
 _PYTHON = pattern(r"3\.[0-9]{1,2}t?")
 _PLATFORM = pattern(r"(?:linux|macosx|win)_[a-z0-9_]+")
@@ -140,33 +140,6 @@ def _interpreters(python: str) -> frozenset[tuple[str, str]]:
         *compatible_tags(version, interpreter=name, platforms=["any"]),
     )
     return frozenset((tag.interpreter, tag.abi) for tag in tags)
-
-
-def fits(project: NormalizedName, patterns: Iterable[str]) -> bool:
-    """Return whether a name fits one of several patterns, however those are spelled.
-
-    >>> fits("acme-tools", ["Acme_*"])
-    True
-
-    :param patterns: with ``*`` for any characters, ``?`` for one.
-    """
-    return any(
-        fnmatchcase(project, re.sub(r"[-_.]+", "-", pattern).lower()) for pattern in patterns
-    )
-
-
-def check_patterns(patterns: Iterable[str], *, where: str | None = None) -> None:
-    """Refuse patterns that no name of a project fits: whoever reserves by one reserves nothing.
-
-    :raises InvalidConfiguration: there is such a one.
-    """
-    for one in patterns:
-        if _PATTERN.fullmatch(one) is None:
-            raise InvalidConfiguration(
-                f"no name of a project fits {one[:60]!r}",
-                where=where,
-                hint="as acme-*: letters, digits and dashes, * for any of them and ? for one",
-            )
 
 
 def pythons_of(texts: Iterable[str]) -> tuple[str, ...]:

@@ -152,6 +152,12 @@ SERVER = OptionGroup(
         "who sees pages and files: everybody (default), or tokens: who shows one",
     ),
     Option(
+        "--private PATTERN",
+        TEXTS,
+        "projects that are read with a token only, which has to be for them, as acme-*",
+        default=None,
+    ),
+    Option(
         "--delete WHO",
         TEXT,
         "never, admin (tokens of that scope; default), or for how long whoever uploaded may too",
@@ -216,11 +222,15 @@ TOKEN = OptionGroup("", Option("ID", ANY_TEXT, "what `list` calls it", stored_as
 
 NEW_TOKEN = OptionGroup(
     "",
-    Option("--project NAME", TEXTS, "good for this project only"),
+    Option(
+        "--project NAME",
+        TEXTS,
+        "good for this project only, or for those with a prefix, as acme-*; also for reading",
+    ),
     Option(
         "--scope",
         OneOf("read", "upload", "admin"),
-        "only to read an index with --read tokens; to upload, yank and publish (default); or "
+        "only to read what is private; to upload, yank and publish (default); or "
         "also to delete and manage",
         default="upload",
     ),

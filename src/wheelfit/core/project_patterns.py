@@ -1,0 +1,52 @@
+"""Patterns of project names, as operators of indexes write them: ``acme-*``."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from wheelfit_runtime.errors import InvalidConfiguration
+from wheelfit_runtime.patterns import pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from packaging.utils import NormalizedName
+
+
+_PATTERN = pattern(r"[a-z0-9._*?-]+", re.IGNORECASE)
+
+
+def fits(project: NormalizedName, patterns: Iterable[str]) -> bool:
+    """Return whether a name fits one of several patterns, however those are spelled.
+
+    >>> fits("acme-tools", ["Acme_*"])
+    True
+
+    :param patterns: with ``*`` for any characters, ``?`` for one.
+    """
+    return any(fnmatchcase(project, normalised(one)) for one in patterns)
+
+
+def normalised(text: str) -> str:
+    """Return a name, or a pattern, as normalised names are compared with it (PEP 503).
+
+    >>> normalised("Acme_*")
+    'acme-*'
+    """
+    return re.sub(r"[-_.]+", "-", text).lower()
+
+
+def check_patterns(patterns: Iterable[str], *, where: str | None = None) -> None:
+    """Refuse patterns that no name of a project fits: whoever reserves by one reserves nothing.
+
+    :raises InvalidConfiguration: there is such a one.
+    """
+    for one in patterns:
+        if _PATTERN.fullmatch(one) is None:
+            raise InvalidConfiguration(
+                f"no name of a project fits {one[:60]!r}",
+                where=where,
+                hint="as acme-*: letters, digits and dashes, * for any of them and ? for one",
+            )

@@ -1,0 +1,115 @@
+"""The projects that the sender of a request may read; all others do not exist for it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit.core.filename import project_of
+from wheelfit.core.project_patterns import fits
+from wheelfit.server.hosting.access import TOKEN_NEEDED, Denied
+from wheelfit.sources.file_readers import ReadsContent
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Hashable, Iterable, Iterator
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.sources.page import ProjectPage
+    from wheelfit.sources.repository import Content, Elsewhere, Index
+
+
+_BESIDE = (".metadata", ".provenance")
+
+
+class Reader(NamedTuple):
+    """The rights of a reader."""
+
+    private: Collection[str]
+    """Patterns of the projects that are not for everybody."""
+    allowed: Collection[str] | None
+    """Patterns of the private projects that this reader may read; None: all."""
+    is_anonymous: bool = False
+    """Whether there is no token, so that asking for one is of use."""
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether there is nothing that this reader may not read."""
+        return not self.private or self.allowed is None
+
+    def may_read(self, project: NormalizedName) -> bool:
+        """Return whether a project is there for this reader."""
+        return (
+            self.allowed is None or fits(project, self.allowed) or not fits(project, self.private)
+        )
+
+
+_READER: ContextVar[Reader] = ContextVar("reader")
+_NOBODY = Reader(("*",), ())
+"""The reader where none is set: what was forgotten shows nothing."""
+
+
+@contextmanager
+def reading(reader: Reader) -> Iterator[None]:
+    """Read each `ReadableIndex` as a reader, in this thread."""
+    before = _READER.set(reader)
+    try:
+        yield
+    finally:
+        _READER.reset(before)
+
+
+def is_shared(project: str) -> bool:
+    """Return whether the current reader sees a page as all others do that see it.
+
+    :param project: the normalised name; empty: the list of projects.
+    """
+    reader = _READER.get(_NOBODY)
+    return reader.sees_all or (project != "" and reader.may_read(project))  # type: ignore[arg-type]
+
+
+class ReadableIndex(ReadsContent):
+    """An `Index` around another, of which each reader sees what is for it.
+
+    A method that is asked by an anonymous reader for a private project raises `Denied` (401),
+    whether that project exists or not.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self.name = index.name
+
+    def projects(self) -> Iterable[NormalizedName]:
+        """Return the names of the projects that the reader may read."""
+        reader = _READER.get(_NOBODY)
+        names = self._index.projects()
+        return names if reader.sees_all else tuple(filter(reader.may_read, names))
+
+    def project(self, name: NormalizedName) -> ProjectPage | None:
+        """Return the page of a project."""
+        return self._index.project(name) if _admits(name) else None
+
+    def stamp(self, name: NormalizedName) -> Hashable | None:
+        """Return a value that stays equal as long as the page of a project does."""
+        return self._index.stamp(name) if _admits(name) else None
+
+    def content(self, filename: str) -> Content | Elsewhere | None:
+        """Return the bytes of a listed file, or where they are."""
+        bare = filename
+        for suffix in _BESIDE:
+            bare = bare.removesuffix(suffix)
+        return self._index.content(filename) if _admits(project_of(bare)) else None
+
+
+def _admits(project: NormalizedName | None) -> bool:
+    """Return whether the current reader may read a project.
+
+    :param project: None: it cannot be known which it is.
+    """
+    reader = _READER.get(_NOBODY)
+    if reader.sees_all or (project is not None and reader.may_read(project)):
+        return True
+    if reader.is_anonymous and project is not None:
+        raise Denied(401, TOKEN_NEEDED)
+    return False

@@ -1,0 +1,70 @@
+"""An index that tests ask without a socket."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from server.running import basic, bearer
+from server.uploading import CONTENT_TYPE, fields_of, form
+
+from wheelfit.server.hosting.api import Rules
+from wheelfit.server.hosting.application import HostedIndex
+from wheelfit.server.hosting.logs import Log
+from wheelfit.server.hosting.metrics import Metrics
+from wheelfit.server.messages import Answer, Request
+from wheelfit.server.site.site import Site
+from wheelfit.server.store.opening import Store
+from wheelfit.server.store.records import Scope
+from wheelfit.server.store.tokens import issue
+
+START = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+class Host:
+    """Have an index, its log, and a clock that is moved by hand."""
+
+    def __init__(self, store: Store, rules: Rules) -> None:
+        self.store = store
+        self.time = START
+        self.written = io.StringIO()
+        self.log = Log(self.written, "json")
+        self.index = HostedIndex(
+            store, log=self.log, metrics=Metrics(), rules=rules, site=Site, now=lambda: self.time
+        )
+
+    def token(self, *scopes: Scope, owner: str = "admin", **options: Any) -> str:
+        """Make a token; return its secret."""
+        return issue(self.store.records, owner, scopes, now=self.time, **options)[1]
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        token: str = "",
+        said: object = None,
+        *,
+        kind: str = "application/json",
+    ) -> Answer:
+        """Ask for something; the API as it wants to be asked."""
+        show = bearer if path.startswith("/-/") else basic
+        headers = {"authorization": show(token)} if token else {}
+        if said is not None or method == "POST":
+            headers["content-type"] = kind
+        body = io.BytesIO(b"" if said is None else json.dumps(said).encode())
+        return self.index(Request(method, path, headers, body=body))
+
+    def upload(self, path: Path, token: str, *, at: str = "/legacy/", accept: str = "") -> Answer:
+        """Upload a file."""
+        content = path.read_bytes()
+        body = io.BytesIO(form(path.name, content, fields_of(path.name, content)))
+        headers = {"authorization": basic(token), "content-type": CONTENT_TYPE, "accept": accept}
+        return self.index(Request("POST", at, headers, body=body))
+
+
+def text(answer: Answer) -> str:
+    """Return the body of an answer."""
+    return b"".join(answer.body).decode()
