@@ -14,10 +14,8 @@ from wheelfit.cli.commands import working_commands
 
 REPOSITORY = Path(__file__).parent.parent
 PAGES = [
-    REPOSITORY / "README.md",
-    REPOSITORY / "SECURITY.md",
-    REPOSITORY / "CONTRIBUTING.md",
-    REPOSITORY / "CODE_OF_CONDUCT.md",
+    *sorted(REPOSITORY.glob("*.md")),
+    REPOSITORY / "changelog.d/README.md",
     *sorted((REPOSITORY / "docs").rglob("*.md")),
 ]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -61,7 +59,7 @@ INSTALLING = [
     *PAGES,
     *sorted((REPOSITORY / "src").rglob("*.py")),
     *sorted((REPOSITORY / "examples").rglob("*.md")),
-    *sorted((REPOSITORY / "changelog.d").glob("*.md")),
+    *sorted((REPOSITORY / "changelog.d").glob("*.*.md")),
     *sorted((REPOSITORY / ".github").rglob("*.yml")),
     *(REPOSITORY / name for name in ("action.yml", "Dockerfile", "runtime/README.md")),
 ]

@@ -18,13 +18,27 @@ REPOSITORY = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def dist(registry: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the distributions, as the session does."""
+    """Build and check the distributions, as the session does."""
     del registry
+    for program in ("twine", "check_wheel_contents"):
+        pytest.importorskip(program, reason="needs the tools of the session")
     folder = tmp_path_factory.mktemp("dist")
-    for project in (["runtime"], ["."], ["families", "--wheel"]):
-        command = [sys.executable, "-m", "build", *project, "--outdir", str(folder)]
-        subprocess.run(command, check=True, capture_output=True, cwd=REPOSITORY)
+    command = [sys.executable, ".ci/build_distributions.py", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=REPOSITORY)
+    assert done.returncode == 0, done.stdout + done.stderr
     return folder
+
+
+def test_distributions_are_reproducible_and_pass_every_check(dist: Path) -> None:
+    """Both distributions and the families are built, in equal bytes, and no checker objects."""
+    kinds = sorted(re.sub(r"-[\d.]+(-py3-none-any)?\.", ".", path.name) for path in dist.iterdir())
+    assert kinds == [
+        "wheelfit.tar.gz",
+        "wheelfit.whl",
+        "wheelfit_families.whl",
+        "wheelfit_runtime.tar.gz",
+        "wheelfit_runtime.whl",
+    ]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="caches are found as on Linux")
