@@ -51,6 +51,23 @@ def test_tables_of_options_are_as_they_would_be_written() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_picture_of_the_demo_is_as_it_would_be_drawn() -> None:
+    """The README shows what the demo prints today; a script draws it."""
+    script = REPOSITORY / "docs/draw_demo.py"
+    done = subprocess.run(
+        [sys.executable, script, "--check"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_readme_is_short_and_its_test_command_is_the_one_of_ci() -> None:
+    """The README has fewer than 100 lines, and CI runs the tests by the command that it names."""
+    readme = (REPOSITORY / "README.md").read_text()
+    assert len(readme.splitlines()) < 100
+    (command,) = re.findall(r"^python3 .*nox$", readme, re.MULTILINE)
+    assert f"({command})" in (REPOSITORY / ".ci/run").read_text()
+
+
 INSTALLS = re.compile(r"(?:\bpip|\bpipx|\buv tool|\buv|\bpoetry|\bpdm) (?:install|add|run) |\buvx ")
 BY_NAME = re.compile(
     r"""(?<!host )(?<=[\s"'])wheelfit(?:-runtime)?(?:\[[\w,-]+\])?(?=["'\s),]|[=<>~]|$)(?! @)"""

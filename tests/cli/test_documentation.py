@@ -48,6 +48,15 @@ def test_a_command_with_groups_of_its_own() -> None:
     ]
 
 
+def test_list_of_commands() -> None:
+    """Each command is listed with the beginning of its description, and leads to its section."""
+    assert filled("<!-- commands -->")[1:] == [
+        "| [`paint`](#wheelfit-paint) | paint a wall |",
+        "| [`wood oil`](#wheelfit-wood-oil) | oil it |",
+        "| [`wood saw`](#wheelfit-wood-saw) | saw it |",
+    ]
+
+
 def test_groups_with_a_section() -> None:
     """Commands link to the section; a row that is not there stands with the command."""
     page = "\n".join(

@@ -1,9 +1,9 @@
-"""Tables of the reference pages, made from the table of options.
+"""Tables of the reference pages, made from the tables of commands and options.
 
 A page has the tables between comments; everything else in it is written by hand:
 
-``<!-- options of wheelfit install -->``, ``<!-- group sources -->`` or ``<!-- settings -->``, then
-what is made, then ``<!-- end -->``.
+``<!-- commands -->``, ``<!-- options of wheelfit install -->``, ``<!-- group sources -->`` or
+``<!-- settings -->``, then what is made, then ``<!-- end -->``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from wheelfit.cli.options.option import Option, OptionGroup
 
 _FILLED = re.compile(
-    r"(<!-- (options of wheelfit|group|settings) ?(.*?) -->\n).*?(<!-- end -->)", re.DOTALL
+    r"(<!-- (commands|options of wheelfit|group|settings) ?([^\n]*?) -->\n).*?(<!-- end -->)",
+    re.DOTALL,
 )
 
 
@@ -38,7 +39,9 @@ def fill_page(page: str, commands: Mapping[str, Command], settings: Mapping[str,
     }
 
     def filled(match: re.Match[str]) -> str:
-        if match[2] == "settings":
+        if match[2] == "commands":
+            lines = _command_list(each)
+        elif match[2] == "settings":
             lines = _settings_table(settings)
         elif match[2] == "group":
             lines = _table(option for option in groups[match[3]].options if _is_named(option))
@@ -56,6 +59,15 @@ def _each(commands: Mapping[str, Command]) -> Iterator[tuple[str, Command]]:
 
 def _is_named(option: Option) -> bool:
     return option.is_on_command_line and not option.is_positional
+
+
+def _command_list(commands: Mapping[str, Command]) -> Iterator[str]:
+    """Yield the table of all commands, with links to their sections."""
+    yield "| command | what it does |"
+    yield "|---|---|"
+    for name, command in commands.items():
+        link = f"[`{name}`](#wheelfit-{name.replace(' ', '-')})"
+        yield f"| {link} | {_cell(command.summary)} |"
 
 
 def _command_tables(command: Command, on_page: Mapping[str, OptionGroup]) -> Iterator[str]:

@@ -122,7 +122,7 @@ def _reason(verdict: Verdict) -> str:
 def show_step(step: DemoStep, output: Output) -> None:
     """Print a step, or what came of it."""
     if step.line:
-        output.result(f"  {step.line}")
+        output.folded(f"  {step.line}", hang=0)
         return
     output.result()
     if step.explained is not None:
