@@ -51,11 +51,14 @@ def test_tables_of_options_are_as_they_would_be_written() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_picture_of_the_demo_is_as_it_would_be_drawn() -> None:
-    """The README shows what the demo prints today; a script draws it."""
-    script = REPOSITORY / "docs/draw_demo.py"
+@pytest.mark.parametrize("script", ["draw_demo.py", "draw_figures.py"])
+def test_pictures_are_as_they_would_be_drawn(script: str) -> None:
+    """The demo prints what the README shows, and figures follow from scripts and contracts."""
     done = subprocess.run(
-        [sys.executable, script, "--check"], capture_output=True, text=True, check=False
+        [sys.executable, REPOSITORY / "docs" / script, "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
 
