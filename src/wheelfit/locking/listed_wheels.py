@@ -118,7 +118,10 @@ def possible_needs(
             continue  # the resolver has told of it
 
 
+_Release: TypeAlias = tuple["NormalizedName", "Version"]
 _Key: TypeAlias = tuple["NormalizedName", "Version", "Label | None"]
+_LabelNeeds: TypeAlias = "tuple[frozenset[NormalizedName], Needs]"
+"""What a label may need, with the extras that it was read for."""
 
 
 class _Looked(NamedTuple):
@@ -138,7 +141,7 @@ class _Settling:
         self._request: LockNeeds = solver.request
         self._target = solution.environment.target
         self._refused: dict[_Key, str] = {}
-        self._needs: dict[_Key, tuple[frozenset[NormalizedName], Needs]] = {}
+        self._needs: dict[_Release, dict[Label | None, _LabelNeeds]] = {}
         self._pythons: dict[tuple[NormalizedName, Version], set[SpecifierSet]] = {}
 
     def settled(self) -> ListedEnvironment:
@@ -151,6 +154,7 @@ class _Settling:
 
     def _settle_on(self, solution: Solution) -> None:
         self._solution = solution
+        self._versions, self._extras = solution.versions, solution.extras
         self._locked = self._solver.locked(solution)
 
     def _look_at_all(self) -> Candidates:
@@ -176,7 +180,7 @@ class _Settling:
             for pin in self._solution.resolution.pins
             if self._chooser(pin, candidates) is candidates
             for label in candidates.choice(pin.name, pin.release).labels
-            if (pin.name, pin.release, label) not in self._needs
+            if label not in self._needs.get((pin.name, pin.release), ())
         ]
         threads = min(self._solver.threads, len(wanted))
         if threads < 2:
@@ -201,10 +205,11 @@ class _Settling:
         another label, and what only the former one needs is gone.
         """
         choice = candidates.choice(pin.name, pin.release)
-        extras = self._solution.extras[pin.name]
+        extras = self._extras[pin.name]
+        read = self._needs.setdefault((pin.name, pin.release), {})
         for label in choice.labels:
             key = (pin.name, pin.release, label)
-            known = self._needs.get(key)
+            known = read.get(label)
             if key in self._refused:
                 continue
             if known is None or known[0] != extras:
@@ -215,7 +220,7 @@ class _Settling:
                 context = VariantContext(label or "", choice.declared(label))
                 needs = self._possible_needs(core, context, extras)
                 known = (extras, needs if self._request.dependencies else ())
-                self._needs[key] = known
+                read[label] = known
                 if core.requires_python is not None:
                     self._pythons.setdefault(key[:2], set()).add(core.requires_python)
             if len(choice.labels) > 1 or label is not None:
@@ -268,12 +273,12 @@ class _Settling:
                 if plain.url is not None:
                     self._refused[one.key] = f"it needs {plain.name} from a URL"
                     return ()
-                version = self._solution.versions.get(plain.name)
+                version = self._versions.get(plain.name)
                 if version is not None and not plain.specifier.contains(version, prereleases=True):
                     reason = f"it needs {plain}, and {version} is locked"
                     self._refused[one.key] = reason
                     return ()
-                if version is None or not plain.extras <= self._solution.extras[plain.name]:
+                if version is None or not plain.extras <= self._extras[plain.name]:
                     fresh.append(RequestedRequirement(plain, one.called))
         return fresh
 
@@ -287,18 +292,18 @@ class _Settling:
             and self._solver.policy.preferences.variants  # or the user knows
             and self._target.tags.best(verdict.filename.tags) is not None
         }
+        read = self._needs.get((pin.name, pin.release), {})
         wheels = set()
         for filename in choice.fitting:
             key = (pin.name, pin.release, filename.label)
             if key in self._refused:
                 refused[filename.text] = self._refused[key]
-            elif key in self._needs:
+            elif filename.label in read:
                 wheels.add(filename.text)
         labels = {
             label: needs
-            for (name, version, label), (_, needs) in self._needs.items()
-            if (name, version) == (pin.name, pin.release)
-            and (name, version, label) not in self._refused
+            for label, (_, needs) in read.items()
+            if (pin.name, pin.release, label) not in self._refused
         }
         pythons = frozenset(self._pythons.get((pin.name, pin.release), ()))
         return ListedProject(

@@ -448,6 +448,8 @@ def _overlooked(package: tuple[NormalizedName, Version, bool], pool: Pool) -> st
         first, later = pool.project(name), pool.later_pages(name)
     except NetworkError:
         return None
+    if not later:
+        return None
     newest = max((one.version for one in _wheels(first)), default=chosen)
     for page in later:
         wheels = [one for one in _wheels(page) if not one.version.is_prerelease]

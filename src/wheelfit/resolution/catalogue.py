@@ -106,10 +106,11 @@ class Catalogue:
         self._apart: dict[NormalizedName, Version] = {}
         self._installed_core: dict[NormalizedName, CoreMetadata] = {}
         self._versions: dict[NormalizedName, tuple[Version, ...]] = {}
+        self._preferred: dict[NormalizedName, Version | None] = {}
         self._yanked: dict[NormalizedName, frozenset[Version]] = {}
         self._favoured: dict[NormalizedName, tuple[Version, ...]] = {}
         self._tries: dict[NormalizedName, int] = {}
-        self._tried: dict[tuple[NormalizedName, Version], bool] = {}
+        self._tried: dict[NormalizedName, dict[Version, bool]] = {}
         self._builds: dict[tuple[NormalizedName, Version], list[ReleaseBuild]] = {}
         self._more: dict[tuple[NormalizedName, Version], Iterator[ReleaseBuild]] = {}
         self._sound: dict[tuple[NormalizedName, Version, int], bool] = {}
@@ -192,10 +193,11 @@ class Catalogue:
         apart = self._apart.get(name)
         if apart is not None and apart in self.versions(name):
             return apart
-        preferred = self._request.preferred.get(name)
-        if preferred in self.versions(name):
-            return preferred
-        return self.favoured(name)
+        if name not in self._preferred:  # asked for each decision of the solver
+            preferred = self._request.preferred.get(name)
+            is_listed = preferred is not None and preferred in self.versions(name)
+            self._preferred[name] = preferred if is_listed else self.favoured(name)
+        return self._preferred[name]
 
     def favoured(self, name: NormalizedName) -> Version | None:
         """Return the release to begin with, for it uses what the machine has; None: the newest.
@@ -259,7 +261,7 @@ class Catalogue:
             return True
         self._look_further(name, version)
         if self.is_divided(name, version):
-            self._tried[name, version] = True  # its builds are asked about one by one
+            self._tried_of(name)[version] = True  # its builds are asked about one by one
             return True
         while True:
             choice = self.candidates.usable(name, version)
@@ -268,8 +270,11 @@ class Catalogue:
                 self._is_foreign(wheel, choice.context()) or self._is_escape(wheel)
             ):
                 break
-        self._tried[name, version] = wheel is not None
+        self._tried_of(name)[version] = wheel is not None
         return wheel is not None
+
+    def _tried_of(self, name: NormalizedName) -> dict[Version, bool]:
+        return self._tried.setdefault(name, {})
 
     def _is_escape(self, wheel: Wheel) -> bool:
         """Reject what seems to go with the rest only because nobody knows what it needs.
@@ -277,12 +282,10 @@ class Catalogue:
         A newer release was tried before, and did not.
         """
         name, version = wheel.filename.name, wheel.filename.version
-        if not wheel.is_unbuilt or (name, version) in self._tried:
+        if not wheel.is_unbuilt or self.is_tried(name, version):
             return False
-        went_back = any(
-            tried == name and newer > version and usable
-            for (tried, newer), usable in self._tried.items()
-        )
+        tried = self._tried_of(name).items()
+        went_back = any(newer > version and usable for newer, usable in tried)
         if not went_back or self.candidates.knows_needs(wheel.file):
             return False
         self.candidates.reject(
@@ -364,24 +367,22 @@ class Catalogue:
 
     @property
     def tried(self) -> Iterable[tuple[NormalizedName, Version]]:
-        """The releases the solver asked about, in order."""
-        return self._tried.keys()
+        """The releases the solver asked about, project by project."""
+        return ((name, version) for name, tried in self._tried.items() for version in tried)
 
     def is_tried(self, name: NormalizedName, version: Version) -> bool:
         """Return whether the solver asked about a release."""
-        return (name, version) in self._tried
+        return version in self._tried.get(name, ())
 
     def passed_over(self, name: NormalizedName, version: Version) -> Iterator[Version]:
         """Yield the newer releases that were wanted but have no wheel that fits (F-92)."""
         listing = self.candidates.listing(name)
-        usable = [
-            version,
-            *(one for (tried, one), fits in self._tried.items() if tried == name and fits),
-        ]
-        for (tried, newer), fits in self._tried.items():
-            if fits or tried != name or newer <= version:
+        tried = self._tried_of(name)
+        usable = [version, *(each for each, fits in tried.items() if fits)]
+        for newer, fits in tried.items():
+            if fits or newer <= version:
                 continue
-            if listing is None or not any(listing.is_same_release(newer, one) for one in usable):
+            if listing is None or not any(listing.is_same_release(newer, each) for each in usable):
                 yield newer
 
     def _is_source_only(self, name: NormalizedName, version: Version) -> bool:
@@ -601,7 +602,7 @@ class Catalogue:
 
     def _look_further(self, name: NormalizedName, version: Version) -> None:
         """Fetch older releases ahead once the solver goes back through a history."""
-        if (name, version) in self._tried:
+        if self.is_tried(name, version):
             return
         tries = self._tries[name] = self._tries.get(name, 0) + 1
         if tries < _BACKTRACKING:

@@ -187,6 +187,8 @@ class Releases(Mapping[Version, Release]):
         self._judge = judge
         self._is_given = is_given
         self._made: dict[Version, Release] = {}
+        self._possible: tuple[Version, ...] | None = None
+        self._yanked: tuple[Version, ...] | None = None
 
     def __getitem__(self, version: Version) -> Release:
         release = self._made.get(version)
@@ -221,11 +223,13 @@ class Releases(Mapping[Version, Release]):
 
     def possible(self) -> tuple[Version, ...]:
         """Return the versions with something that is left at first sight, newest first."""
-        return tuple(
-            version
-            for version, files in self._files.items()
-            if self._has_wheel(files) or self._has_source(files)
-        )
+        if self._possible is None:
+            self._possible = tuple(
+                version
+                for version, files in self._files.items()
+                if self._has_wheel(files) or self._has_source(files)
+            )
+        return self._possible
 
     def has_variants(self) -> bool:
         """Return whether any release has variant wheels."""
@@ -250,11 +254,13 @@ class Releases(Mapping[Version, Release]):
 
     def yanked(self) -> tuple[Version, ...]:
         """Return the versions of which every wheel that is left was taken back, newest first."""
-        return tuple(
-            version
-            for version, files in self._files.items()
-            if any(file.yanked is not None for file in files.all()) and self[version].is_yanked
-        )
+        if self._yanked is None:
+            self._yanked = tuple(
+                version
+                for version, files in self._files.items()
+                if any(file.yanked is not None for file in files.all()) and self[version].is_yanked
+            )
+        return self._yanked
 
 
 def _without_copies(wheels: Sequence[Wheel]) -> tuple[Wheel, ...]:
