@@ -15,7 +15,7 @@ import pytest
 from wheelfit import InstallRequest, operations
 from wheelfit.cli.command import Operation, make_parser, request_of
 from wheelfit.cli.commands import working_commands
-from wheelfit.cli.options.table.indexes import SERVER, STORE
+from wheelfit.cli.options.table.indexes import MIRRORS, SERVER, STORE
 from wheelfit.cli.options.table.installing import PIP_HABITS, UNINSTALL
 from wheelfit.cli.options.table.upkeep import CONFIG
 from wheelfit.operations.outdated import OutdatedRequest
@@ -87,7 +87,8 @@ def test_every_option_arrives(command: str, kind: Any) -> None:
 UNREAD = {
     "config path": (CONFIG,),  # read where projects are found
     "config show": (CONFIG,),
-    "index serve": (STORE, SERVER),  # read by their rows
+    "index prefetch": (STORE, MIRRORS),  # read by their rows
+    "index serve": (STORE, SERVER, MIRRORS),  # so, too
     "install": (PIP_HABITS,),
     "uninstall": (UNINSTALL,),  # --yes asks nothing
 }

@@ -67,6 +67,7 @@ COMMANDS = [
     "index-export",
     "index-generate",
     "index-import",
+    "index-prefetch",
     "index-serve",
     "index-stage",
     "index-token",

@@ -14,9 +14,11 @@ from wheelfit.cli.options.table.indexes import (
     EXPORT_FOLDER,
     FILES_OF_INDEX,
     GENERATE,
+    MIRRORS,
     NEW_STAGE,
     NEW_TOKEN,
     PLACE,
+    PREFETCH,
     PUBLISH,
     SERVE,
     SERVER,
@@ -34,7 +36,9 @@ from wheelfit.cli.options.table.variants import VARIANTS
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Iterable
 
+    from wheelfit.cli.options.option import Option
     from wheelfit.cli.output import Output
     from wheelfit.operations.context import Context
 
@@ -71,10 +75,8 @@ def _serve(arguments: Namespace, output: Output, context: Context) -> int:
     from wheelfit.cli.render.indexes import show_served_index
     from wheelfit.operations.serve import ServeRequest, serve
 
-    given: dict[str, str | None] = {"folder": arguments.folder}
-    for option in (*STORE.options, *SERVER.options):
-        value = getattr(arguments, option.destination)
-        given[option.key] = " ".join(value) if isinstance(value, list) else value
+    rows = (*STORE.options, *SERVER.options, *MIRRORS.options)
+    given = _server_options(arguments, arguments.folder, rows)
     serve(
         ServeRequest(options=given, settings=arguments.settings),
         context,
@@ -82,6 +84,29 @@ def _serve(arguments: Namespace, output: Output, context: Context) -> int:
         log_to=sys.stderr,
     )
     return 0
+
+
+def _prefetch(arguments: Namespace, output: Output, context: Context) -> int:
+    """Fill mirrors; 3 if something is in no mirror, 5 if something could not be fetched."""
+    from dataclasses import replace
+
+    from wheelfit.cli.render.indexes import show_prefetch
+    from wheelfit.operations.prefetch import PrefetchRequest, prefetch
+
+    options = _server_options(arguments, arguments.at, (*STORE.options, *MIRRORS.options))
+    request = replace(request_of(PrefetchRequest, arguments), options=options)
+    return show_prefetch(prefetch(request, context), output)
+
+
+def _server_options(
+    arguments: Namespace, folder: str | None, rows: Iterable[Option]
+) -> dict[str, str | None]:
+    """Return settings of a server by their keys, as text."""
+    given: dict[str, str | None] = {"folder": folder}
+    for option in rows:
+        value = getattr(arguments, option.destination)
+        given[option.key] = " ".join(value) if isinstance(value, list) else value
+    return given
 
 
 def _proxy(arguments: Namespace, output: Output, context: Context) -> int:
@@ -177,8 +202,21 @@ start comes a token for uploads. Several machines share one index when each is g
 Every option can be set by a variable, as WHEELFIT_SERVER_PUBLIC_URL, and by a file; flags
 count most. It runs until it is asked to end (SIGTERM), and then finishes what is under way.
 """,
-                (SERVE, STORE, SERVER),
+                (SERVE, STORE, SERVER, MIRRORS),
                 _serve,
+            ),
+            "prefetch": Command(
+                """\
+Fill the mirrors of a live index ahead of time: by requirements, by a lock, or by a family.
+
+What the mirrors have already is not fetched again, so that an interrupted command goes on where it
+was. Every file is compared with its digest. Afterwards the index serves all of it without the
+upstreams. Dependencies are not followed: --lock has them.
+
+Mirrors are described as for `wheelfit index serve`; servers may run meanwhile.
+""",
+                (PREFETCH, STORE, MIRRORS),
+                _prefetch,
             ),
             "token": Command(
                 "Create, list and revoke tokens for uploads, or for reading a private index.",

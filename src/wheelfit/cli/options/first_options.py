@@ -35,6 +35,8 @@ _TABLE = {
     "abi bounds": "--against --project --exports --label --newest --built-with -i -f --json",
     "index check": "--project --full --profile --strict --ignore --sarif --output --json",
     "index convert": "--to --rewrite-wheels --accept-losses --keep-going --replace --json",
+    "index prefetch": "-r --lock --family --accelerator --newest --dry-run --at --mirror "
+    "--mirror-python --json",
     "index serve": "--settings --host --port --public-url --database --storage --read --delete "
     "--mirror --log",
     "proxy": "--host --port --answer-to --full --python --index-url --for --variant --label -v",

@@ -26,9 +26,14 @@ if TYPE_CHECKING:
         StagesReport,
         TokensReport,
     )
+    from wheelfit.operations.prefetch import PrefetchReport
     from wheelfit.operations.proxy import ServedProxy
     from wheelfit.operations.publish import PublishReport
     from wheelfit.operations.serve import ServedIndex
+
+
+_NO_FIT, _NETWORK = 3, 5
+"""Exit codes (docs/reference/exit-codes.md)."""
 
 
 def show_served_index(report: ServedIndex, output: Output) -> None:
@@ -71,6 +76,39 @@ def show_cleaning(report: CleaningReport, output: Output) -> None:
     ]
     size = f" ({size_words(report.size)})" if report.size else ""
     output.report(f"removed {', '.join(parts)}{size}" if parts else "there is nothing to remove")
+
+
+def show_prefetch(report: PrefetchReport, output: Output) -> int:
+    """Print what mirrors have now, or would have; return the exit code."""
+    output.result_json(report.to_json())
+    rows = [
+        (
+            one.name,
+            one.mirror,
+            str(one.releases),
+            str(one.files),
+            size_words(one.size) + (f" and {one.unknown} unknown" if one.unknown else ""),
+            f"{one.kept} ({size_words(one.kept_size)})" if one.kept else "",
+        )
+        for one in report.projects
+    ]
+    for line in columns(("Project", "Mirror", "Releases", "Files", "Size", "There"), rows):
+        output.result(line)
+    for name in report.missing:
+        output.warn(f"no mirror has {name}")
+    for failure in report.failed:
+        output.warn(f"{failure.name} was not fetched: {failure.message}")
+    files = sum(one.files for one in report.projects)
+    kept = sum(one.kept for one in report.projects)
+    if report.dry_run:
+        size = size_words(sum(one.size - one.kept_size for one in report.projects))
+        output.report(f"{count_of(files - kept, 'file')} ({size}) would be fetched")
+    else:
+        fetched = f"{count_of(report.fetched, 'file')} ({size_words(report.fetched_size)})"
+        output.report(f"fetched {fetched}; {kept} of {files} were there")
+    if report.failed:
+        return _NETWORK
+    return _NO_FIT if report.missing else 0
 
 
 def show_moved_index(report: MovedIndexReport, output: Output) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from wheelfit.server.asgi import AsgiApplication
-from wheelfit.server.backing_services import Dependency
 from wheelfit.server.forwarded import TrustedProxies
 from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.application import HEADERS, HostedIndex, route_of
@@ -24,8 +23,8 @@ from wheelfit.server.hosting.trusted_publishing import TrustedPublishing
 from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
 from wheelfit.server.rebinding_guard import HostNames, is_near
 from wheelfit.server.site.site import Site
-from wheelfit.server.store.blobs import GuardedBlobs, make_folder, storage_error
-from wheelfit.server.store.opening import clean, open_blobs, open_store
+from wheelfit.server.store.blobs import make_folder, storage_error
+from wheelfit.server.store.opening import clean, open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import issue_first, without_secrets
 from wheelfit.server.upstream.merged import IndexWithLocations
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from wheelfit.server.asgi import ServedRequest
+    from wheelfit.server.backing_services import Dependency
     from wheelfit.server.hosting.settings import ServerSettings
     from wheelfit.server.messages import Application
     from wheelfit.server.store.opening import Store
@@ -54,8 +54,6 @@ _MASK = 0o027
 _CLEAN_EVERY = 3600.0
 _LEAVE_WITHIN = 5.0
 _LOOK_EVERY = 0.1
-_DOWNLOADS = 8
-"""Threads that may use the storage of mirrored files at once."""
 _ANSWER_OF_MIRRORS = 120.0
 _GRACE = timedelta(days=1)
 
@@ -318,20 +316,12 @@ def _mirroring(
     if not settings.mirrors:
         yield None
         return
-    from wheelfit.server.store.folder import FolderBlobs  # noqa: PLC0415 - few mirror anything
-    from wheelfit.server.upstream.opening import open_mirrors  # noqa: PLC0415
+    from wheelfit.server.upstream.opening import open_mirrors_in  # noqa: PLC0415 - few mirror
 
-    folder = settings.folder / "mirrored"
-    # Never where the uploads are: what is mirrored goes when there is too much.
-    blobs = (
-        FolderBlobs(folder / "files")
-        if settings.mirror_storage is None
-        else open_blobs(settings.mirror_storage, spool=folder / "incoming")
-    )
-    mirrors = open_mirrors(
+    mirrors = open_mirrors_in(
+        settings.folder,
         settings.mirrors,
-        GuardedBlobs(blobs, Dependency("storage of mirrored files", most=_DOWNLOADS)),
-        folder / "pages",
+        settings.mirror_storage,
         environ=environ,
         note=lambda text: log("mirror", message=text),
     )

@@ -17,7 +17,7 @@ from wheelfit.sources.memory_cache import Memory
 from wheelfit.sources.page import OtherPages, ProjectPage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
@@ -89,11 +89,16 @@ class Merged(ReadsContent):
         """Return the page of a project, from its owner."""
         if self._is_shared(name):
             return self._together(name)
+        return next((page for _, page in self.pages(name)), None)
+
+    def pages(self, name: NormalizedName) -> Iterator[tuple[Source, ProjectPage]]:
+        """Yield the sources that supply a project, each with its page."""
         for source in self._candidates(name):
             page = source.index.project(name)
-            if page is not None or source.claims(name):
-                return page
-        return None
+            if page is not None:
+                yield source, page
+            if not self._is_shared(name) and (page is not None or source.claims(name)):
+                return
 
     def stamp(self, name: NormalizedName) -> Hashable | None:
         """Return a stamp that changes with the page."""
@@ -155,11 +160,7 @@ class Merged(ReadsContent):
 
     def _together(self, name: NormalizedName) -> ProjectPage | None:
         """Return the files of several sources on one page."""
-        pages = [
-            page
-            for source in self._candidates(name)
-            if (page := source.index.project(name)) is not None
-        ]
+        pages = [page for _, page in self.pages(name)]
         if not pages:
             return None
         files = _without_clashes([page.files for page in pages])

@@ -153,8 +153,13 @@ class Mirrored(ReadsContent):
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of the projects that were asked for; of all if the settings say so."""
-        if not self._settings.lists_all:
-            return tuple(sorted(self._asked))
+        return self.listed_projects() if self._settings.lists_all else tuple(sorted(self._asked))
+
+    def listed_projects(self) -> tuple[NormalizedName, ...]:
+        """Return the names of all projects that the upstream lists, as far as they may come.
+
+        :raises NetworkError: the list cannot be read, and never was.
+        """
         if (listed := self._fresh_list()) is not None:
             return listed
         try:
@@ -198,6 +203,39 @@ class Mirrored(ReadsContent):
             raise NetworkError(
                 f"{filename} is not what the upstream promised: {error.message}"
             ) from error
+
+    def keeps(self, file: File) -> bool:
+        """Return whether the bytes of a listed file are here."""
+        sha256 = file.hashes.get("sha256")
+        return sha256 is not None and self._pulled.size(sha256) is not None
+
+    def keep(self, filename: str, tick: Callable[[int], None]) -> None:
+        """Fetch a file, and wait until it is verified and stored.
+
+        :param tick: called with the bytes that have come since the last call.
+        :raises NetworkError: it cannot be fetched, or is not what was promised.
+        :raises StorageUnavailable: it cannot be stored.
+        """
+        content = self.content(filename)
+        if content is None:
+            raise NetworkError(f"{filename} is listed by the upstream, and not there")
+        if isinstance(content, Elsewhere):
+            raise NetworkError(f"{self.name} keeps no files: clients get them from the upstream")
+        for piece in content.parts(0, content.size):
+            tick(len(piece))
+        self._pulls.wait_for(filename)
+
+    def size_of(self, filename: str) -> int | None:
+        """Return the bytes of a file that is listed without; None: the server does not tell."""
+        name = project_of(filename)
+        file = None if name is None else self._original(name, filename)
+        if file is None:
+            return None
+        try:
+            with self._upstream.asked(is_elsewhere=True):
+                return self._web.client.get_range(file.url, Suffix(1)).extent.total
+        except (RangeUnsupported, NetworkError):
+            return None
 
     def _original(self, name: NormalizedName, filename: str) -> File | None:
         """Return the upstream's entry of a file."""

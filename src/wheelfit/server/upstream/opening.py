@@ -20,7 +20,10 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.bridges import path_in_mirror
 from wheelfit.server.allowed_addresses import UrlRules
-from wheelfit.server.backing_services import upstream_of
+from wheelfit.server.backing_services import Dependency, upstream_of
+from wheelfit.server.store.blobs import GuardedBlobs
+from wheelfit.server.store.folder import FolderBlobs
+from wheelfit.server.store.opening import open_blobs
 from wheelfit.server.upstream.listings import NamedFiles, OnePage
 from wheelfit.server.upstream.merged import Merged, Owners, Source
 from wheelfit.server.upstream.mirrored import MOST, Mirrored
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.core.bridges import BridgeFamily
-    from wheelfit.server.backing_services import Dependency
     from wheelfit.server.store.blobs import Blobs
     from wheelfit.server.upstream.listings import Listing
     from wheelfit.server.upstream.settings import MirrorSettings
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 
 _RETRIES = 2
 """Somebody is waiting, and an old page may do: seldomer than installers repeat requests."""
+_DOWNLOADS = 8
+"""Threads that may use the storage of mirrored files at once."""
 _ABANDONED = 86400.0
 """Seconds after which a file that came only in part belongs to nobody."""
 _NOWHERE = Path("/nonexistent")
@@ -83,7 +87,7 @@ class Mirrors:
         *,
         owners: Owners | None = None,
         claims: Callable[[NormalizedName], bool] = lambda _name: False,
-    ) -> Index:
+    ) -> Merged:
         """Return them behind an index with uploads, which is called ``own``.
 
         What is uploaded there comes from there alone, whatever a mirror has.
@@ -112,6 +116,32 @@ class Mirrors:
         yield from self.indexes
         for family in self.families.values():
             yield from family.mirrors()
+
+
+def open_mirrors_in(
+    folder: Path,
+    settings: Iterable[MirrorSettings],
+    storage: str | None,
+    *,
+    environ: Mapping[str, str],
+    note: Callable[[str], None] = lambda _text: None,
+) -> Mirrors:
+    """Open the mirrors of a live index.
+
+    :param folder: of the index.
+    :param storage: where files are kept, as an address; None: in the folder.
+    :raises InvalidConfiguration: a setting cannot be; no upstream is asked yet.
+    :raises StorageUnavailable: the place cannot be read.
+    """
+    own = folder / "mirrored"
+    # Never where the uploads are: what is mirrored goes when there is too much.
+    blobs = (
+        FolderBlobs(own / "files")
+        if storage is None
+        else open_blobs(storage, spool=own / "incoming")
+    )
+    guarded = GuardedBlobs(blobs, Dependency("storage of mirrored files", most=_DOWNLOADS))
+    return open_mirrors(settings, guarded, own / "pages", environ=environ, note=note)
 
 
 def open_mirrors(

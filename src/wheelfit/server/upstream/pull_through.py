@@ -51,6 +51,8 @@ _MOST = 16
 """Files that are fetched at once."""
 _MOMENT = 0.02
 """Seconds that a reader waits in one go."""
+_STORED = 3600.0
+"""Seconds that a storage elsewhere may take for a large file."""
 _DRAINED = 600.0
 """Seconds in which readers may finish a file that cannot be kept."""
 
@@ -155,6 +157,15 @@ class Pull:
                     for piece in FilePart(path, start, until):
                         start += len(piece)
                         yield piece
+
+    def wait_until_kept(self) -> None:
+        """Wait until the storage has the file, all of which has come.
+
+        :raises WheelfitError: the file cannot be fetched or stored.
+        """
+        with self._changed:
+            if not self._wait(lambda: self._kept, _STORED):
+                raise self._late()
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -340,6 +351,7 @@ class Pull:
             raise
         with self._changed:
             self._kept = True
+            self._changed.notify_all()
 
 
 class Pulls:
@@ -387,6 +399,16 @@ class Pulls:
             pull = self._running[key] = make(lambda pull, error: self._forget(key, pull, error))
         pull.start()
         return pull
+
+    def wait_for(self, filename: str) -> None:
+        """Wait until a file that is being fetched is stored.
+
+        :raises WheelfitError: it cannot be fetched or stored.
+        """
+        with self._lock:
+            running = [pull for pull in self._running.values() if pull.file.filename == filename]
+        for pull in running:
+            pull.wait_until_kept()
 
     def close(self) -> None:
         """End all of them."""

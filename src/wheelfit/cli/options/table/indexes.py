@@ -10,10 +10,12 @@ from wheelfit.cli.options.values import (
     ANY_TEXTS,
     BYTES,
     FILE,
+    FILES,
     FLAG,
     FOLDER,
     HOSTS,
     PATIENCE,
+    RELEASES,
     TEXT,
     TEXTS,
     OneOf,
@@ -168,14 +170,6 @@ SERVER = OptionGroup(
     Option("--log-requests yes/no", TEXT, "write down every request (default: yes)"),
     Option("--stop-within SECONDS", TEXT, "time for what is under way when it ends (default: 60)"),
     Option(
-        "--mirror-most SIZE", TEXT, "keep so much of mirrored files (default: as much as there is)"
-    ),
-    Option(
-        "--mirror-storage URL",
-        TEXT,
-        "where mirrored files are kept, as --storage (default: in DIR)",
-    ),
-    Option(
         "--answer-to HOST",
         HOSTS,
         "answer requests for this host name (default: any; on a loopback address, the names "
@@ -188,6 +182,10 @@ SERVER = OptionGroup(
         "believe what a server in front at this address or network says of clients (default: none)",
         default=None,
     ),
+)
+
+MIRRORS = OptionGroup(
+    "mirrors",
     Option(
         "--proxy-headers KIND",
         TEXT,
@@ -216,6 +214,42 @@ SERVER = OptionGroup(
     Option(
         "--reserved PATTERN", TEXTS, "projects that no mirror may supply, as acme-*", default=None
     ),
+    Option(
+        "--mirror-most SIZE", TEXT, "keep so much of mirrored files (default: as much as there is)"
+    ),
+    Option(
+        "--mirror-storage URL",
+        TEXT,
+        "where mirrored files are kept, as --storage (default: in DIR)",
+    ),
+)
+
+PREFETCH = OptionGroup(
+    "",
+    Option(
+        "[REQUIREMENT ...]",
+        ANY_TEXT,
+        "a project, or the releases of one, as torch or 'torch>=2.8'",
+        stored_as="requirements",
+    ),
+    Option("-r, --requirement FILE", FILES, "read requirements from a file in pip's format"),
+    Option("--lock FILE", FILE, "fetch the files that this pylock.toml names"),
+    Option("--family NAME", TEXTS, "fetch from the mirrored indexes of this bridge, as pytorch"),
+    Option(
+        "--accelerator PATTERN",
+        ANY_TEXTS,
+        "of variant wheels those with such a label, and of a family such folders, as cpu or "
+        "'cu13*'",
+    ),
+    Option("--newest N", RELEASES, "so many releases of each project (default: all)", default=0),
+    Option("--dry-run", FLAG, "show what would be fetched, with sizes, and stop"),
+    Option(
+        "--at DIR",
+        FOLDER,
+        "the folder of the index (default: the current one)",
+        default=".",
+    ),
+    Option("--settings FILE", FILE, "read the settings of the server from a TOML file"),
 )
 
 TOKEN = OptionGroup("", Option("ID", ANY_TEXT, "what `list` calls it", stored_as="token"))

@@ -1,0 +1,492 @@
+"""Fill the mirrors of a live index ahead of time: by requirements, by a lock, or by a family."""
+
+from __future__ import annotations
+
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace as replace_file
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from wheelfit.core.filename import parse_wheel_filename, project_of, release_of
+from wheelfit.core.sizes import size_in_words
+from wheelfit.errors import InvalidFilename, StorageUnavailable, UsageError
+from wheelfit.operations.lock_files import load_lock
+from wheelfit.operations.plain_data import plain_fields, plain_report
+from wheelfit.operations.requests import RequirementOptions, ValidatedRequest, frozen_request
+from wheelfit.operations.requirements import read_wanted
+from wheelfit.server.hosting.settings import read_settings
+from wheelfit.server.store.opening import open_store
+from wheelfit.server.store.stored_index import StoredIndex
+from wheelfit.server.upstream.mirrored import Mirrored
+from wheelfit.server.upstream.opening import open_mirrors_in
+from wheelfit.sources.concurrency import at_once
+from wheelfit.sources.page import VARIANTS_SUFFIX
+from wheelfit.sources.urls import last_segment
+from wheelfit.wheels.disk_space import free_space
+from wheelfit_runtime.errors import InvalidConfiguration, NetworkError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.operations.context import Context
+    from wheelfit.server.hosting.settings import ServerSettings
+    from wheelfit.server.upstream.merged import Merged
+    from wheelfit.server.upstream.opening import MirroredFamily, Mirrors
+    from wheelfit.sources.page import File, ProjectPage
+    from wheelfit.sources.progress import Progress
+
+
+_AT_ONCE = 4
+"""Files that are fetched at the same time; a server beside this uses the same upstreams."""
+_MOST_FAILURES = 25
+"""Files that may fail before it is taken that all others will, too."""
+
+
+@frozen_request
+class PrefetchRequest(ValidatedRequest):
+    """What to fetch into the mirrors of a live index, which is described as for its server."""
+
+    requirements: tuple[str, ...] = ()
+    requirement: tuple[str, ...] = ()
+    lock: str | None = None
+    family: tuple[str, ...] = ()
+    accelerator: tuple[str, ...] = ()
+    newest: int = 0
+    dry_run: bool = False
+    settings: str | None = None
+    options: Mapping[str, str | None] = field(default_factory=dict)
+    """Settings of the server by their keys in the file, as text; None: not given."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedProject:
+    """The files of a project that a mirror is to have."""
+
+    name: str
+    mirror: str
+    releases: int
+    files: int
+    size: int
+    """Bytes of the files whose size is known."""
+    unknown: int
+    """Files whose size neither the page nor the server tells."""
+    kept: int
+    """Files that are there already."""
+    kept_size: int
+    """Their bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedFile:
+    """A file or page that could not be fetched."""
+
+    name: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PrefetchReport:
+    """What mirrors have now, or would have."""
+
+    dry_run: bool
+    projects: tuple[PlannedProject, ...]
+    missing: tuple[str, ...]
+    """What was asked for, and no mirror has."""
+    fetched: int = 0
+    fetched_size: int = 0
+    failed: tuple[FailedFile, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        names = "name mirror releases files size unknown kept kept_size"
+        return plain_report(
+            self,
+            "dry_run missing fetched fetched_size",
+            projects=[plain_fields(one, names) for one in self.projects],
+            failed=[plain_fields(one, "name message") for one in self.failed],
+        )
+
+
+def prefetch(request: PrefetchRequest, context: Context) -> PrefetchReport:
+    """Fetch files into the mirrors of a live index, so that it needs no upstream for them.
+
+    Files that are there are not fetched again, so that it goes on where an earlier one ended.
+    Servers of the index may run meanwhile.
+
+    :raises UsageError: nothing is asked for, or a server is named.
+    :raises InvalidConfiguration: nothing is mirrored, or not a family that is asked for.
+    :raises StorageUnavailable: there is too little room.
+    """
+    selection = _selection(request, context.environ)
+    if "://" in (request.options.get("folder") or ""):
+        raise UsageError(
+            "mirrors are filled on the machine that has them, not over a server",
+            hint="--at DIR names the folder of the index",
+        )
+    settings = read_settings(request.options, context.environ, request.settings)
+    if not settings.mirrors:
+        raise InvalidConfiguration(
+            "the index has no mirrors", hint="name them with --mirror, or with --settings FILE"
+        )
+    store = open_store(settings.folder, records=settings.database, blobs=settings.storage)
+    with closing(store):
+        mirrors = open_mirrors_in(
+            settings.folder,
+            settings.mirrors,
+            settings.mirror_storage,
+            environ=context.environ,
+            note=context.reporter.detail,
+        )
+        try:
+            index = mirrors.with_own(
+                StoredIndex(store), owners=settings.owners, claims=store.records.claims
+            )
+            with context.reporter.work("reading pages") as progress:
+                plan = _plan(request, selection, mirrors, index, progress)
+            if request.dry_run:
+                return plan.report(dry_run=True)
+            _check_room(plan, settings)
+            with context.reporter.work("fetching") as progress:
+                return _fetch(plan, mirrors, progress)
+        finally:
+            mirrors.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """The files of projects that are asked for."""
+
+    specifiers: Mapping[NormalizedName, tuple[SpecifierSet, ...]]
+    """Of projects that requirements name: a release has to fit one of them."""
+    locked: Mapping[NormalizedName, Mapping[str, Mapping[str, str]]]
+    """Of projects of a lock: digests by algorithm, by file name."""
+    accelerators: tuple[str, ...]
+    """Patterns of the labels of variant wheels, and of folders of families; empty: all."""
+    newest: int
+    """Releases of each project, the newest; 0: all."""
+
+    @property
+    def names(self) -> tuple[NormalizedName, ...]:
+        return tuple(dict.fromkeys((*self.specifiers, *self.locked)))
+
+    def has_folder(self, folder: str) -> bool:
+        """Return whether an index of a family is for one of the accelerators."""
+        return not self.accelerators or any(map(self._fits, folder.split("/")))
+
+    def files(self, page: ProjectPage) -> tuple[File, ...]:
+        """Return the files on a page that are asked for, documents of variants among them."""
+        by_release: dict[Version, list[File]] = {}
+        for file in page.files:
+            release = release_of(file.filename)
+            if release is not None and self._has_label(file.filename):
+                by_release.setdefault(release[1], []).append(file)
+        locked = self.locked.get(page.name)
+        if locked is not None:
+            return tuple(_locked(by_release.values(), locked))
+        versions = sorted(by_release, reverse=True)
+        specifiers = self.specifiers.get(page.name) or (SpecifierSet(),)
+        fitting = {version for one in specifiers for version in one.filter(versions)}
+        chosen = [version for version in versions if version in fitting]
+        return tuple(
+            file for version in chosen[: self.newest or None] for file in by_release[version]
+        )
+
+    def _has_label(self, filename: str) -> bool:
+        if not self.accelerators or not filename.endswith(".whl"):
+            return True
+        label = None
+        with suppress(InvalidFilename):
+            label = parse_wheel_filename(filename).label
+        return label is None or self._fits(str(label))
+
+    def _fits(self, text: str) -> bool:
+        return any(fnmatchcase(text, pattern) for pattern in self.accelerators)
+
+
+def _locked(
+    releases: Iterable[list[File]], locked: Mapping[str, Mapping[str, str]]
+) -> Iterator[File]:
+    """Yield the files of a lock that a page has, with the documents of their releases."""
+    for files in releases:
+        found = [
+            file
+            for file in files
+            if (promised := locked.get(file.filename)) is not None
+            and all(file.hashes.get(kind, digest) == digest for kind, digest in promised.items())
+        ]
+        if found:
+            yield from found
+            yield from (file for file in files if file.filename.endswith(VARIANTS_SUFFIX))
+
+
+@frozen_request
+class _Asked(RequirementOptions):
+    """The requirements of a request."""
+
+
+def _selection(request: PrefetchRequest, environ: Mapping[str, str]) -> _Selection:
+    specifiers: dict[NormalizedName, tuple[SpecifierSet, ...]] = {}
+    locked: dict[NormalizedName, dict[str, Mapping[str, str]]] = {}
+    if request.requirements or request.requirement:
+        asked = read_wanted(
+            _Asked(requirements=request.requirements, requirement=request.requirement), environ
+        )
+        if asked.wheels or asked.sources or any(one.requirement.url for one in asked.requirements):
+            raise UsageError(
+                "only projects of an index can be prefetched", hint="name them as torch>=2.8"
+            )
+        for one in asked.requirements:
+            name = one.requirement.name
+            specifiers[name] = (*specifiers.get(name, ()), one.requirement.specifier)
+    if request.lock is not None:
+        for package in load_lock(Path(request.lock)).packages:
+            if package.kind not in ("wheels", "sdist"):
+                continue  # archives, folders and repositories are on no index
+            of_project = locked.setdefault(package.name, {})
+            for wheel in package.wheels:
+                filename = last_segment(wheel.url) if wheel.url else wheel.filename.text
+                of_project[filename] = wheel.hashes
+            if package.source is not None:
+                of_project[package.source.filename] = package.source.hashes
+    if not (specifiers or locked or request.family):
+        raise UsageError(
+            "nothing was asked for",
+            hint="name requirements, a file of them with -r, a lock with --lock, or a family "
+            "with --family",
+        )
+    return _Selection(specifiers, locked, request.accelerator, request.newest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A file that a mirror is to have."""
+
+    mirror: Mirrored
+    file: File
+    is_kept: bool
+
+    @property
+    def is_document(self) -> bool:
+        """Whether the mirror keeps it with its pages."""
+        return self.file.filename.endswith(VARIANTS_SUFFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Everything that mirrors are to have."""
+
+    projects: tuple[PlannedProject, ...]
+    wanted: tuple[_Wanted, ...]
+    missing: tuple[str, ...]
+    failed: tuple[FailedFile, ...]
+
+    @property
+    def to_fetch(self) -> int:
+        """Bytes that have to come, as far as sizes are known."""
+        return sum(one.size - one.kept_size for one in self.projects)
+
+    def report(self, *, dry_run: bool) -> PrefetchReport:
+        """Return the report before anything was fetched."""
+        return PrefetchReport(dry_run, self.projects, self.missing, failed=self.failed)
+
+
+@dataclass(frozen=True, slots=True)
+class _PageToRead:
+    """A project, and where its pages are."""
+
+    name: NormalizedName
+    read: Callable[[NormalizedName], Iterable[tuple[Mirrored, ProjectPage]]]
+
+
+def _plan(
+    request: PrefetchRequest,
+    selection: _Selection,
+    mirrors: Mirrors,
+    index: Merged,
+    progress: Progress,
+) -> _Plan:
+    """Read the pages of everything that is asked for."""
+    failed: list[FailedFile] = []
+    families = [_family(name, mirrors) for name in request.family]
+    if selection.locked and not families:
+        families = list(mirrors.families.values())
+    pages: list[_PageToRead] = []
+    if not request.family:
+        pages += [_PageToRead(name, partial(_pages, index)) for name in selection.names]
+    for family in families:
+        pages += _of_family(family, selection, failed)
+
+    def wanted_of(page: _PageToRead) -> list[_Wanted]:
+        try:
+            return [
+                _measured(mirror, file)
+                for mirror, listed in page.read(page.name)
+                for file in selection.files(listed)
+            ]
+        except NetworkError as error:
+            failed.append(FailedFile(page.name, error.message))
+            return []
+        finally:
+            progress.advance(1)
+
+    progress.start(len(pages))
+    wanted = [one for found in at_once(pages, wanted_of, most=_AT_ONCE) for one in found]
+    progress.done()
+    return _Plan(
+        _projects(wanted),
+        tuple(wanted),
+        tuple(_missing(selection, wanted, {one.name for one in failed})),
+        tuple(failed),
+    )
+
+
+def _missing(
+    selection: _Selection, wanted: Iterable[_Wanted], unread: AbstractSet[str]
+) -> Iterator[str]:
+    """Yield what no page has: names of projects, and files of a lock.
+
+    :param unread: projects whose pages could not be read.
+    """
+    files = {one.file.filename for one in wanted}
+    projects = {project_of(name) for name in files}
+    for name in selection.names:
+        if name in unread:
+            continue
+        if name not in projects:
+            yield name
+        else:
+            yield from (one for one in selection.locked.get(name, ()) if one not in files)
+
+
+def _family(name: str, mirrors: Mirrors) -> MirroredFamily:
+    family = mirrors.families.get(name)
+    if family is None:
+        raise InvalidConfiguration(
+            f"the index does not mirror the family {name}",
+            hint=f"add --mirror {name}"
+            + (f"; there is {', '.join(mirrors.families)}" if mirrors.families else ""),
+        )
+    return family
+
+
+def _pages(index: Merged, name: NormalizedName) -> Iterator[tuple[Mirrored, ProjectPage]]:
+    """Yield the pages of a project by the mirrors that supply it; uploads are here anyway."""
+    for source, page in index.pages(name):
+        if isinstance(source.index, Mirrored):
+            yield source.index, page
+
+
+def _page(mirror: Mirrored, name: NormalizedName) -> Iterator[tuple[Mirrored, ProjectPage]]:
+    page = mirror.project(name)
+    if page is not None:
+        yield mirror, page
+
+
+def _of_family(
+    family: MirroredFamily, selection: _Selection, failed: list[FailedFile]
+) -> Iterator[_PageToRead]:
+    """Yield the projects in the mirrors of a family."""
+    places = {**family.folders, **family.pages, **family.files}
+    mirrors = [mirror for place, mirror in places.items() if selection.has_folder(place)]
+    for mirror in dict.fromkeys(mirrors):
+        try:
+            names = list(family.family.projects)
+            if any("*" in name for name in names):
+                names += mirror.listed_projects()
+        except NetworkError as error:
+            failed.append(FailedFile(mirror.name, error.message))
+        for name in map(canonicalize_name, dict.fromkeys(names)):
+            is_asked = not selection.names or name in selection.names
+            if is_asked and "*" not in name and family.family.stands_for(name):
+                yield _PageToRead(name, partial(_page, mirror))
+
+
+def _measured(mirror: Mirrored, file: File) -> _Wanted:
+    """Return a file with its size, which the server of the file tells where the page does not."""
+    wanted = _Wanted(mirror, file, mirror.keeps(file))
+    if file.size is not None or wanted.is_kept or wanted.is_document:
+        return wanted
+    return replace(wanted, file=replace_file(file, size=mirror.size_of(file.filename)))
+
+
+def _projects(wanted: Iterable[_Wanted]) -> tuple[PlannedProject, ...]:
+    by_project: dict[tuple[str, str], list[_Wanted]] = {}
+    for one in wanted:
+        release = release_of(one.file.filename)
+        if release is not None and not one.is_document:
+            by_project.setdefault((release[0], one.mirror.name), []).append(one)
+    return tuple(
+        PlannedProject(
+            name,
+            mirror,
+            len({release_of(one.file.filename) for one in files}),
+            len(files),
+            sum(one.file.size or 0 for one in files),
+            sum(one.file.size is None for one in files),
+            sum(one.is_kept for one in files),
+            sum(one.file.size or 0 for one in files if one.is_kept),
+        )
+        for (name, mirror), files in sorted(by_project.items())
+    )
+
+
+def _check_room(plan: _Plan, settings: ServerSettings) -> None:
+    """Refuse a plan that does not fit, before anything is fetched."""
+    size = sum(one.size for one in plan.projects)
+    limits = [one.most for one in settings.mirrors if one.most is not None]
+    if limits and size > min(limits):
+        raise InvalidConfiguration(
+            f"the files have {size_in_words(size)}, and mirrors may keep "
+            f"{size_in_words(min(limits))}: the first would go while the last come",
+            hint="raise --mirror-most, or ask for less",
+        )
+    free = free_space(settings.folder) if settings.mirror_storage is None else None
+    if free is not None and plan.to_fetch > free:
+        raise StorageUnavailable(
+            f"{size_in_words(plan.to_fetch)} are to be fetched, and {size_in_words(free)} are free",
+            where=str(settings.folder),
+            trouble="full",
+        )
+
+
+def _fetch(plan: _Plan, mirrors: Mirrors, progress: Progress) -> PrefetchReport:
+    """Fetch what is missing, and what stands beside files: METADATA and documents."""
+    failed = list(plan.failed)
+    fetched: list[int] = []
+
+    def fetch(wanted: _Wanted) -> None:
+        mirror, filename = wanted.mirror, wanted.file.filename
+        try:
+            if wanted.is_document:
+                mirror.content(filename)
+                return
+            if not wanted.is_kept:
+                mirror.keep(filename, progress.advance)
+                fetched.append(wanted.file.size or 0)
+            if wanted.file.metadata_hashes is not None:
+                mirror.content(f"{filename}.metadata")
+        except NetworkError as error:
+            failed.append(FailedFile(filename, error.message))
+            if len(failed) > _MOST_FAILURES:
+                raise
+
+    progress.start(plan.to_fetch)
+    if plan.wanted:
+        at_once(plan.wanted, fetch, most=_AT_ONCE, cancel=mirrors.cut)
+    progress.done()
+    return replace(
+        plan.report(dry_run=False),
+        fetched=len(fetched),
+        fetched_size=sum(fetched),
+        failed=tuple(failed),
+    )
