@@ -120,13 +120,18 @@ def test_only_what_changed_is_uploaded(site: Site, store: Any) -> None:
 def test_types_and_how_long_they_may_be_kept(site: Site) -> None:
     """Static hosts send what is stored with an object: JSON pages are of their own type."""
     store = obstore.store.MemoryStore()
-    site.generate(StoreTarget(store, "store"))
+    target = StoreTarget(store, "store")
+    site.generate(target)
+    target.put_pages([("site.css", b""), ("favicon.svg", b""), ("feed.xml", b"")])
     found = {}
     for path in names(store):
         attributes = store.get(path).attributes
         found[path.rpartition("/")[2]] = (attributes["Content-Type"], attributes["Cache-Control"])
     assert found["index.json"] == ("application/vnd.pypi.simple.v1+json", "no-cache")
     assert found["index.html"] == ("text/html; charset=utf-8", "no-cache")
+    assert found["site.css"][0] == "text/css; charset=utf-8"
+    assert found["favicon.svg"][0] == "image/svg+xml"
+    assert found["feed.xml"][0] == "application/atom+xml; charset=utf-8"
     kind, kept = found["fast-1.0-variants.json"]
     assert (kind, "immutable" in kept) == ("application/json", True)
     assert "immutable" in found["fast-1.0-py3-none-any.whl.metadata"][1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from wheelfit.server.messages import Answer, Request
 from wheelfit.server.site.site import Site
 from wheelfit.server.store.opening import Store
 from wheelfit.server.store.records import Scope
+from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import issue
 
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -33,7 +35,12 @@ class Host:
         self.written = io.StringIO()
         self.log = Log(self.written, "json")
         self.index = HostedIndex(
-            store, log=self.log, metrics=Metrics(), rules=rules, site=Site, now=lambda: self.time
+            store,
+            log=self.log,
+            metrics=Metrics(),
+            rules=rules,
+            site=partial(Site, recent=StoredIndex(store).recent),
+            now=lambda: self.time,
         )
 
     def token(self, *scopes: Scope, owner: str = "admin", **options: Any) -> str:

@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from packaging.utils import canonicalize_name
 from server.debian import Unavailable
 from server.site.browser import Browser, Tab, find_chromium
-from server.site.indexes import MemoryIndex, fast_fft
+from server.site.indexes import LONG_NAME, LONG_VERSION, MemoryIndex, add_long, fast_fft
 
 from wheelfit.server.messages import Answer, Application, Request
 from wheelfit.server.simple import SimpleIndex
+from wheelfit.server.store.records import RecentUpload
 
 AXE = "axe-core@4.14.1"
 
@@ -80,7 +82,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> MemoryIndex:
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import url_of
 
-    index = fast_fft(tmp_path_factory.mktemp("wheels"))
+    folder = tmp_path_factory.mktemp("wheels")
+    index = fast_fft(folder)
+    add_long(index, folder)
     for name in ("<script>document.title='harmed'</script>", "gnp\u202egpj", "w" * 300):
         index.add(name, File("some-1.0-py3-none-any.whl", url_of("some")))
     harm = "document.title='harmed'"
@@ -99,7 +103,17 @@ def server(shown: MemoryIndex) -> Iterator[str]:
     pytest.importorskip("jinja2", reason="needs the extra `server`")
     from wheelfit.server.site.site import Site
 
-    site, simple = Site(shown, public_url="https://wheels.example.org/"), SimpleIndex(shown)
+    recent = [
+        RecentUpload(canonicalize_name(name), version, "2026-10-02T08:00:00Z")
+        for name, version in ((LONG_NAME, LONG_VERSION), ("fast-fft", "2.1"))
+    ]
+    site = Site(
+        shown,
+        public_url="https://wheels.example.org/",
+        takes_uploads=True,
+        recent=lambda: recent,
+    )
+    simple = SimpleIndex(shown)
 
     def both(request: Request) -> Answer:
         application: Application = simple if request.path.startswith("/simple") else site

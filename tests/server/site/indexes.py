@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,15 @@ from wheelfit.sources.repository import Content, Elsewhere, content_of, url_of
 from wheelfit.testing.wheels import build_wheel, release_document
 from wheelfit.wheels.archive import WheelArchive
 
-__all__ = ["DOCUMENT", "MemoryIndex", "fast_fft", "many_variants"]
+__all__ = [
+    "DOCUMENT",
+    "LONG_NAME",
+    "LONG_VERSION",
+    "MemoryIndex",
+    "add_long",
+    "fast_fft",
+    "many_variants",
+]
 
 DOCUMENT = release_document(
     {
@@ -68,6 +76,8 @@ class MemoryIndex(ReadsContent):
         self.stamped = stamped
         self.error: Exception | None = None
         """What every question raises."""
+        self.noted: Callable[[str], None] = lambda _name: None
+        """Called with the name of each project that is asked for."""
 
     def add(self, name: str, *files: File) -> None:
         """List files of a project."""
@@ -109,6 +119,7 @@ class MemoryIndex(ReadsContent):
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project."""
         self._answer()
+        self.noted(name)
         files = self.pages.get(name)
         return None if files is None else ProjectPage(name, files, "this index")
 
@@ -158,6 +169,28 @@ def fast_fft(folder: Path) -> MemoryIndex:
     index.add_wheel(build_wheel(folder, "fast-fft", "3.0rc1", **about))
     index.add_wheel(build_wheel(folder, "plainly", "1.0"))
     return index
+
+
+LONG_NAME = "a-project-with-a-name-as-long-as-some-companies-give-them-to-their-own-code"
+LONG_VERSION = "1!2026.11.28.post12.dev20261128093015+g0123456789abcdef." + "part." * 12 + "0"
+
+
+def add_long(index: MemoryIndex, folder: Path) -> None:
+    """Add a project of which everything is long."""
+    path = build_wheel(
+        folder, LONG_NAME, LONG_VERSION,
+        requires_python=">=3.11,<4,!=3.12.0,!=3.12.1,!=3.13.0",
+        requires=[f"{LONG_NAME}-{number}=={LONG_VERSION}" for number in range(3)],
+        description="A line of a text without a markup. " * 200 + "\n\nAnother.\n" * 80,
+        metadata_extra=[
+            ("Summary", "Everything of this project is long, and so is its summary. " * 4),
+            ("Description-Content-Type", "text/plain"),
+            ("Keywords", ",".join(f"keyword{number}" for number in range(40))),
+            ("Classifier", "License :: OSI Approved :: GNU Lesser General Public License v3"),
+            ("Project-URL", f"Homepage, https://example.org/{'path/' * 60}"),
+        ],
+    )  # fmt: skip
+    index.add_wheel(path, requires_python=">=3.11", upload_time="2026-10-03T08:00:00Z")
 
 
 def many_variants(count: int) -> MemoryIndex:

@@ -60,6 +60,8 @@ def test_new_release(index: RunningIndex, tmp_path: Path) -> None:
     assert "2.2" not in read(index, "/project/fast-fft/").text
     assert index.upload(build_wheel(tmp_path, "fast-fft", "2.2")) == 200
     assert "2.2 newest" in read(index, "/project/fast-fft/").text
+    assert "./project/fast-fft/2.2/" in read(index, "/").links
+    assert b"fast-fft 2.2" in index.get("/feed.xml")[2]
 
 
 def test_host_file(index: RunningIndex) -> None:

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 import pytest
+from packaging.utils import canonicalize_name
 from server.site.documents import Document
 from server.site.indexes import DOCUMENT, MemoryIndex, fast_fft, many_variants
 
@@ -23,6 +24,7 @@ from wheelfit.server.messages import Answer, Request
 from wheelfit.server.site.facts import is_web_address
 from wheelfit.server.site.rendering import visible
 from wheelfit.server.site.site import Site
+from wheelfit.server.store.records import RecentUpload
 from wheelfit.sources.page import File
 from wheelfit.sources.repository import Content, Elsewhere, url_of
 from wheelfit.testing.wheels import build_wheel, release_document
@@ -77,6 +79,18 @@ HOSTILE = [
     "lone \udcff surrogate",
     "\u0000\u0008zero",
 ]
+
+
+def feed_of(answer: Answer) -> tuple[str, list[tuple[str, str]]]:
+    """Return when a feed was updated, and the titles and links of its entries."""
+    feed = ET.fromstring(body(answer))
+    space = {"atom": "http://www.w3.org/2005/Atom"}
+    entries = []
+    for entry in feed.iterfind("atom:entry", space):
+        link = entry.find("atom:link", space)
+        assert link is not None
+        entries.append((entry.findtext("atom:title", "", space), link.attrib["href"]))
+    return feed.findtext("atom:updated", "", space), entries
 
 
 class TestPages:
@@ -182,23 +196,59 @@ class TestPages:
         assert "Every release is yanked" in text
         assert "pip install" not in text
 
-    def test_missing_project(self, site: Site) -> None:
-        """A page that is not there names projects with names like it."""
-        page = read(site, "/project/fast-ftf/", 404)
-        assert "../../project/fast-fft/" in page.links
+    @pytest.mark.parametrize("path", ["/project/fast-ftf/", "/project/fast-fft/9/", "/Fast_FFT"])
+    def test_missing_project(self, site: Site, path: str) -> None:
+        """A page that is not there names projects with names like it, and offers the search."""
+        page = read(site, path, 404)
+        assert any(link.endswith("/project/fast-fft/") for link in page.links)
+        assert "form" in page.tags
 
     def test_feed(self, site: Site) -> None:
         """Releases with a time are in the feed of a project, except yanked ones."""
         assert "feed.xml" in read(site, "/project/fast-fft/").links
         answer = ask(site, "/project/fast-fft/feed.xml")
         assert answer.headers["content-type"] == "application/atom+xml; charset=utf-8"
-        feed = ET.fromstring(body(answer))
-        space = {"atom": "http://www.w3.org/2005/Atom"}
-        titles = [
-            entry.findtext("atom:title", "", space) for entry in feed.iterfind("atom:entry", space)
+        updated, entries = feed_of(answer)
+        assert entries == [("fast-fft 2.1", "../../project/fast-fft/2.1/")]
+        assert updated == "2026-10-02T08:00:00+00:00"
+
+    def test_source_releases_are_in_the_feed(self) -> None:
+        """The feed of a project has its releases without wheels too."""
+        index = MemoryIndex()
+        uploaded = "2026-10-02T08:00:00Z"
+        index.add("some", File("some-1.0.tar.gz", url_of("some"), upload_time=uploaded))
+        entries = feed_of(ask(Site(index), "/project/some/feed.xml"))[1]
+        assert entries == [("some 1.0", "../../project/some/1.0/")]
+
+    @pytest.mark.parametrize("count", [0, 1, 10_000])
+    def test_recent_uploads(self, count: int) -> None:
+        """The front page and its feed have the recent uploads of projects that are listed.
+
+        However many there are, only pages of projects in the list are read.
+        """
+        index = MemoryIndex()
+        for number in range(count):
+            name = f"p{number:04}-1.0-py3-none-any.whl"
+            index.add(f"p{number:04}", File(name, url_of(name), size=1))
+        asked: list[str] = []
+        index.noted = asked.append
+        uploads = [
+            RecentUpload(canonicalize_name(f"p{number:04}"), "1.0", f"2026-10-{day}T08:00:00Z")
+            for day, number in enumerate(range(-1, min(count, 12)), 10)
         ]
-        assert titles == ["fast-fft 2.1"]
-        assert feed.findtext("atom:updated", "", space) == "2026-10-02T08:00:00+00:00"
+        site = Site(index, recent=lambda: uploads[::-1])
+        front = read(site, "/")
+        assert ("Recent uploads" in front.text) is bool(count)
+        assert "p-001" not in front.text  # listed nowhere
+        updated, entries = feed_of(ask(site, "/feed.xml"))
+        assert len(entries) == min(count, 12)
+        assert len(asked) <= 30
+        if count:
+            newest = uploads[-1]
+            link = f"./project/{newest.project}/1.0/"
+            assert entries[0] == (f"{newest.project} 1.0", link)
+            assert (updated, link in front.links) == (newest.time, True)
+        assert "Recent uploads" not in read(site, "/?q=p").text
 
     def test_icon(self, site: Site) -> None:
         """There is an icon, which is nobody else's."""

@@ -61,6 +61,10 @@ def test_pages(run: Runner, wheels: Path, tmp_path: Path) -> None:
     release = found["project/fast-fft/2.1/index.html"]
     assert "needs CUDA driver >= 12.8" in release.text
     assert f"wheelfit install --index-url {url}simple/ fast-fft==2.1" in release.text
+    feed = (target / "feed.xml").read_text()
+    assert feed.count("<entry>") == 3
+    assert f"<id>{url}project/plainly/1.0/</id>" in feed
+    assert "plainly" not in (target / "project/fast-fft/feed.xml").read_text()
     for name, page in found.items():
         assert "form" not in page.tags
         for link in page.links:

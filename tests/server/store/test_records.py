@@ -24,7 +24,7 @@ from wheelfit.core.labels import Label
 from wheelfit.errors import NeedsExtra, StorageUnavailable, UploadRefused, install_hint
 from wheelfit.server.store.database import MIGRATIONS
 from wheelfit.server.store.opening import open_blobs, open_database
-from wheelfit.server.store.records import NewFile, Token
+from wheelfit.server.store.records import NewFile, RecentUpload, Token
 from wheelfit.server.store.sql_records import Records
 from wheelfit.server.store.sqlite import SqliteDatabase
 from wheelfit.server.store.tokens import holder, issue, may, open_stage, stage_of, written
@@ -59,6 +59,20 @@ def new(filename: str = "some-1.0-py3-none-any.whl", content: bytes = b"x", **mo
         label=Label(label[0]) if label else None,
         **more,
     )
+
+
+def test_recent_uploads(records: Records) -> None:
+    """Releases of the last published files come first, without those that wait or are yanked."""
+    stage, _ = open_stage(records, "me", now=NOW, lasts=timedelta(days=1))
+    add(records, new("some-2.0-py3-none-any.whl", b"2"))
+    add(records, replace(new(), uploaded=LATER))
+    add(records, replace(new("some-1.0-cp312-none-any.whl", b"3.12"), uploaded=TIME))
+    add(records, new("other-1.0-py3-none-any.whl", b"yanked"))
+    add(records, new("other-2.0-py3-none-any.whl", b"staged"), stage=stage.id)
+    records.yank(["other-1.0-py3-none-any.whl"], "", time=LATER)
+    recent = [RecentUpload(SOME, "1.0", LATER), RecentUpload(SOME, "2.0", TIME)]
+    assert list(records.recent_uploads(10)) == recent
+    assert list(records.recent_uploads(1)) == recent[:1]
 
 
 def variant(label: str, document: Any = DOCUMENT, version: str = "1.0", **more: Any) -> NewFile:

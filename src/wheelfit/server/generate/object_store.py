@@ -32,8 +32,11 @@ _LOCK = f"{SIMPLE}/.lock"
 _STALE = timedelta(minutes=10)
 """Pages are exchanged in seconds; who has held the lock for so long is not there any more."""
 _TYPES = {
+    ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
     ".metadata": "text/plain; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".xml": "application/atom+xml; charset=utf-8",
     ".provenance": "application/vnd.pypi.integrity.v1+json",
     "-variants.json": "application/json",
     "index.json": JSON,

@@ -11,13 +11,14 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from wheelfit.errors import StorageUnavailable
 from wheelfit.server.asgi import AsgiApplication
 from wheelfit.server.forwarded import TrustedProxies
 from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.application import HEADERS, HostedIndex, route_of
 from wheelfit.server.hosting.logs import Log
 from wheelfit.server.hosting.metrics import Metrics
-from wheelfit.server.hosting.public_errors import DiscreetIndex
+from wheelfit.server.hosting.public_errors import DiscreetIndex, discreet
 from wheelfit.server.hosting.readers import ReadableIndex
 from wheelfit.server.hosting.trusted_publishing import TrustedPublishing
 from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from wheelfit.server.hosting.settings import ServerSettings
     from wheelfit.server.messages import Application
     from wheelfit.server.store.opening import Store
+    from wheelfit.server.store.records import RecentUpload
     from wheelfit.server.upstream.opening import Mirrors
     from wheelfit.sources.repository import Index
 
@@ -93,7 +95,8 @@ def run_server(
         _cleaning(store, log),
         _mirroring(settings, environ, log) as mirrors,
     ):
-        index: Index = StoredIndex(store)
+        stored = StoredIndex(store)
+        index: Index = stored
         bridges: Mapping[str, Application] = {}
         if mirrors is not None:
             from wheelfit.server.upstream.families import FamilyIndexes  # noqa: PLC0415
@@ -108,6 +111,13 @@ def run_server(
         if settings.elsewhere:
             index = IndexWithLocations(index, settings.elsewhere)
         index = DiscreetIndex(index, log)
+
+        def recent() -> tuple[RecentUpload, ...]:
+            try:
+                return stored.recent()
+            except StorageUnavailable as error:
+                raise discreet(error, log) from error
+
         token_file = _first_token(store, settings.folder)
         url = settings.public_url or origin_of(listener)
         names = _names(settings, listener)
@@ -121,6 +131,7 @@ def run_server(
                 public_url=settings.public_url,
                 trusts_host=names is not None,
                 takes_uploads=True,
+                recent=recent,
             ),
             index=index,
             bridges=bridges,

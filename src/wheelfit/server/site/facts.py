@@ -19,11 +19,12 @@ from wheelfit.server.site.machines import overview_hosts, usual_target
 from wheelfit.server.site.readme import render_readme
 from wheelfit.sources.file_readers import OnePage
 from wheelfit.sources.memory_cache import Memory
-from wheelfit.sources.page import VARIANTS_SUFFIX
+from wheelfit.sources.page import VARIANTS_SUFFIX, time_of_upload
 from wheelfit_runtime.errors import FileProblem, InvalidWheel, WheelfitError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
+    from datetime import datetime
 
     from packaging.metadata import RawMetadata
     from packaging.utils import NormalizedName
@@ -94,6 +95,8 @@ class ProjectFacts:
     """Equal as long as the rest is."""
     yanked: Mapping[Version, str]
     """The releases of which every file is yanked, and one of the reasons."""
+    uploaded: Mapping[Version, datetime]
+    """The time of the last upload to each release that says one."""
 
     @property
     def newest(self) -> Version | None:
@@ -144,7 +147,9 @@ class SiteFacts:
             stamp = _signature(page)
         return self._projects.get(
             (name, stamp),
-            lambda: ProjectFacts(page, sort_page(page, usual_target()), stamp, _yanked(page)),
+            lambda: ProjectFacts(
+                page, sort_page(page, usual_target()), stamp, _yanked(page), _uploaded(page)
+            ),
         )
 
     def release(self, project: ProjectFacts, version: Version) -> ReleaseFacts | None:
@@ -222,6 +227,15 @@ def _yanked(page: ProjectPage) -> Mapping[Version, str]:
         else:
             yanked[release[1]] = yanked.get(release[1]) or file.yanked
     return {version: reason for version, reason in yanked.items() if version not in sound}
+
+
+def _uploaded(page: ProjectPage) -> Mapping[Version, datetime]:
+    uploaded: dict[Version, datetime] = {}
+    for file in page.files:
+        release, time = release_of(file.filename), time_of_upload(file)
+        if release is not None and time is not None:
+            uploaded[release[1]] = max(time, uploaded.get(release[1], time))
+    return uploaded
 
 
 def _about(files: Files, release: Release) -> WheelDescription:

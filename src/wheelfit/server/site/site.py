@@ -6,9 +6,9 @@ import json
 import time
 from collections import Counter
 from dataclasses import replace
+from datetime import datetime
 from difflib import get_close_matches
 from importlib import resources
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
@@ -31,7 +31,7 @@ from wheelfit.server.site.machines import (
 from wheelfit.server.site.picker import button_groups, picked_preset
 from wheelfit.server.site.project_json import project_json
 from wheelfit.server.site.rendering import Templates
-from wheelfit.sources.page import time_of_upload
+from wheelfit.server.store.records import RecentUpload
 from wheelfit_runtime.errors import (
     FileProblem,
     IntegrityError,
@@ -41,7 +41,7 @@ from wheelfit_runtime.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
@@ -68,10 +68,12 @@ _PAGE_HEADERS: Mapping[str, str] = {
     "x-frame-options": "DENY",
 }
 """The headers of every answer: nothing is loaded but the style and the icon."""
+_TITLE = "Package index"
 _PROJECTS_ON_A_PAGE = 30
 _RELEASES_ON_A_PAGE = 100
 _LABELS_ON_A_PAGE = 100
 _RELEASES_IN_A_FEED = 50
+_RECENT_UPLOADS = 8
 _NEVER = "1970-01-01T00:00:00Z"
 _WHEELS_ON_A_PAGE = 200
 _ITEMS_OF_A_FILE = 5_000
@@ -101,13 +103,16 @@ class _Page(NamedTuple):
 class Site:
     """The pages of an index for people: an `Application`.
 
-    ``/``, ``/project/{project}/``, ``/project/{project}/{version}/``, below that ``which/``, and
-    ``/site.css``. All links are relative, so it can be mounted anywhere; ``simple/`` and
-    ``files/`` beside it are `wheelfit.server.simple.SimpleIndex`.
+    ``/``, ``/project/{project}/``, ``/project/{project}/{version}/``, below that ``which/``,
+    ``feed.xml`` of the index and of each project, and ``/site.css``. All links are relative, so it
+    can be mounted anywhere; ``simple/`` and ``files/`` beside it are
+    `wheelfit.server.simple.SimpleIndex`.
 
     :param public_url: the public address of the front page, for the commands; None: unknown.
     :param trusts_host: whether the ``Host`` of every request was checked, so that it is the address
         where none is configured.
+    :param recent: returns the releases of recent uploads, newest first; those of projects that the
+        index does not list are left out. None: unknown, unless all pages are read anyway.
     :param takes_uploads: whether ``legacy/`` beside the front page takes uploads.
     :param is_static: whether the answers are written into files: without forms, and without
         further pages of long lists.
@@ -121,6 +126,7 @@ class Site:
         *,
         public_url: str | None = None,
         trusts_host: bool = False,
+        recent: Callable[[], Sequence[RecentUpload]] | None = None,
         takes_uploads: bool = False,
         is_static: bool = False,
         patience: float = 1.0,
@@ -130,13 +136,14 @@ class Site:
         self._trusts_host = trusts_host
         self._patience = patience if not is_static else float("inf")
         self._is_static = is_static
+        self._uploads = recent or (self._uploads_of_pages if is_static else tuple)
         self._facts = SiteFacts(index)
         self._templates = Templates()
         folder = resources.files("wheelfit.server.site")
         self._style = (folder / "site.css").read_bytes()
         self._icon = (folder / "favicon.svg").read_bytes()
         self._common = {
-            "title": "Package index",
+            "title": _TITLE,
             "takes_uploads": takes_uploads,
             "preset_groups": preset_groups(),
             "pythons": PYTHON_NAMES,
@@ -180,8 +187,11 @@ class Site:
                 return self._json(request, name, version)
             case ["project", ""]:
                 return _redirect("../")
+            case ["feed.xml"]:
+                recent = self._recent(self._index.projects())
+                return self._feed(request, PageAddress(0), _TITLE, "/", recent)
             case ["project", name, "feed.xml"]:
-                return self._feed(request, name)
+                return self._project_feed(request, name)
             case ["project", name, ""]:
                 return self._project(read_query(request.query), name)
             case ["project", name, version, ""]:
@@ -232,13 +242,25 @@ class Site:
 
     def _missing(self, segments: Sequence[str]) -> _Page:
         """Return the page for an address that there is not, with projects that may be meant."""
-        close: list[str] = []
-        if segments[0] == "project" and segments[1:]:
-            wanted = canonicalize_name(segments[1][:_LONGEST_SEARCH])
-            alike = [name for name in self._index.projects() if name[:2] == wanted[:2]]
-            close = get_close_matches(wanted, alike[:_MOST_ALIKE], n=5)
-        values = {**_problem_values("There is no such page"), "close": close}
+        named = segments[1:] if segments[0] == "project" else segments
+        search = named[0][:_LONGEST_SEARCH] if named else ""
+        wanted = canonicalize_name(search)
+        alike = [name for name in self._index.projects() if name[:2] == wanted[:2]]
+        close = get_close_matches(wanted, alike[:_MOST_ALIKE], n=5)
+        values = {**_problem_values("There is no such page"), "close": close, "search": search}
         return _Page("problem.html", values, 404)
+
+    def _recent(self, readable: Iterable[NormalizedName]) -> list[RecentUpload]:
+        """Return the releases of readable projects that were uploaded to lately, newest first."""
+        names = set(readable)
+        return [upload for upload in self._uploads() if upload.project in names]
+
+    def _uploads_of_pages(self) -> list[RecentUpload]:
+        found: list[RecentUpload] = []
+        for name in self._index.projects():
+            project = self._facts.project(name)
+            found += () if project is None else _uploads_of(project)[:_RELEASES_IN_A_FEED]
+        return sorted(found, key=_moment, reverse=True)
 
     # --- pages --------------------------------------------------------------------------------
 
@@ -253,6 +275,7 @@ class Site:
             "search": search,
             "count": len(names),
             "part": part._replace(items=rows),
+            "recent": self._recent(names)[:_RECENT_UPLOADS],
             "many": _PROJECTS_ON_A_PAGE,
             "more": query_of_part({"q": search} if search else {}),
         }
@@ -284,7 +307,7 @@ class Site:
             "yanked": newest in facts.yanked,
             "releases": len(facts.listing.releases),
             "labels": len(labels),
-            "file": _newest_file(release.wheels),
+            "day": _day(facts, newest),
             "problem": "",
         }
 
@@ -307,7 +330,7 @@ class Site:
                     "labels": len(labels),
                     "wheels": len(release.wheels),
                     "others": len(release.others),
-                    "file": _newest_file(release.wheels),
+                    "day": _day(project, version),
                     "yanked": version in project.yanked,
                     "prerelease": version.is_prerelease,
                     "newest": version == newest,
@@ -325,27 +348,35 @@ class Site:
         }
         return _Page("project.html", values)
 
-    def _feed(self, request: Request, name: str) -> Answer | None:
-        """Return the releases of a project as an Atom feed, the latest upload first."""
+    def _project_feed(self, request: Request, name: str) -> Answer | None:
         project = self._facts.project(canonicalize_name(name))
         if project is None:
             return None
-        releases = project.listing.releases
-        uploads = (
-            (str(version), uploaded)
-            for version in releases
-            if version not in project.yanked
-            and (file := _newest_file(releases[version].wheels)) is not None
-            and (uploaded := time_of_upload(file)) is not None
-        )
-        latest = sorted(uploads, key=itemgetter(1), reverse=True)[:_RELEASES_IN_A_FEED]
-        entries = [(version, uploaded.isoformat()) for version, uploaded in latest]
+        name = project.page.name
+        path = f"/project/{segment(name)}/"
+        return self._feed(request, PageAddress(2), name, path, _uploads_of(project))
+
+    def _feed(
+        self,
+        request: Request,
+        place: PageAddress,
+        title: str,
+        path: str,
+        uploads: Sequence[RecentUpload],
+    ) -> Answer:
+        """Return releases as an Atom feed.
+
+        :param path: of the page that has them.
+        :param uploads: the latest first.
+        """
         content = self._templates.render(
             "feed.xml",
-            project=project.page.name,
+            place=place,
+            title=title,
             base=self._url(request) or "urn:wheelfit",
-            updated=entries[0][1] if entries else _NEVER,
-            entries=entries,
+            path=path,
+            updated=uploads[0].time if uploads else _NEVER,
+            uploads=uploads[:_RELEASES_IN_A_FEED],
         )
         return self._answer(request, content, "application/atom+xml")
 
@@ -457,7 +488,7 @@ def _problem(status: int, heading: str, error: WheelfitError | None = None) -> _
 
 
 def _problem_values(heading: str, error: WheelfitError | None = None) -> dict[str, Any]:
-    return {"heading": heading, "error": error, "close": ()}
+    return {"heading": heading, "error": error, "close": (), "search": ""}
 
 
 def _version(text: str) -> Version | None:
@@ -506,9 +537,23 @@ def _counted(labels: Iterable[str]) -> Iterable[tuple[str, int]]:
     return sorted(Counter(labels).items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def _newest_file(wheels: Iterable[Any]) -> File | None:
-    files = [wheel.file for wheel in wheels if wheel.file.upload_time]
-    return max(files, key=lambda file: file.upload_time, default=None)
+def _uploads_of(project: ProjectFacts) -> list[RecentUpload]:
+    """Return the releases of a project that are not yanked and say when, newest first."""
+    found = (
+        RecentUpload(project.page.name, str(version), time.isoformat())
+        for version, time in project.uploaded.items()
+        if version in project.listing.releases and version not in project.yanked
+    )
+    return sorted(found, key=_moment, reverse=True)
+
+
+def _moment(upload: RecentUpload) -> datetime:
+    return datetime.fromisoformat(upload.time)
+
+
+def _day(project: ProjectFacts, version: Version) -> str:
+    time = project.uploaded.get(version)
+    return "" if time is None else time.date().isoformat()
 
 
 def _spelled(name: str, up: str, rest: str = "") -> Answer | None:

@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
 
 _PAGE = "index.html"
+_FEED = "feed.xml"
 _STYLE = "site.css"
 _ICON = "favicon.svg"
 _LIST = "project/pages.json"
 """What was written, so that what is gone from the index goes from here too."""
 
 _OURS = re.compile(
-    r"index\.html|site\.css|favicon\.svg|project/(?:(?!\.)[^/\\\0]+/){1,2}index\.html"
+    r"index\.html|feed\.xml|site\.css|favicon\.svg|"
+    r"project/(?:(?!\.)[^/\\\0]+/){1,2}index\.html|project/(?!\.)[^/\\\0]+/feed\.xml"
 )
 """Names of pages for people: nothing else is ever removed."""
 
@@ -57,6 +59,8 @@ def static_pages(index: Index, *, public_url: str | None = None) -> Iterator[tup
             yield path + _PAGE, _body(site, f"/{quote(path)}")
         path = f"project/{name}/"
         yield path + _PAGE, _body(site, f"/{quote(path)}")
+        yield path + _FEED, _body(site, f"/{quote(path)}{_FEED}")
+    yield _FEED, _body(site, f"/{_FEED}")
     yield _PAGE, _body(site, "/")
 
 

@@ -149,6 +149,16 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class RecentUpload:
+    """A release that files were uploaded to lately."""
+
+    project: NormalizedName
+    version: str
+    time: str
+    """Of the last upload, in RFC 3339."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """A place for files that are hidden until they are published together."""
 

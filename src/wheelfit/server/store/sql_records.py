@@ -16,6 +16,7 @@ from wheelfit.server.store.records import (
     Change,
     ListedDocument,
     Listing,
+    RecentUpload,
     ReleaseDocument,
     Stage,
     StoredFile,
@@ -188,6 +189,21 @@ class Records:
                 (after, last[0][0] if last else _END),
             )
         return tuple(Change(*row) for row in sorted(rows, key=lambda row: (row[0], row[3])))
+
+    def recent_uploads(self, most: int) -> tuple[RecentUpload, ...]:
+        """Return the releases of the last published files that are not yanked, newest first.
+
+        :param most: number of files to look at.
+        """
+        rows = self._query(
+            "SELECT project, spelling, uploaded FROM file WHERE stage = '' AND yanked IS NULL"
+            " ORDER BY uploaded DESC LIMIT ?",
+            most,
+        )
+        found: dict[tuple[str, str], RecentUpload] = {}
+        for row in rows:
+            found.setdefault(row[:2], RecentUpload(*row))
+        return tuple(found.values())
 
     # --- files -----------------------------------------------------------------------
 

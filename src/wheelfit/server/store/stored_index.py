@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from wheelfit.server.store.opening import Store
-    from wheelfit.server.store.records import ListedDocument, StoredFile
+    from wheelfit.server.store.records import ListedDocument, RecentUpload, StoredFile
 
 
 _METADATA = ".metadata"
 _PROVENANCE = ".provenance"
+_RECENT_FILES = 2_000
+"""Of some releases there are hundreds, and some readers may read few projects."""
 
 
 class StoredIndex(ReadsContent):
@@ -36,6 +38,7 @@ class StoredIndex(ReadsContent):
         self._blobs = store.blobs
         self._stage = stage
         self._known: tuple[int, tuple[NormalizedName, ...]] | None = None
+        self._recent: tuple[int, tuple[RecentUpload, ...]] | None = None
 
     def projects(self) -> tuple[NormalizedName, ...]:
         """Return the names of all projects, sorted."""
@@ -46,6 +49,13 @@ class StoredIndex(ReadsContent):
         if self._known is None or self._known[0] != serial:
             self._known = (serial, self._records.projects())
         return self._known[1]
+
+    def recent(self) -> tuple[RecentUpload, ...]:
+        """Return the releases of the last published files, newest first."""
+        serial = self._records.serial()  # asked for first, as above
+        if self._recent is None or self._recent[0] != serial:
+            self._recent = (serial, self._records.recent_uploads(_RECENT_FILES))
+        return self._recent[1]
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project."""
