@@ -61,6 +61,7 @@ COMMANDS = [
     "wheel-show",
     "wheel-inspect",
     "abi-bounds",
+    "index-audit",
     "index-check",
     "index-clean",
     "index-convert",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from getpass import getuser
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from server.uploading import upload
 
 from wheelfit.operations.context import Context
 from wheelfit.operations.live_index import (
+    AuditRequest,
     CreateTokenRequest,
     DeleteRequest,
     FilesRequest,
@@ -30,6 +32,7 @@ from wheelfit.operations.live_index import (
     list_stages,
     list_tokens,
     open_stage,
+    read_audit_log,
     revoke_token,
     unyank,
     yank,
@@ -77,6 +80,23 @@ def test_move_a_server() -> None:
     for move in (export_live_index, import_live_index):
         with raises_code("usage"):
             move(request, Context())
+
+
+def test_audit(at: str, tmp_path: Path) -> None:
+    """What was done here has the user of this machine; an import is the last entry."""
+    what = ("some",)
+    yank(YankRequest(at=at, what=what, reason="broken"), Context())
+    (entry,) = read_audit_log(AuditRequest(at=at, project="Some", action="yank"), Context()).entries
+    assert (entry["owner"], entry["subject"], entry["detail"]) == ("local", FILE, "broken")
+    assert entry["note"] == getuser()
+    assert read_audit_log(AuditRequest(at=at, refused=True), Context()).entries == ()
+    folder, new = str(tmp_path / "export"), str(tmp_path / "new")
+    export_live_index(MoveIndexRequest(at=at, folder=folder), Context())
+    import_live_index(MoveIndexRequest(at=new, folder=folder), Context())
+    moved = read_audit_log(AuditRequest(at=new), Context()).entries
+    assert [one["action"] for one in moved] == ["import", "yank", "upload"]
+    with raises_code("invalid-configuration"):
+        read_audit_log(AuditRequest(at=at, since="soon"), Context())
 
 
 def test_clean(at: str, tmp_path: Path) -> None:

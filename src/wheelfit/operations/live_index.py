@@ -5,13 +5,15 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from wheelfit.errors import UsageError
 from wheelfit.operations.requests import ValidatedRequest, frozen_request
-from wheelfit.server.hosting.administration import StoreAdministration, seconds_of
+from wheelfit.server.hosting.administration import AUDIT_FILTERS, StoreAdministration, seconds_of
 from wheelfit.server.hosting.client import ServerAdministration
+from wheelfit.server.store.audit import Actor
 from wheelfit.server.store.opening import DATABASE, clean, open_store
 from wheelfit_runtime.errors import FileProblem, PolicyRefusal
 
@@ -59,7 +61,16 @@ def open_administration(
             where=request.at,
             hint="--at says where it is; `wheelfit index serve DIR` makes one",
         )
-    return StoreAdministration(open_store(folder, records=request.database, blobs=request.storage))
+    store = open_store(folder, records=request.database, blobs=request.storage)
+    return StoreAdministration(store.acting(_local_actor()))
+
+
+def _local_actor() -> Actor:
+    """Return the user of this machine, for the audit log."""
+    try:
+        return Actor(note=getuser())
+    except (KeyError, OSError, ImportError):  # no user has this number
+        return Actor()
 
 
 @frozen_request
@@ -212,8 +223,10 @@ def import_live_index(request: MoveIndexRequest, context: Context) -> MovedIndex
     folder = Path(request.folder)
     wanted = check_export(folder)  # before anything is created
     store = open_store(Path(request.at), records=request.database, blobs=request.storage)
+    store = store.acting(_local_actor())
     with closing(store), context.reporter.work("copying") as progress:
         found = import_index(folder, wanted, store.records.database, store.blobs, progress)
+        store.records.note("import", f"{found.files} files, {found.records} records")
     return MovedIndexReport(*found)
 
 
@@ -223,6 +236,41 @@ def _need_store(request: LiveIndexRequest) -> None:
             "an index is moved by its store, not over its server",
             hint="--at DIR, or --database and --storage, on a machine that reaches them",
         )
+
+
+@frozen_request
+class AuditRequest(LiveIndexRequest):
+    """The entries of the audit log to return; None stands for any."""
+
+    project: str | None = None
+    who: str | None = None
+    action: str | None = None
+    refused: bool = False
+    since: str | None = None
+    until: str | None = None
+    most: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """Entries of the audit log of an index, the newest first."""
+
+    entries: tuple[Mapping[str, Any], ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        return {"version": 1, "entries": list(self.entries)}
+
+
+def read_audit_log(request: AuditRequest, context: Context) -> AuditReport:
+    """Return entries of the audit log.
+
+    :raises UserError: a time, an action or a number cannot be understood.
+    """
+    wanted = {name: getattr(request, name, None) or "" for name in AUDIT_FILTERS}
+    wanted["outcome"] = "refused" if request.refused else ""
+    with closing(open_administration(request, context)) as administration:
+        return AuditReport(tuple(administration.audit(wanted)))
 
 
 @frozen_request

@@ -131,6 +131,7 @@ class AsgiApplication:
             _with_tls(self._origin) if source.scheme == "https" else self._origin,
             scope["query_string"].decode("latin-1"),
             incoming,
+            source.client,
             source.host,
         )
         outgoing = _Outgoing(send, receive, request)

@@ -54,6 +54,8 @@ class Request:
     query: str = ""
     body: Body = field(default_factory=io.BytesIO, compare=False)
     """Can be read once."""
+    client: str = ""
+    """The address of the client; empty: unknown."""
     forwarded_host: str = ""
     """The ``Host`` that a trusted server in front was asked for; empty: there is none."""
 

@@ -23,6 +23,7 @@ from wheelfit.server.store.records import Scope
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import issue
 
+CLIENT = "192.0.2.7"
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
@@ -62,14 +63,15 @@ class Host:
         if said is not None or method == "POST":
             headers["content-type"] = kind
         body = io.BytesIO(b"" if said is None else json.dumps(said).encode())
-        return self.index(Request(method, path, headers, body=body))
+        path, _, query = path.partition("?")
+        return self.index(Request(method, path, headers, query=query, body=body, client=CLIENT))
 
     def upload(self, path: Path, token: str, *, at: str = "/legacy/", accept: str = "") -> Answer:
         """Upload a file."""
         content = path.read_bytes()
         body = io.BytesIO(form(path.name, content, fields_of(path.name, content)))
         headers = {"authorization": basic(token), "content-type": CONTENT_TYPE, "accept": accept}
-        return self.index(Request("POST", at, headers, body=body))
+        return self.index(Request("POST", at, headers, body=body, client=CLIENT))
 
 
 def text(answer: Answer) -> str:

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import pytest
 from error_codes import raises_code
-from server.running import RunningIndex, clean_environ, post
+from server.running import RunningIndex, bearer, clean_environ, post
 
 from wheelfit.server.hosting.settings import read_settings
 from wheelfit.server.hosting.trusted_publishing import TrustedPublisher
@@ -148,6 +148,10 @@ def test_exchange(index: RunningIndex, issuer: Issuer, tmp_path: Path) -> None:
     (event,) = [one for one in index.events("act") if one.get("act") == "mint-token"][-1:]
     assert event["owner"] == "acme"
     assert event["what"] == JOB["sub"]
+    query = "/-/api/audit?action=mint-token&who=acme"
+    noted = json.loads(index.get(query, authorization=bearer(index.token))[2])["entries"][0]
+    assert JOB["sub"] in noted["note"]
+    assert noted["address"] == "127.0.0.1"
     assert minted["token"] not in index.log
 
 

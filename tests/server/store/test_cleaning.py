@@ -10,9 +10,10 @@ from pathlib import Path
 from server.uploading import upload
 
 from wheelfit.server.store.blobs import put
+from wheelfit.server.store.database import written
 from wheelfit.server.store.opening import CleaningResult, Store, clean
 from wheelfit.server.store.stored_index import StoredIndex
-from wheelfit.server.store.tokens import open_stage, written
+from wheelfit.server.store.tokens import open_stage
 from wheelfit.testing.wheels import build_wheel
 
 HOUR = timedelta(hours=1)

@@ -22,12 +22,12 @@ from server.uploading import DOCUMENT, NOW
 
 from wheelfit.core.labels import Label
 from wheelfit.errors import NeedsExtra, StorageUnavailable, UploadRefused, install_hint
-from wheelfit.server.store.database import MIGRATIONS
+from wheelfit.server.store.database import MIGRATIONS, written
 from wheelfit.server.store.opening import open_blobs, open_database
 from wheelfit.server.store.records import NewFile, RecentUpload, Token
 from wheelfit.server.store.sql_records import Records
 from wheelfit.server.store.sqlite import SqliteDatabase
-from wheelfit.server.store.tokens import holder, issue, may, open_stage, stage_of, written
+from wheelfit.server.store.tokens import holder, issue, may, open_stage, stage_of
 from wheelfit.testing.wheels import single_label_document
 from wheelfit_runtime.errors import InvalidConfiguration
 

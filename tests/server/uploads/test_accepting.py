@@ -15,9 +15,10 @@ from server.uploading import DOCUMENT, NOW, refused, upload
 
 from wheelfit.server.messages import Request
 from wheelfit.server.simple import SimpleIndex
+from wheelfit.server.store.database import written
 from wheelfit.server.store.opening import Store
 from wheelfit.server.store.stored_index import StoredIndex
-from wheelfit.server.store.tokens import open_stage, written
+from wheelfit.server.store.tokens import open_stage
 from wheelfit.server.uploads.accepting import AcceptedUpload
 from wheelfit.testing.wheels import build_wheel
 

@@ -8,6 +8,7 @@ from wheelfit.cli.command import Command, Operation, request_of
 from wheelfit.cli.options.table.checking import REPORTING
 from wheelfit.cli.options.table.environment import INTERPRETER
 from wheelfit.cli.options.table.indexes import (
+    AUDIT,
     CHECK_INDEX,
     CONVERT_INDEX,
     DELETE,
@@ -291,6 +292,15 @@ again.
 """,
                 (EXPORT_FOLDER, PLACE, STORE),
                 Operation("live_index.import_live_index", "indexes.show_moved_index"),
+            ),
+            "audit": Command(
+                """\
+Show who did what to a live index, when and from where, and what was refused; the newest first.
+
+Over a server it needs a token of the operator.
+""",
+                (AUDIT, PLACE, STORE),
+                Operation("live_index.read_audit_log", "indexes.show_audit_log"),
             ),
             "clean": Command(
                 """\

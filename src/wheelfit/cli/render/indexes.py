@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.operations.convert_index import ConvertedIndex
     from wheelfit.operations.generate_index import GeneratedIndex
     from wheelfit.operations.live_index import (
+        AuditReport,
         CleaningReport,
         CreatedToken,
         DroppedStage,
@@ -109,6 +110,24 @@ def show_prefetch(report: PrefetchReport, output: Output) -> int:
     if report.failed:
         return _NETWORK
     return _NO_FIT if report.missing else 0
+
+
+def show_audit_log(report: AuditReport, output: Output) -> None:
+    """Print entries of the audit log."""
+    output.result_json(report.to_json())
+    rows = []
+    for one in report.entries:
+        who = " ".join(filter(None, (one["owner"], one["token"], one["note"])))
+        what = f"{one['action']}{' refused' if one['outcome'] == 'refused' else ''}"
+        about = one["subject"] or one["project"]
+        detail = " ".join(one["detail"].split())
+        rows.append((f"{one['time'][:19]}Z", what, about, who, one["address"], detail))
+    if not rows:
+        output.report("there are no such entries")
+        return
+    titles = ("time", "action", "what", "who", "from", "detail")
+    for line in columns(titles, rows, output.width):
+        output.result(line)
 
 
 def show_moved_index(report: MovedIndexReport, output: Output) -> None:

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from wheelfit.errors import UploadRefused
 from wheelfit.server.messages import Answer
 from wheelfit.server.rebinding_guard import is_of_browser
-from wheelfit.server.store.tokens import holder, may, written
+from wheelfit.server.store.audit import Actor
+from wheelfit.server.store.database import written
+from wheelfit.server.store.records import violations_of
+from wheelfit.server.store.tokens import holder, may
 from wheelfit_runtime.errors import FileProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from datetime import datetime
 
     from packaging.utils import NormalizedName
 
     from wheelfit.server.messages import Request
+    from wheelfit.server.store.audit import Action
     from wheelfit.server.store.records import Scope, Token
     from wheelfit.server.store.sql_records import Records
 
@@ -44,11 +50,38 @@ class Denied(Exception):
         self.sentence = sentence
 
 
+@dataclass(slots=True)
+class Attempt:
+    """A change that somebody asks for, as far as it is known."""
+
+    action: Action
+    project: str = ""
+    subject: str = ""
+
+
 class Visitor(NamedTuple):
     """The holder of a token who sent a request."""
 
     token: Token
     records: Records
+    actor: Actor
+    """What the audit log has of the request."""
+
+    @contextmanager
+    def noting_refusals(self, attempt: Attempt) -> Iterator[None]:
+        """Note in the audit log if a change is refused, and raise that."""
+        try:
+            yield
+        except (Denied, UploadRefused) as error:
+            why = (
+                error.sentence
+                if isinstance(error, Denied)
+                else "; ".join(str(violation) for violation in violations_of(error))
+            )
+            self.records.audit.refuse(
+                self.actor, attempt.action, attempt.project, attempt.subject, why
+            )
+            raise
 
     def need(self, scope: Scope, project: NormalizedName) -> None:
         """Raise `Denied` unless the token allows something with a project."""
@@ -149,7 +182,8 @@ def visitor(
     if is_kept and token.scopes != {"read"}:
         raise Denied(401, "in a browser use a token that has the scope read only: it keeps logins, "
                      "and pages of other origins may use them")  # fmt: skip
-    return Visitor(token, records)
+    actor = Actor(token.owner, token.id, token.note, request.client, written(now))
+    return Visitor(token, records, actor)
 
 
 def is_operator(token: Token) -> bool:

@@ -13,12 +13,14 @@ from wheelfit.core.durations import parse_duration
 from wheelfit.core.filename import project_of
 from wheelfit.core.project_patterns import check_patterns, normalised
 from wheelfit.core.versions import parse_version
+from wheelfit.server.store.audit import ACTIONS, AuditFilter
+from wheelfit.server.store.database import written
 from wheelfit.server.store.records import PUBLISHED
-from wheelfit.server.store.tokens import issue, open_stage, written
+from wheelfit.server.store.tokens import issue, open_stage
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from packaging.utils import NormalizedName
 
@@ -116,6 +118,35 @@ class StoreAdministration:
         """Revoke a token; return False if there is none of this identifier."""
         return self.store.records.revoke(token)
 
+    def audit(self, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
+        """Return entries of the audit log, the newest first.
+
+        :param wanted: texts by the names in `AUDIT_FILTERS`; empty ones stand for any.
+        """
+        action, outcome, most = wanted["action"], wanted["outcome"], wanted["most"] or "100"
+        if action and action not in ACTIONS:
+            raise InvalidConfiguration(f"actions are {', '.join(ACTIONS)}", where=action[:80])
+        if outcome not in ("", "done", "refused"):
+            raise InvalidConfiguration("an outcome is done or refused", where=outcome[:80])
+        if not (most.isascii() and most.isdigit() and len(most) <= 5):
+            raise InvalidConfiguration("most is a number up to 99999", where=most[:80])
+        since, until = (
+            written(moment_of(wanted[name], self.now())) if wanted[name] else ""
+            for name in ("since", "until")
+        )
+        found = self.store.records.audit.entries(
+            AuditFilter(
+                project=canonicalize_name(wanted["project"]),
+                who=wanted["who"],
+                action=action,
+                outcome=outcome,
+                since=since,
+                until=until,
+                most=int(most),
+            )
+        )
+        return [asdict(entry) for entry in found]
+
     def close(self) -> None:
         """Close the database."""
         self.store.close()
@@ -184,6 +215,35 @@ def _of_project(store: Store, name: NormalizedName, version: str | None) -> list
     except InvalidVersion:
         return []
     return [file for file in listing.files if Version(file.version) == wanted]
+
+
+AUDIT_FILTERS = ("project", "who", "action", "outcome", "since", "until", "most")
+"""What entries of the audit log are selected by."""
+
+
+def named_project(what: str) -> str:
+    """Return the project that the name of a file, of a release or of a project is of."""
+    return project_of(what) or canonicalize_name(what.partition("==")[0])
+
+
+def moment_of(text: str, now: datetime) -> datetime:
+    """Return a point in time.
+
+    :param text: a date or time as RFC 3339 has it, in UTC unless it names a zone; or how long ago,
+        as ``7d``.
+    :raises InvalidConfiguration: it is neither.
+    """
+    try:
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            return now - timedelta(seconds=parse_duration(text))
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InvalidConfiguration(
+            "this is neither a date or time, as 2026-01-31T12:00:00Z, nor how long ago, as 7d",
+            where=text[:80],
+        ) from None
 
 
 def seconds_of(text: str) -> float:

@@ -6,10 +6,15 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from wheelfit.server.hosting.access import OPERATOR, Denied, is_operator
-from wheelfit.server.hosting.administration import StoreAdministration, seconds_of
+from wheelfit.server.hosting.access import OPERATOR, Attempt, Denied, is_operator
+from wheelfit.server.hosting.administration import (
+    AUDIT_FILTERS,
+    StoreAdministration,
+    named_project,
+    seconds_of,
+)
 from wheelfit.server.hosting.readers import Reader
-from wheelfit.server.store.tokens import written
+from wheelfit.server.store.database import written
 from wheelfit.server.uploads.form import FormLimits
 from wheelfit_runtime.errors import InvalidConfiguration
 from wheelfit_runtime.patterns import pattern
@@ -115,6 +120,25 @@ class HostingApi:
     who: Visitor
     body: JsonBody
 
+    def attempt(self, method: str, words: Sequence[str]) -> Attempt | None:
+        """Return the change that is asked for; None: there is none."""
+        match method, *words:
+            case ["POST", ("yank" | "unyank" | "delete") as act]:
+                what = self.body.texts("what")
+                project = named_project(what[0]) if len(what) == 1 else ""
+                return Attempt(act, project, ", ".join(what))
+            case ["POST", "stages"]:
+                return Attempt("open-stage")
+            case ["POST", "stages", stage, "publish"]:
+                return Attempt("publish", "", stage)
+            case ["DELETE", "stages", stage]:
+                return Attempt("drop-stage", "", stage)
+            case ["POST", "tokens"]:
+                return Attempt("create-token")
+            case ["DELETE", "tokens", token]:
+                return Attempt("revoke-token", "", token)
+        return None
+
     def do(self, method: str, words: Sequence[str]) -> Result | None:
         """Do what is asked for; None: there is no such act.
 
@@ -151,9 +175,11 @@ class HostingApi:
             case ["DELETE", "stages", stage]:
                 who.need_whole_stage(stage, reader.may_read, now=self.now())
                 return {"count": acts.drop(stage)}
-            case [_, "tokens", *_]:
+            case [_, "tokens" | "audit", *_]:
                 who.need_operator()
         match method, *words:
+            case ["GET", "audit"]:
+                return {"entries": acts.audit({name: body.text(name) for name in AUDIT_FILTERS})}
             case ["GET", "tokens"]:
                 return {"tokens": acts.tokens()}
             case ["POST", "tokens"]:

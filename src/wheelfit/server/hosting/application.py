@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 from packaging.utils import canonicalize_name
 
 from wheelfit.errors import StorageUnavailable, UploadRefused
-from wheelfit.server.hosting.access import Denied, denial, secret_of, visitor
+from wheelfit.server.hosting.access import Attempt, Denied, denial, secret_of, visitor
 from wheelfit.server.hosting.api import HostingApi, JsonBody, Rules, read_body
 from wheelfit.server.hosting.error_answers import error_answer, json_answer, refusal_answer
 from wheelfit.server.hosting.page_cache import PageCache
@@ -22,7 +23,9 @@ from wheelfit.server.hosting.sessions import ROOT, SessionApi
 from wheelfit.server.messages import STRICT, Answer
 from wheelfit.server.rebinding_guard import is_of_foreign_page
 from wheelfit.server.simple import SimpleIndex
-from wheelfit.server.store.records import PUBLISHED, Violation, violations_of
+from wheelfit.server.store.audit import Actor
+from wheelfit.server.store.database import written
+from wheelfit.server.store.records import PUBLISHED, refusal, refused, violations_of
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import STAGE_PREFIX, stage_of
 from wheelfit.server.uploads.accepting import AcceptedUpload, accept
@@ -196,7 +199,11 @@ class HostedIndex:
         if request.method != "POST":
             return Answer.text(405, "uploads are posted here", {"allow": "POST"})
         # Before a byte of the body: strangers cost nothing.
-        who = self._visitor(request)
+        who, attempt = self._visitor(request), Attempt("upload")
+        with who.noting_refusals(attempt):
+            return self._upload_of(request, who, attempt, stage)
+
+    def _upload_of(self, request: Request, who: Visitor, attempt: Attempt, stage: str) -> Answer:
         who.need_scope("upload")
         began = time.monotonic()
         drafts, limits = self._store.blobs.draft(), FormLimits(file=self._rules.file_size)
@@ -204,11 +211,12 @@ class HostedIndex:
         with read_form(request.body, content_type, drafts, limits=limits) as upload:
             name = upload.first("name")
             if not name:
-                wrong = Violation("bad-form", "it names no project", "the form: name")
-                return self._refused(request, (wrong,))
+                self._metrics.uploaded("refused")
+                raise refused("bad-form", "it names no project", "the form: name")
+            attempt.project, attempt.subject = canonicalize_name(name), upload.filename
             who.need("upload", canonicalize_name(name))
-            size = upload.draft.size
-            outcome = accept(upload, self._store, now=self._now(), stage=stage, by=who.token.owner)
+            size, store = upload.draft.size, self._store.acting(who.actor)
+            outcome = accept(upload, store, now=self._now(), stage=stage, by=who.token.owner)
         log = partial(
             self._log,
             file=upload.filename,
@@ -220,17 +228,14 @@ class HostedIndex:
         )
         if not isinstance(outcome, AcceptedUpload):
             log("refused", reason="; ".join(violation.reference for violation in outcome))
-            return self._refused(request, outcome)
+            self._metrics.uploaded("refused")
+            raise refusal(outcome)
         self._pages.changed(canonicalize_name(name))
         log("upload" if outcome.is_new else "repeated")
         self._metrics.uploaded("accepted" if outcome.is_new else "repeated")
         lines = [f"{outcome.filename} is {'waiting' if stage else 'published'}"]
         lines += [f"warning: {warning}" for warning in outcome.warnings]
         return Answer.text(200, "\n".join(lines))
-
-    def _refused(self, request: Request, violations: Sequence[Violation]) -> Answer:
-        self._metrics.uploaded("refused")
-        return refusal_answer(request, violations)
 
     # --- stages ----------------------------------------------------------------------------
 
@@ -300,7 +305,9 @@ class HostedIndex:
             return Answer.text(405, "a token is asked for with POST, the audience with GET",
                                {"allow": "POST" if is_minting else "GET"})  # fmt: skip
         body = read_body(request).values if is_minting else {}
-        answer = publishing.answer(words, body, self._store.records, self._now(), self._log)
+        now = self._now()
+        job = Actor(address=request.client, time=written(now))
+        answer = publishing.answer(words, body, self._store.records.acting(job), now, self._log)
         return answer or Answer.text(404, "there is no such page")
 
     # --- what operators see and do -----------------------------------------------------------
@@ -326,9 +333,12 @@ class HostedIndex:
             # Forms cannot send this type, and a browser asks before a script sends it.
             return Answer.text(415, "a request to the API needs Content-Type: application/json")
         who = self._visitor(request, takes_basic=False)
-        body = read_body(request) if request.method == "POST" else JsonBody({})
-        acts = HostingApi(self._store, self._rules, self._now, who, body)
-        result = acts.do(request.method, words)
+        is_post = request.method == "POST"
+        body = read_body(request) if is_post else JsonBody(dict(parse_qsl(request.query)))
+        acts = HostingApi(self._store.acting(who.actor), self._rules, self._now, who, body)
+        attempt = acts.attempt(request.method, words)
+        with nullcontext() if attempt is None else who.noting_refusals(attempt):
+            result = acts.do(request.method, words)
         if result is None:
             return Answer.text(404, "there is no such endpoint, or not with this method")
         if request.method != "GET":

@@ -6,7 +6,7 @@ import json
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, cast
 from urllib.error import HTTPError
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from wheelfit.errors import UploadRefused
@@ -37,6 +37,8 @@ _SAYS_LITTLE = 100
 _MOST = 16 << 20
 _FILES = {"files": [str]}
 _OPENED = {"id": str, "secret": str}
+_TEXTS_OF_ENTRY = ("time", "action", "outcome", "project", "subject", "owner", "token", "note",
+                   "address", "detail")  # fmt: skip
 _STAGE = {"id": str, "files": [{"filename": str, "sha256": str}]}
 
 
@@ -145,6 +147,11 @@ class ServerAdministration:
         return bool(
             self._ask("DELETE", f"tokens/{quote(token, safe='')}", {"revoked": bool})["revoked"]
         )
+
+    def audit(self, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
+        """Return entries of the audit log."""
+        shape = {"entries": [dict.fromkeys(_TEXTS_OF_ENTRY, str)]}
+        return list(self._ask("GET", f"audit?{urlencode(wanted)}", shape)["entries"])
 
     def close(self) -> None:
         """Do nothing: every request has a connection of its own."""

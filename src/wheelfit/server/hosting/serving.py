@@ -24,7 +24,9 @@ from wheelfit.server.hosting.trusted_publishing import TrustedPublishing
 from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
 from wheelfit.server.rebinding_guard import HostNames, is_near
 from wheelfit.server.site.site import Site
+from wheelfit.server.store.audit import Actor
 from wheelfit.server.store.blobs import make_folder, storage_error
+from wheelfit.server.store.database import written
 from wheelfit.server.store.opening import clean, open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import issue_first, without_secrets
@@ -92,7 +94,7 @@ def run_server(
         _listening(settings, environ) as listener,
         _logging(settings, log_to) as log,
         _watching(store.probes, log),
-        _cleaning(store, log),
+        _cleaning(store.acting(Actor("server")), log, timedelta(seconds=settings.audit_lasts)),
         _mirroring(settings, environ, log) as mirrors,
     ):
         stored = StoredIndex(store)
@@ -294,14 +296,16 @@ def _watching(probes: Mapping[Dependency, Callable[[], None]], log: Log) -> Iter
 
 
 @contextmanager
-def _cleaning(store: Store, log: Log) -> Iterator[None]:
+def _cleaning(store: Store, log: Log, audit_lasts: timedelta) -> Iterator[None]:
     """Remove now and then what nobody needs."""
     over = threading.Event()
 
     def run() -> None:
         while True:
             try:
-                cleaned = clean(store, now=datetime.now(UTC), grace=_GRACE)
+                now = datetime.now(UTC)
+                cleaned = clean(store, now=now, grace=_GRACE)
+                store.records.audit.forget(written(now - audit_lasts))
             except WheelfitError as error:
                 log("not-cleaned", message=error.message)
             else:
@@ -350,7 +354,7 @@ def _first_token(store: Store, folder: Path) -> Path | None:
     try:
         make_folder(folder)
         is_first = issue_first(
-            store.records,
+            store.records.acting(Actor("server")),
             OPERATOR,
             ("upload", "admin"),
             now=datetime.now(UTC),

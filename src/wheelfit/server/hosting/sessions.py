@@ -10,7 +10,8 @@ import hashlib
 import hmac
 import json
 import secrets
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -20,15 +21,16 @@ from packaging.version import InvalidVersion
 from wheelfit.core.filename import parse_index_file_name, release_of
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import UploadRefused
-from wheelfit.server.hosting.access import BEARER, Denied
+from wheelfit.server.hosting.access import BEARER, Attempt, Denied
 from wheelfit.server.hosting.api import JsonBody, read_body
 from wheelfit.server.hosting.error_answers import META, problem, status_of
 from wheelfit.server.hosting.readers import Reader
 from wheelfit.server.messages import Answer
+from wheelfit.server.store.database import written
 from wheelfit.server.store.opening import EMPTY_STAGE_LASTS
 from wheelfit.server.store.records import Violation, refusal, refused, violations_of
 from wheelfit.server.store.sessions import Session, SessionUpload, shown_status
-from wheelfit.server.store.tokens import digest, new_stage, written
+from wheelfit.server.store.tokens import digest, new_stage
 from wheelfit.server.uploads.accepting import AcceptedUpload, accept
 from wheelfit.server.uploads.form import Upload
 from wheelfit.server.uploads.rules import check_name, provenance_of
@@ -92,16 +94,34 @@ class SessionApi:
 
     def _answer(self, words: Sequence[str]) -> Answer:
         who = self.identify()
+        api, attempt = replace(self, store=self.store.acting(who.actor)), self._attempt(words)
+        is_change = self.request.method not in ("GET", "HEAD")
+        with who.noting_refusals(attempt) if is_change else nullcontext():
+            return api._answer_to(who, words, attempt)  # noqa: SLF001 - of this class
+
+    def _attempt(self, words: Sequence[str]) -> Attempt:
+        """Return the change that is asked for."""
+        match self.request.method, *words:
+            case ["POST"]:
+                return Attempt("open-stage")
+            case ["POST", session, "publish"]:
+                return Attempt("publish", "", session)
+            case ["DELETE", session]:
+                return Attempt("drop-stage", "", session)
+        return Attempt("upload")
+
+    def _answer_to(self, who: Visitor, words: Sequence[str], attempt: Attempt) -> Answer:
         who.need_scope("upload")
         if self.request.method == "POST":
             self._check_type(words)
         match self.request.method, *words:
             case ["POST"]:
-                return self._create(who)
+                return self._create(who, attempt)
             case [_, session, *acts]:
                 opened = self._session(session)
                 if not Reader(self.rules.private, who.token.projects).may_read(opened.project):
                     raise FileProblem("there is no such session")
+                attempt.project = opened.project
                 who.need("upload", opened.project)
                 return self._of_session(who, opened, acts)
         return problem(405, "a session is created by POST", headers={"allow": "POST"})
@@ -170,7 +190,7 @@ class SessionApi:
     def _is_over(self, session: Session) -> bool:
         return session.expires <= written(self.now())
 
-    def _create(self, who: Visitor) -> Answer:
+    def _create(self, who: Visitor, attempt: Attempt) -> Answer:
         body = _read(self.request)
         project, version = body.text("name"), body.text("version")
         try:
@@ -180,6 +200,7 @@ class SessionApi:
             raise InvalidConfiguration(f"{project[:80]!r} is not a name of a project") from None
         except InvalidVersion:
             raise InvalidConfiguration(f"{version[:80]!r} is not a version") from None
+        attempt.project = name
         who.need("upload", name)
         lasts, owner = timedelta(seconds=self.rules.stage_lasts), who.token.owner
         stage, token = new_stage(owner, now=self.now(), lasts=lasts)

@@ -73,6 +73,8 @@ class ServerSettings:
     """Seconds."""
     limits: ClientLimits
     rules: Rules
+    audit_lasts: float = 365 * 86400.0
+    """Seconds for which entries of the audit log are kept."""
     mirrors: tuple[MirrorSettings, ...] = ()
     """Other indexes whose projects are served too, the most important first."""
     owners: Owners = Owners()
@@ -136,6 +138,7 @@ def read_settings(
             metrics=values["metrics"],
             private=_private(values, tables),
         ),
+        audit_lasts=values["audit-lasts"],
         mirrors=_mirrors(values, said, tables, environ),
         owners=_owners(values["reserved"], tables),
         elsewhere=_elsewhere(tables, str(file)),
@@ -363,6 +366,7 @@ _KEYS = cast(
         "max-connections": (_number(1, 1 << 20), "2000"),
         "stop-within": (_number(0, 86400), "60"),
         "stage-lasts": (seconds_of, "7d"),
+        "audit-lasts": (seconds_of, "365d"),
         "mirror": (lambda text: tuple(text.split()), None),
         "mirror-most": (parse_size, None),
         "mirror-python": (lambda text: pythons_of(text.split()), ""),

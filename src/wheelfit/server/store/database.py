@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from contextlib import contextmanager
+from datetime import UTC
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -13,6 +14,7 @@ from wheelfit_runtime.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
 
     from wheelfit.server.backing_services import Dependency, Turn
 
@@ -161,6 +163,16 @@ def insert(execute: Execute, table: str, **values: Value) -> None:
     execute(sql, tuple(values.values()))
 
 
+def written(time: datetime) -> str:
+    """Return a time with a time zone as the records have it, in an order that sorts.
+
+    >>> from datetime import datetime
+    >>> written(datetime(2026, 1, 2, tzinfo=UTC))
+    '2026-01-02T00:00:00.000000Z'
+    """
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 class FairLock:
     """A lock that threads get in the order in which they came."""
 
@@ -257,6 +269,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # With all that the list of recent uploads reads, so that it needs no row of the table.
     ("CREATE INDEX file_of_time ON file (stage, uploaded, yanked, project, spelling)",),
+    (
+        # What was done, and what was refused: by whom, from where.
+        (
+            "CREATE TABLE audit (serial {number} NOT NULL PRIMARY KEY, time TEXT NOT NULL,"
+            " action TEXT NOT NULL, outcome TEXT NOT NULL, project TEXT NOT NULL,"
+            " subject TEXT NOT NULL, owner TEXT NOT NULL, token TEXT NOT NULL,"
+            " note TEXT NOT NULL, address TEXT NOT NULL, detail TEXT NOT NULL)"
+        ),
+        "CREATE INDEX audit_of_project ON audit (project, serial)",
+        "CREATE INDEX audit_of_time ON audit (time)",
+    ),
 )
 """For each version of the schema, from 1, the statements that make it of the one before."""
 

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 from wheelfit.server.backing_services import Dependency
 from wheelfit.server.store.blobs import GuardedBlobs
+from wheelfit.server.store.database import written
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.store.sessions import Sessions
 from wheelfit.server.store.sql_records import Records
 from wheelfit.server.store.sqlite import SqliteDatabase
-from wheelfit.server.store.tokens import written
 from wheelfit.sources.urls import file_path, redact
 from wheelfit_runtime.errors import InvalidConfiguration
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Self
 
+    from wheelfit.server.store.audit import Actor
     from wheelfit.server.store.blobs import Blobs
     from wheelfit.server.store.database import Database
 
@@ -45,6 +46,12 @@ class Store(NamedTuple):
     blobs: Blobs
     probes: Mapping[Dependency, Callable[[], None]] = MappingProxyType({})
     """The dependencies, each with a function that raises an error if it does not answer."""
+
+    def acting(self, actor: Actor) -> Self:
+        """Return this store as somebody changes it."""
+        return self._replace(
+            records=self.records.acting(actor), sessions=self.sessions.acting(actor)
+        )
 
     def close(self) -> None:
         """Let go of the database."""
@@ -176,4 +183,8 @@ def clean(store: Store, *, now: datetime, grace: timedelta) -> CleaningResult:
         gone = store.records.forget_unused(tuple(sizes), store.blobs.delete)
         count += len(gone)
         size += sum(sizes[digest] for digest in gone)
-    return CleaningResult(count, size, len(stages) + empty, store.blobs.tidy(before))
+    result = CleaningResult(count, size, len(stages) + empty, store.blobs.tidy(before))
+    if any(result):
+        what = ", ".join(f"{number} {name}" for name, number in result._asdict().items() if number)
+        store.records.note("clean", what)
+    return result

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from packaging.utils import NormalizedName, canonicalize_version
 from packaging.version import Version
 
+from wheelfit.server.store.audit import Actor, note
 from wheelfit.server.store.database import insert
 from wheelfit.server.store.records import PUBLISHED, Violation, refusal, refused
 from wheelfit.server.store.release_documents import owners_of
@@ -60,8 +61,13 @@ class SessionUpload:
 class Sessions:
     """The publishing sessions of an index, in its database; as `Records` for many at once."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, actor: Actor = Actor()) -> None:
         self._database = database
+        self._actor = actor
+
+    def acting(self, actor: Actor) -> Sessions:
+        """Return these sessions as somebody changes them."""
+        return Sessions(self._database, actor)
 
     def create(self, session: Session, stage: Stage, secret: bytes, by: str) -> Session:
         """Create a session with its stage, and reserve the name of a new project.
@@ -88,6 +94,8 @@ class Sessions:
             insert(execute, "stage", **asdict(stage), secret=secret)
             spelling = {"version": version, "spelling": str(session.version)}
             insert(execute, "session", **{**asdict(session), **spelling})
+            note(execute, self._actor, "open-stage", [(session.project, session.id)],
+                 f"session for {session.version}")  # fmt: skip
         return session
 
     def session(self, id_: str) -> Session | None:
@@ -151,6 +159,9 @@ class Sessions:
         with self._database.writing() as execute:
             if execute("SELECT 1 FROM stage WHERE id = ?", (upload.session,)):
                 _cancel(execute, upload.session, upload.filename)
+                (project,) = project_of_session(execute, upload.session)
+                note(execute, self._actor, "delete", [(project, upload.filename)],
+                     f"from stage {upload.session}")  # fmt: skip
 
     def extend(self, id_: str, expires: str) -> None:
         """Extend the life of a session; an earlier time changes nothing."""

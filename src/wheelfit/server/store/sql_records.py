@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from copy import copy
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from packaging.utils import NormalizedName, canonicalize_version
 
 from wheelfit.core.filename import parse_index_file_name
+from wheelfit.server.store.audit import Actor, AuditLog, note
 from wheelfit.server.store.database import insert, migrate
 from wheelfit.server.store.records import (
     PUBLISHED,
@@ -44,7 +46,9 @@ from wheelfit.server.store.sessions import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from typing import Self
 
+    from wheelfit.server.store.audit import Action
     from wheelfit.server.store.database import Database, Execute, Row, Value
     from wheelfit.server.store.records import NewFile, Scope
 
@@ -63,12 +67,22 @@ class Records:
     After ``StorageUnavailable`` a change may have happened or not; every method can be repeated.
 
     A file is *visible* in a stage if it is published or waits in that very stage. Every ``secret``
-    is the digest of a secret, and every ``time`` is now, in RFC 3339.
+    is the digest of a secret, and every ``time`` is now, in RFC 3339. Every change is noted in the
+    audit log, in its transaction.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._actor = Actor()
+        self.audit = AuditLog(database)
+        """The audit log."""
         migrate(database)
+
+    def acting(self, actor: Actor) -> Self:
+        """Return these records as somebody changes them."""
+        records = copy(self)
+        records._actor = actor  # noqa: SLF001 - a new object of this class
+        return records
 
     @property
     def database(self) -> Database:
@@ -78,6 +92,10 @@ class Records:
     def close(self) -> None:
         """Close the connections to the database; may be called more than once."""
         self._database.close()
+
+    def note(self, action: Action, detail: str) -> None:
+        """Note in the audit log what was done to the index as a whole."""
+        self.audit.add(self._actor, action, detail)
 
     # --- reading ---------------------------------------------------------------------
 
@@ -260,6 +278,8 @@ class Records:
             )
             if by is not None and not owners_of(execute, new.project):
                 insert(execute, "owner", project=new.project, name=by)
+            note(execute, self._actor, "upload", [(new.project, new.filename)],
+                 f"into stage {stage}" if stage else "")  # fmt: skip
             if stage == PUBLISHED:
                 _log(execute, [(new.project, "upload", new.filename)], new.uploaded)
                 renew(execute, new.project, version)
@@ -271,6 +291,7 @@ class Records:
         :param reason: None takes it back.
         """
         touched = []
+        act: Action = "unyank" if reason is None else "yank"
         with self._database.writing() as execute:
             for filename in dict.fromkeys(filenames):
                 rows = execute(
@@ -280,8 +301,10 @@ class Records:
                 if not rows:
                     continue
                 execute("UPDATE file SET yanked = ? WHERE filename = ?", (reason, filename))
-                touched.append((rows[0][0], "unyank" if reason is None else "yank", filename))
+                touched.append((rows[0][0], act, filename))
             _log(execute, touched, time)
+            note(execute, self._actor, act, [(name, file) for name, _, file in touched],
+                 reason or "")  # fmt: skip
         return len(touched)
 
     def delete(self, filenames: Iterable[str], *, time: str) -> int:
@@ -308,6 +331,7 @@ class Records:
                 touched.append((project, "delete", filename))
                 releases.add((project, version))
             _log(execute, touched, time)
+            note(execute, self._actor, "delete", [(name, file) for name, _, file in touched])
             for project, version in sorted(releases):
                 renew(execute, project, version)
         return count
@@ -318,6 +342,7 @@ class Records:
         """Store a stage."""
         with self._database.writing() as execute:
             insert(execute, "stage", **asdict(stage), secret=secret)
+            note(execute, self._actor, "open-stage", [("", stage.id)])
 
     def stage(self, secret: bytes) -> Stage | None:
         """Return the stage that a secret opens."""
@@ -357,6 +382,8 @@ class Records:
             register_names(execute, project_of_session(execute, stage))
             end_session(execute, stage, "published")
             _log(execute, [(file.project, "upload", file.filename) for file in files], time)
+            note(execute, self._actor, "publish",
+                 [(file.project, file.filename) for file in files], f"stage {stage}")  # fmt: skip
             releases = {(file.project, canonicalize_version(file.version)) for file in files}
             names = frozenset(file.filename for file in files)
             violations = [
@@ -379,7 +406,7 @@ class Records:
         if stage == PUBLISHED:
             return 0
         with self._database.writing() as execute:
-            return _drop(execute, stage)
+            return self._drop(execute, stage)
 
     def drop_empty(self, before: str) -> int:
         """End the stages without files that were opened before a time in RFC 3339; count them."""
@@ -391,15 +418,28 @@ class Records:
                 (before,),
             )
             for (stage,) in empty:
-                _drop(execute, stage)
+                self._drop(execute, stage)
         return len(empty)
+
+    def _drop(self, execute: Execute, stage: str) -> int:
+        rows = execute("SELECT project FROM file WHERE stage = ?", (stage,))
+        known = execute("SELECT 1 FROM stage WHERE id = ?", (stage,))
+        execute("DELETE FROM file WHERE stage = ?", (stage,))
+        execute("DELETE FROM stage WHERE id = ?", (stage,))
+        own = project_of_session(execute, stage)
+        end_session(execute, stage, "canceled")
+        free_names(execute, {name for (name,) in rows} | own)
+        if known:
+            about = [(next(iter(own), ""), stage)]
+            note(execute, self._actor, "drop-stage", about, f"{len(rows)} files")
+        return len(rows)
 
     # --- tokens and owners --------------------------------------------------------------
 
     def add_token(self, token: Token, secret: bytes) -> None:
         """Store a token."""
         with self._database.writing() as execute:
-            _add_token(execute, token, secret)
+            _add_token(execute, self._actor, token, secret)
 
     def add_first_token(self, token: Token, secret: bytes, keep: Callable[[], None]) -> bool:
         """Store a token if there is none at all; of several callers at once, one succeeds.
@@ -409,7 +449,7 @@ class Records:
         with self._database.writing() as execute:
             if execute("SELECT 1 FROM token LIMIT 1"):
                 return False
-            _add_token(execute, token, secret)
+            _add_token(execute, self._actor, token, secret)
             keep()
         return True
 
@@ -423,7 +463,8 @@ class Records:
             execute("DELETE FROM token WHERE id LIKE ? AND expires < ?", (f"{prefix}%", expired))
             if execute("SELECT 1 FROM token WHERE id = ?", (token.id,)):
                 return False
-            _add_token(execute, token, secret)
+            by = replace(self._actor, owner=token.owner, token=token.id, note=token.note)
+            _add_token(execute, by, token, secret, "mint-token")
         return True
 
     def token(self, secret: bytes) -> Token | None:
@@ -441,6 +482,8 @@ class Records:
         with self._database.writing() as execute:
             found = execute("SELECT id FROM token WHERE id = ?", (token,))
             execute("DELETE FROM token WHERE id = ?", (token,))
+            if found:
+                note(execute, self._actor, "revoke-token", [("", token)])
         return bool(found)
 
     def owners(self, project: NormalizedName) -> frozenset[str]:
@@ -470,26 +513,24 @@ _END = (1 << 63) - 1
 _TOKEN = "id, owner, scopes, created, projects, expires, note"  # noqa: S105 - columns
 
 
-def _drop(execute: Execute, stage: str) -> int:
-    """End a stage and forget its files; return how many."""
-    rows = execute("SELECT project FROM file WHERE stage = ?", (stage,))
-    execute("DELETE FROM file WHERE stage = ?", (stage,))
-    execute("DELETE FROM stage WHERE id = ?", (stage,))
-    end_session(execute, stage, "canceled")
-    free_names(execute, {name for (name,) in rows} | project_of_session(execute, stage))
-    return len(rows)
-
-
 def _stored(row: Row) -> StoredFile:
     values: Row = (*row[:-1], bool(row[-1]))  # SQLite has no booleans
     return StoredFile(*values)
 
 
-def _add_token(execute: Execute, token: Token, secret: bytes) -> None:
+def _add_token(
+    execute: Execute,
+    actor: Actor,
+    token: Token,
+    secret: bytes,
+    action: Literal["create-token", "mint-token"] = "create-token",
+) -> None:
     projects = None if token.projects is None else json.dumps(sorted(token.projects))
     scopes = json.dumps(sorted(token.scopes))
     lists = {"scopes": scopes, "projects": projects}
     insert(execute, "token", **{**asdict(token), **lists}, secret=secret)
+    rights = f"{token.owner}: {', '.join(sorted(token.scopes))}; {projects or 'all projects'}"
+    note(execute, actor, action, [("", token.id)], rights)
 
 
 def _token(row: Row) -> Token:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import secrets
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from wheelfit.core.project_patterns import fits
+from wheelfit.server.store.database import written
 from wheelfit.server.store.records import Stage, Token
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from datetime import datetime
 
     from packaging.utils import NormalizedName
 
@@ -27,15 +29,6 @@ ONCE = "once-"
 STAGE_PREFIX = "wheelfit-stage-"
 """How secrets of stages begin."""
 _STAGE_SECRET = pattern(rf"{STAGE_PREFIX}[\w-]+")
-
-
-def written(time: datetime) -> str:
-    """Return a time with a time zone as the records have it, in an order that sorts.
-
-    >>> written(datetime(2026, 1, 2, tzinfo=UTC))
-    '2026-01-02T00:00:00.000000Z'
-    """
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def issue(

@@ -14,8 +14,8 @@ from packaging.version import InvalidVersion
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.core.versions import parse_specifiers, parse_version
 from wheelfit.errors import UploadRefused
+from wheelfit.server.store.database import written
 from wheelfit.server.store.records import PUBLISHED, Violation, violations_of
-from wheelfit.server.store.tokens import written
 from wheelfit.server.uploads.rules import check_file, check_name, provenance_of
 
 if TYPE_CHECKING:

@@ -165,6 +165,7 @@ SERVER = OptionGroup(
         "never, admin (tokens of that scope; default), or for how long whoever uploaded may too",
     ),
     Option("--stage-lasts TIME", TEXT, "how long a stage waits to be published (default: 7d)"),
+    Option("--audit-lasts TIME", TEXT, "keep entries of the audit log for so long (default: 365d)"),
     Option("--metrics WHO", TEXT, "who sees the metrics: operator (default) or everybody"),
     Option("--log FORM", TEXT, "json, plain, or auto (default): words on a terminal, else JSON"),
     Option("--log-requests yes/no", TEXT, "write down every request (default: yes)"),
@@ -276,6 +277,19 @@ NEW_TOKEN = OptionGroup(
     ),
     Option("--expires TIME", TEXT, "good for so long, as 90d (default: always)"),
     Option("--note TEXT", ANY_TEXT, "what it is for, in lists", default=""),
+)
+
+AUDIT = OptionGroup(
+    "",
+    Option("--project NAME", TEXT, "what was done to this project"),
+    Option(
+        "--who WHO", TEXT, "what this owner, token or address did, or one with this in its note"
+    ),
+    Option("--action ACTION", TEXT, "only this action, as yank or create-token"),
+    Option("--refused", FLAG, "only what was refused"),
+    Option("--since TIME", TEXT, "from this date or time on, or so long ago, as 7d"),
+    Option("--until TIME", TEXT, "before this date or time, or so long ago"),
+    Option("--most N", TEXT, "the newest so many (default: 100)"),
 )
 
 STAGE = OptionGroup("", Option("STAGE", ANY_TEXT, "what `open` called it"))

@@ -1,0 +1,177 @@
+"""The audit log of an index: who did what, when and from where, and what was refused."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+from wheelfit.server.store.database import insert, written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from wheelfit.server.store.database import Database, Execute, Value
+
+
+Action = Literal[
+    "upload", "publish", "yank", "unyank", "delete", "open-stage", "drop-stage",
+    "create-token", "mint-token", "revoke-token", "clean", "import",
+]  # fmt: skip
+ACTIONS: tuple[Action, ...] = get_args(Action)
+_LONGEST = 1000
+_REFUSALS = 100_000
+"""Refusals that are kept at most, because any token can cause as many as it likes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """The origin of a change."""
+
+    owner: str = "local"
+    """The owner of the token; ``local``: somebody who has the store; ``server``: nobody asked."""
+    token: str = ""
+    """The identifier of the token."""
+    note: str = ""
+    """The note of the token, which names the CI job of trusted publishing; the local user."""
+    address: str = ""
+    """The address of the client."""
+    time: str = ""
+    """RFC 3339, UTC; empty: now."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """An entry of the audit log."""
+
+    serial: int
+    """Ever growing."""
+    time: str
+    """RFC 3339, UTC."""
+    action: str
+    """One of `ACTIONS`."""
+    outcome: str
+    """``done`` or ``refused``."""
+    project: str
+    """Its normalised name; empty: it is about none, or about several."""
+    subject: str
+    """A file, a stage or a token."""
+    owner: str
+    token: str
+    note: str
+    address: str
+    detail: str
+    """Further facts for people: the reason of a yank or of a refusal, the rights of a token."""
+
+
+class AuditFilter(NamedTuple):
+    """The entries of the audit log to return; empty texts stand for any."""
+
+    project: str = ""
+    who: str = ""
+    """An owner, a token, an address, or a part of a note."""
+    action: str = ""
+    outcome: str = ""
+    since: str = ""
+    """The first time, in RFC 3339, UTC."""
+    until: str = ""
+    """The first time that is too late."""
+    most: int = 100
+
+
+class AuditLog:
+    """The audit log in the database of an index."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def refuse(self, actor: Actor, action: Action, project: str, subject: str, why: str) -> None:
+        """Note that something was refused."""
+        with self._database.writing() as execute:
+            note(execute, actor, action, [(project, subject)], why, outcome="refused")
+
+    def add(self, actor: Actor, action: Action, detail: str) -> None:
+        """Note something that was done to the index as a whole."""
+        with self._database.writing() as execute:
+            note(execute, actor, action, [("", "")], detail)
+
+    def entries(self, wanted: AuditFilter) -> tuple[AuditEntry, ...]:
+        """Return the newest entries that fit, the newest first."""
+        conditions = {
+            "project = ?": wanted.project,
+            "action = ?": wanted.action,
+            "outcome = ?": wanted.outcome,
+            "time >= ?": wanted.since,
+            "time < ?": wanted.until,
+        }
+        clauses = [clause for clause, value in conditions.items() if value]
+        values: list[Value] = [value for value in conditions.values() if value]
+        if wanted.who:
+            clauses.append("(? IN (owner, token, address) OR LOWER(note) LIKE ? ESCAPE '!')")
+            values += [wanted.who, f"%{_literal(wanted.who.lower())}%"]
+        where = f" WHERE {' AND '.join(clauses)}" if clauses else ""
+        return self._entries(f"{where} ORDER BY serial DESC LIMIT ?", *values, wanted.most)
+
+    def after(self, serial: int, most: int) -> tuple[AuditEntry, ...]:
+        """Return the entries after a number, oldest first."""
+        return self._entries(" WHERE serial > ? ORDER BY serial LIMIT ?", serial, most)
+
+    def forget(self, before: str, *, refusals: int = _REFUSALS) -> None:
+        """Forget what was before a time in RFC 3339, and all but the latest refusals.
+
+        The last entry stays: the next number follows on its.
+
+        :param refusals: the number of refusals to keep.
+        """
+        with self._database.writing() as execute:
+            last = "serial < (SELECT MAX(serial) FROM audit)"
+            execute(f"DELETE FROM audit WHERE time < ? AND {last}", (before,))  # noqa: S608 - ours
+            execute(
+                f"DELETE FROM audit WHERE outcome = 'refused' AND {last}"  # noqa: S608 - ours
+                " AND serial <= (SELECT serial FROM audit WHERE outcome = 'refused'"
+                " ORDER BY serial DESC LIMIT 1 OFFSET ?)",
+                (refusals,),
+            )
+
+    def _entries(self, condition: str, *values: Value) -> tuple[AuditEntry, ...]:
+        with self._database.reading() as execute:
+            rows = execute(f"SELECT {_COLUMNS} FROM audit{condition}", values)  # noqa: S608 - ours
+        return tuple(AuditEntry(*row) for row in rows)
+
+
+_COLUMNS = ", ".join(AuditEntry.__slots__)
+
+
+def note(
+    execute: Execute,
+    actor: Actor,
+    action: Action,
+    about: Iterable[tuple[str, str]],
+    detail: str = "",
+    *,
+    outcome: Literal["done", "refused"] = "done",
+) -> None:
+    """Add entries to the audit log, within the transaction of a change.
+
+    :param about: project and subject of each.
+    """
+    time = actor.time or written(datetime.now(UTC))
+    who = asdict(replace(actor, time=time))
+    (serial,) = execute("SELECT COALESCE(MAX(serial), 0) FROM audit")[0]
+    for number, (project, subject) in enumerate(about, serial + 1):
+        what = {"action": action, "outcome": outcome, "project": project, "subject": subject}
+        texts = {key: _plain(text) for key, text in {**who, **what, "detail": detail}.items()}
+        insert(execute, "audit", serial=number, **texts)
+
+
+def _plain(text: str) -> str:
+    """Return a text of a stranger as every database keeps it, and every terminal may show it."""
+    shown = text[:_LONGEST]
+    if shown.isprintable():
+        return shown
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in shown)
+
+
+def _literal(text: str) -> str:
+    """Return a text as LIKE takes it literally."""
+    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")

@@ -1,0 +1,106 @@
+"""The audit log in the database: the same in SQLite and in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+from server.uploading import NOW
+
+from wheelfit.server.store.audit import Actor, AuditFilter, AuditLog
+from wheelfit.server.store.database import MIGRATIONS, insert, written
+from wheelfit.server.store.opening import open_database
+from wheelfit.server.store.sql_records import Records
+
+ANN = Actor("ann", "11", "CI of 100% spam", "192.0.2.1", written(NOW))
+BOB = Actor("bob", "22", "trusted publishing: repo:acme/eggs", "::1", written(NOW + timedelta(1)))
+
+
+@pytest.fixture
+def log(records_url: str) -> Iterator[AuditLog]:
+    """Return the log of new records, with a few entries."""
+    with closing(Records(open_database(records_url))) as records:
+        log = records.audit
+        log.refuse(ANN, "upload", "spam", "spam-1.0.tar.gz", "name-taken")
+        log.add(ANN, "clean", "3 blobs")
+        log.refuse(BOB, "yank", "eggs", "eggs", "not allowed")
+        log.refuse(BOB, "delete", "spam", "spam", "not allowed")
+        yield log
+
+
+@pytest.mark.parametrize(
+    ("wanted", "serials"),
+    [
+        (AuditFilter(), [4, 3, 2, 1]),
+        (AuditFilter(most=2), [4, 3]),
+        (AuditFilter(project="spam"), [4, 1]),
+        (AuditFilter(who="ann"), [2, 1]),
+        (AuditFilter(who="22"), [4, 3]),
+        (AuditFilter(who="::1"), [4, 3]),
+        (AuditFilter(who="ACME/eggs"), [4, 3]),
+        (AuditFilter(who="100%"), [2, 1]),
+        (AuditFilter(who="%"), [2, 1]),
+        (AuditFilter(who="_"), []),
+        (AuditFilter(who="' OR 1=1 --"), []),
+        (AuditFilter(action="yank"), [3]),
+        (AuditFilter(outcome="done"), [2]),
+        (AuditFilter(since=written(NOW + timedelta(hours=1))), [4, 3]),
+        (AuditFilter(until=written(NOW + timedelta(hours=1))), [2, 1]),
+        (AuditFilter(project="spam", who="bob", action="delete"), [4]),
+    ],
+)
+def test_filters(log: AuditLog, wanted: AuditFilter, serials: list[int]) -> None:
+    """Entries are found by all that is known of them, the newest first."""
+    assert [entry.serial for entry in log.entries(wanted)] == serials
+
+
+def test_an_entry_has_all(log: AuditLog) -> None:
+    """Who, when, from where, what, and why it was refused."""
+    entry = log.after(0, 1)[0]
+    assert entry.time == ANN.time
+    assert (entry.owner, entry.token, entry.note) == ("ann", "11", "CI of 100% spam")
+    assert entry.address == "192.0.2.1"
+    assert (entry.action, entry.outcome, entry.project) == ("upload", "refused", "spam")
+    assert (entry.subject, entry.detail) == ("spam-1.0.tar.gz", "name-taken")
+
+
+def test_what_is_forgotten(log: AuditLog) -> None:
+    """Old entries go, and refusals but the latest; numbers are never given twice."""
+    log.forget(written(NOW + timedelta(hours=1)))
+    assert [entry.serial for entry in log.entries(AuditFilter())] == [4, 3]
+    log.forget(written(NOW), refusals=1)
+    assert [entry.serial for entry in log.entries(AuditFilter())] == [4]
+    log.forget(written(NOW + timedelta(days=9)))
+    log.add(ANN, "clean", "")
+    assert [entry.serial for entry in log.entries(AuditFilter())] == [5, 4]
+
+
+def test_texts_of_strangers(log: AuditLog) -> None:
+    """Characters that no database keeps, or that a terminal obeys, are written out."""
+    log.refuse(ANN, "upload", "x", "a\0b\ud800\x1b[2J\nc" + "x" * 5000, "")
+    subject = log.entries(AuditFilter(project="x"))[0].subject
+    assert subject.isprintable()
+    assert subject.startswith(r"a\x00b\ud800\x1b[2J\nc")
+    assert len(subject) < 1100
+
+
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
+def test_an_earlier_schema_is_brought_up(version: int, records_url: str) -> None:
+    """A database of any earlier version keeps all that it has, and gets an audit log."""
+    with closing(open_database(records_url)) as database:
+        with database.writing() as execute:
+            execute("CREATE TABLE schema_version (version INTEGER NOT NULL)")
+            execute("INSERT INTO schema_version (version) VALUES (?)", (version,))
+            for statement in (one for step in MIGRATIONS[:version] for one in step):
+                execute(statement.format_map(database.words))
+            insert(execute, "owner", project="spam", name="ann")
+            stage = {"owner": "ann", "created": written(NOW), "expires": written(NOW)}
+            insert(execute, "stage", id="1", secret=b"x", **stage)
+        records = Records(database)
+        assert records.audit.entries(AuditFilter()) == ()
+        assert [stage.id for stage in records.stages()] == ["1"]
+        records.acting(ANN).drop("1")
+        (entry,) = records.audit.entries(AuditFilter())
+        assert (entry.action, entry.subject, entry.owner) == ("drop-stage", "1", "ann")
