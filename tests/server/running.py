@@ -70,12 +70,8 @@ class RunningIndex:
                 env=clean_environ(folder) | dict(environ or {}),
                 pass_fds=pass_fds,
             )
-        said = ""
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            said += line.decode()
-            if line.startswith(b"}"):
-                break
+        said = self.process.stdout.readline()
         assert said, self.log
         self.said: dict[str, Any] = json.loads(said)
         self.url = str(self.said["url"])

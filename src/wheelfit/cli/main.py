@@ -162,7 +162,7 @@ def _check_working_folder() -> None:
 def _output(arguments: Namespace) -> Output:
     from wheelfit.cli.output import Output
 
-    return Output.of(
+    output = Output.of(
         json=arguments.json,
         quiet=arguments.quiet,
         verbose=arguments.verbose,
@@ -170,6 +170,19 @@ def _output(arguments: Namespace) -> Output:
         progress=not arguments.no_progress,
         environ=os.environ,
     )
+    if "log_requests" in arguments:  # a server
+        return _logged(output, arguments.log or "")
+    return output
+
+
+def _logged(output: Output, wanted: str) -> Output:
+    """Return the output of a server, whose settings are not read yet."""
+    from wheelfit.cli.logged_output import logged_as
+
+    return logged_as(output, wanted or os.environ.get(_LOG) or "auto")
+
+
+_LOG = "WHEELFIT_SERVER_LOG"
 
 
 def _lenient_output(words: Sequence[str]) -> Output:
@@ -177,13 +190,24 @@ def _lenient_output(words: Sequence[str]) -> Output:
     from wheelfit.cli.output import Output
 
     options = words[: words.index("--")] if "--" in words else words
-    colours = [word.removeprefix("--color=") for word in options if word.startswith("--color=")]
-    return Output.of(
+    output = Output.of(
         json="--json" in options,
         quiet="--quiet" in options or "-q" in options,
-        colour=colours[-1] if colours else "auto",
+        colour=_given(options, "--color") or "auto",
         environ=os.environ,
     )
+    form = _given(options, "--log") or os.environ.get(_LOG)
+    return _logged(output, form) if form and words[:2] == ["index", "serve"] else output
+
+
+def _given(words: Sequence[str], option: str) -> str:
+    """Return the last value of an option among words that may be wrong; empty: there is none."""
+    values = [
+        word.removeprefix(f"{option}=") if word != option else next_word
+        for word, next_word in zip(words, (*words[1:], ""), strict=True)
+        if word == option or word.startswith(f"{option}=")
+    ]
+    return values[-1] if values else ""
 
 
 def _first_commands() -> str:

@@ -190,7 +190,7 @@ class Output(Reporter):
 
     def error(self, error: WheelfitError) -> None:
         """Render an error: what happened, where, what else, what to do."""
-        parts = cast("dict[str, Any]", _without_secrets(error.parts()))
+        parts = self.parts_of(error)
         if self.json and not isinstance(error, _LostOutput):
             with suppress(_LostOutput):  # the other stream is left
                 self.result_json({"error": parts})
@@ -204,6 +204,10 @@ class Output(Reporter):
                 for number, line in enumerate(parts[name].splitlines()):
                     margin = head if not number else " " * len(head)
                     self._aside(f"{margin}{line}", hang=len(head) - 2 if not number else 0)
+
+    def parts_of(self, error: WheelfitError) -> dict[str, Any]:
+        """Return the parts of an error as plain data, without credentials in URLs."""
+        return cast("dict[str, Any]", _without_secrets(error.parts()))
 
     def traceback(self, error: BaseException) -> None:
         """Show where an error arose, for whoever repairs wheelfit."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelfit.operations.context import Context
+    from wheelfit.server.hosting.settings import ServerSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,16 @@ class ServeRequest:
     options: Mapping[str, str | None] = field(default_factory=dict)
     """Settings by their keys in the file, as text; None: not given."""
     settings: str | None = None
+
+
+def server_settings(request: ServeRequest, context: Context) -> ServerSettings:
+    """Return the settings of a server, and warn of variables that set nothing.
+
+    :raises InvalidConfiguration: a setting cannot be used.
+    """
+    for name in unknown_variables(context.environ):
+        context.reporter.warn(f"{name} sets nothing: there is no such setting")
+    return read_settings(request.options, context.environ, request.settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +64,19 @@ class ServedIndex:
 
 
 def serve(
-    request: ServeRequest,
+    settings: ServerSettings,
     context: Context,
     *,
     started: Callable[[ServedIndex], None],
-    log_to: TextIO,
+    log_to: TextIO | None,
 ) -> None:
     """Serve an index until the process is asked to end.
 
-    :param log_to: the stream for the log.
+    :param settings: the result of `server_settings`.
+    :param log_to: the stream for the log; None: standard error is closed.
     :raises InvalidConfiguration: a setting cannot be used.
     """
     warn = context.reporter.warn
-    for name in unknown_variables(context.environ):
-        warn(f"{name} sets nothing: there is no such setting")
-    settings = read_settings(request.options, context.environ, request.settings)
     if settings.fd is None and not is_loopback(settings.host) and settings.public_url is None:
         warn(
             f"others may reach the index at {settings.host}; it speaks plain HTTP, so put a "

@@ -72,18 +72,27 @@ def _check_index(arguments: Namespace, output: Output, context: Context) -> int:
 def _serve(arguments: Namespace, output: Output, context: Context) -> int:
     """Serve until asked to end."""
     import sys
+    from dataclasses import replace
 
+    from wheelfit.cli.logged_output import logged_as
     from wheelfit.cli.render.indexes import show_served_index
-    from wheelfit.operations.serve import ServeRequest, serve
+    from wheelfit.operations.serve import ServeRequest, serve, server_settings
+    from wheelfit_runtime.errors import WheelfitError
 
     rows = (*STORE.options, *SERVER.options, *MIRRORS.options)
     given = _server_options(arguments, arguments.folder, rows)
-    serve(
-        ServeRequest(options=given, settings=arguments.settings),
-        context,
-        started=lambda index: show_served_index(index, output),
-        log_to=sys.stderr,
-    )
+    settings = server_settings(ServeRequest(options=given, settings=arguments.settings), context)
+    spoken = logged_as(output, settings.log)
+    try:
+        serve(
+            settings,
+            replace(context, reporter=spoken),
+            started=lambda index: show_served_index(index, spoken),
+            log_to=sys.stderr,
+        )
+    except WheelfitError as error:
+        spoken.error(error)
+        return error.exit_code
     return 0
 
 

@@ -49,10 +49,11 @@ def show_served_index(report: ServedIndex, output: Output) -> None:
 
         token = f'"$(cat {quote(str(report.token_file))})"'
         upload = report.upload_url
-        output.say(f"a token for uploads is in {report.token_file}; with it", "dim")
-        output.say(f"  uv publish --publish-url {upload} --token {token}", "dim")
         output.say(
-            f"  twine upload --repository-url {upload} -u __token__ -p {token} dist/*", "dim"
+            f"a token for uploads is in {report.token_file}; with it\n"
+            f"  uv publish --publish-url {upload} --token {token}\n"
+            f"  twine upload --repository-url {upload} -u __token__ -p {token} dist/*",
+            "dim",
         )
 
 

@@ -6,14 +6,19 @@ No credential is passed to it, and no text can begin a line of its own.
 from __future__ import annotations
 
 import json
+import logging
+import sys
 import threading
 from collections import deque
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from traceback import format_exception
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from typing import Literal, TextIO
 
 
@@ -24,11 +29,14 @@ _LONGEST = 2000
 
 
 class Log:
-    """A log of events, written by a thread of its own, so that no request waits for a disk."""
+    """A log of events, written by a thread of its own, so that no request waits for a disk.
 
-    def __init__(self, stream: TextIO, form: Literal["json", "plain"]) -> None:
+    :param stream: None: standard error is closed, and nothing is written.
+    """
+
+    def __init__(self, stream: TextIO | None, form: Literal["json", "plain"]) -> None:
         self._stream = stream
-        self._write = _in_json if form == "json" else _in_words
+        self._write = in_json if form == "json" else _in_words
         self._waiting: deque[str] = deque(maxlen=_MOST)
         self._lost = 0
         self._is_over = False
@@ -51,7 +59,7 @@ class Log:
         self._thread.join()
 
     def _run(self) -> None:
-        while True:
+        while self._stream is not None:
             self._wake.wait()
             self._wake.clear()
             lines = []
@@ -70,12 +78,72 @@ class Log:
                 return
 
 
-def _in_json(time: datetime, event: str, fields: dict[str, str | float]) -> str:
+def log_form(wanted: str, stream: TextIO | None) -> Literal["json", "plain"]:
+    """Return the form of a log: ``auto`` is words on a terminal and JSON elsewhere."""
+    if wanted == "auto":
+        wanted = "plain" if stream is not None and stream.isatty() else "json"
+    return "json" if wanted == "json" else "plain"
+
+
+@contextmanager
+def library_messages(log: Log) -> Iterator[None]:
+    """Log what libraries log or warn of, and errors that nothing catches, as events.
+
+    Standard error has no other lines then. What a library thinks less important than a warning is
+    left out, as Python does where nobody configures logging.
+    """
+    root = logging.getLogger()
+    handler = _ToLog(log)
+    thread_hook, unraisable_hook = threading.excepthook, sys.unraisablehook
+    root.addHandler(handler)
+    logging.captureWarnings(capture=True)
+    threading.excepthook = lambda found: _uncaught(
+        log, found.exc_value, getattr(found.thread, "name", "")
+    )
+    sys.unraisablehook = lambda found: _uncaught(log, found.exc_value, repr(found.object))
+    try:
+        yield
+    finally:
+        threading.excepthook, sys.unraisablehook = thread_hook, unraisable_hook
+        logging.captureWarnings(capture=False)
+        root.removeHandler(handler)
+
+
+class _ToLog(logging.Handler):
+    """A handler that makes an event of what a library logs."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        self._log(
+            "library",
+            level=record.levelname.lower(),
+            logger=record.name,
+            message=record.getMessage().rstrip(),
+            traceback=None if error is None else traceback_of(error),
+        )
+
+
+def _uncaught(log: Log, error: BaseException | None, where: str) -> None:
+    if error is not None:
+        log("uncaught", where=where, error=repr(error), traceback=traceback_of(error))
+
+
+def traceback_of(error: BaseException) -> str:
+    """Return the traceback of an error, without its beginning if it is long."""
+    return "".join(format_exception(error)).rstrip()[-_LONGEST:]
+
+
+def in_json(time: datetime, event: str, fields: Mapping[str, str | float]) -> str:
+    """Return an event as one line of JSON."""
     known = {"time": time.isoformat(timespec="milliseconds"), "event": event}
     return json.dumps(known | {name: _short(value) for name, value in fields.items()})
 
 
-def _in_words(time: datetime, event: str, fields: dict[str, str | float]) -> str:
+def _in_words(time: datetime, event: str, fields: Mapping[str, str | float]) -> str:
     parts = [f"{name}={_word(_short(value))}" for name, value in fields.items()]
     return " ".join([time.strftime("%H:%M:%S"), event, *parts])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +16,7 @@ from wheelfit.server.asgi import AsgiApplication
 from wheelfit.server.forwarded import TrustedProxies
 from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.application import HEADERS, HostedIndex, route_of
-from wheelfit.server.hosting.logs import Log
+from wheelfit.server.hosting.logs import Log, library_messages, log_form, traceback_of
 from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.hosting.public_errors import DiscreetIndex, discreet
 from wheelfit.server.hosting.readers import ReadableIndex
@@ -78,7 +78,7 @@ def run_server(
     environ: Mapping[str, str],
     *,
     started: Callable[[ServerAddress], None],
-    log_to: TextIO,
+    log_to: TextIO | None,
 ) -> None:
     """Serve an index until the process is asked to end.
 
@@ -90,9 +90,9 @@ def run_server(
     metrics = Metrics()
     with (
         _private_files(),
+        _logging(settings, log_to) as log,
         open_store(settings.folder, records=settings.database, blobs=settings.storage) as store,
         _listening(settings, environ) as listener,
-        _logging(settings, log_to) as log,
         _watching(store.probes, log),
         _cleaning(store.acting(Actor("server")), log, timedelta(seconds=settings.audit_lasts)),
         _mirroring(settings, environ, log) as mirrors,
@@ -231,13 +231,12 @@ def _names(settings: ServerSettings, listener: socket.socket) -> HostNames | Non
 
 
 @contextmanager
-def _logging(settings: ServerSettings, stream: TextIO) -> Iterator[Log]:
-    form = settings.log
-    if form == "auto":
-        form = "plain" if stream.isatty() else "json"
+def _logging(settings: ServerSettings, stream: TextIO | None) -> Iterator[Log]:
+    form = log_form(settings.log, stream)
     log = Log(stream, form)
     try:
-        yield log
+        with library_messages(log) if form == "json" else nullcontext():
+            yield log
     finally:
         log.close()
 
@@ -249,7 +248,8 @@ def _telling(log: Log, metrics: Metrics, *, log_requests: bool) -> Callable[[Ser
         route, path = route_of(served.request.path), without_secrets(served.request.path)
         metrics.served(route, served.status, served.sent, served.seconds)
         if (error := served.error) is not None:
-            log("failure", path=path, error=f"{type(error).__name__}: {error}")
+            shown = f"{type(error).__name__}: {error}"
+            log("failure", path=path, error=shown, traceback=traceback_of(error))
         if log_requests:
             log(
                 "request",

@@ -1,0 +1,75 @@
+"""The output of a server whose log is JSON: every line of it, on both streams, is one object."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from wheelfit.cli.output import Output, deliver
+from wheelfit.server.hosting.logs import in_json, log_form
+
+if TYPE_CHECKING:
+    from wheelfit.cli.output import Style
+    from wheelfit_runtime.errors import WheelfitError
+
+
+def logged_as(output: Output, wanted: str) -> Output:
+    """Return an output whose remarks and errors have the form of the log of a server.
+
+    :param output: decides everything else.
+    :param wanted: ``json``, which makes the result JSON as well, ``plain`` or ``auto``.
+    """
+    is_json = log_form(wanted, sys.stderr) == "json"
+    choices = {one.name: getattr(output, one.name) for one in fields(output)}
+    choices["json"] |= wanted == "json"
+    return LoggedOutput(**choices) if is_json else Output(**choices)
+
+
+class LoggedOutput(Output):
+    """An output whose remarks and errors are events of a log in JSON."""
+
+    __slots__ = ()
+
+    def result_json(self, value: object) -> None:
+        """Print the result as one line of JSON; only under ``--json``."""
+        if self.json and sys.stdout is not None:
+            import json
+
+            deliver(sys.stdout, json.dumps(value) + "\n")
+
+    def say(self, text: str, style: Style = "plain") -> None:
+        """Log a remark, unless ``--quiet``."""
+        del style
+        if self.verbosity >= 0:
+            self._event("note", message=text)
+
+    def warn(self, text: str) -> None:
+        """Log a warning, unless ``--quiet``."""
+        if self.verbosity >= 0:
+            self._event("warning", message=text)
+
+    def error(self, error: WheelfitError) -> None:
+        """Log an error, and print it as the result under ``--json``."""
+        parts = self.parts_of(error)
+        self._event("error", **{name: str(text) for name, text in parts.items() if text})
+        if self.json:
+            with suppress(OSError):
+                self.result_json({"error": parts})
+
+    def traceback(self, error: BaseException) -> None:
+        """Log where an error arose."""
+        from traceback import format_exception
+
+        self._event("traceback", message="".join(format_exception(error)).rstrip())
+
+    def _aside(self, text: str, style: Style = "plain", hang: int = 2) -> None:
+        del style, hang
+        self._event("note", message=text)
+
+    def _event(self, event: str, **facts: str) -> None:
+        if sys.stderr is not None:
+            with suppress(OSError):
+                sys.stderr.write(in_json(datetime.now(UTC), event, facts) + "\n")

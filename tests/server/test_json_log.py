@@ -1,0 +1,154 @@
+"""The log of a real server in JSON: every line, from the first one to the last."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from server.running import clean_environ, raw
+
+pytest.importorskip("uvicorn", reason="needs the extra `server`")
+SERVE = [sys.executable, "-m", "wheelfit", "index", "serve"]
+
+
+def parsed(text: bytes) -> list[dict[str, Any]]:
+    """Return the objects of lines, each of which is one."""
+    return [json.loads(line) for line in text.decode().splitlines()]
+
+
+def events(text: bytes) -> dict[str, dict[str, Any]]:
+    """Return events by name; each has a time."""
+    return {one["event"]: one for one in parsed(text) if one["time"]}
+
+
+@pytest.mark.integration
+def test_every_line(tmp_path: Path) -> None:
+    """Start-up notes, warnings of settings and of libraries, tracebacks and the end."""
+    # A library that is loaded with the server, and that does everything it should not.
+    (tmp_path / "sitecustomize.py").write_text(LIBRARY)
+    environ = clean_environ(tmp_path) | {
+        "PYTHONPATH": str(tmp_path),
+        "PYTHONWARNINGS": "default",
+        "WHEELFIT_SERVER_PROT": "1",
+        "LIBRARY_STARTS": str(tmp_path / "go"),
+    }
+    server = subprocess.Popen(
+        [*SERVE, tmp_path / "store", "--port=0", "--log=json", "--host=0.0.0.0"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ,
+    )  # fmt: skip
+    try:
+        assert server.stdout is not None
+        (started,) = parsed(server.stdout.readline())
+        port = int(started["url"].split(":")[2].partition("/")[0])
+        for request in (b"GET /-/health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+                        b"nonsense\r\n\r\n"):  # fmt: skip
+            assert raw(("127.0.0.1", port), request)
+        (tmp_path / "go").touch()
+        for _ in range(300):
+            if (tmp_path / "done").exists():
+                break
+            raw(("127.0.0.1", port), b"GET / HTTP/1.0\r\n\r\n")
+        server.send_signal(signal.SIGTERM)
+        out, err = server.communicate(timeout=60)
+    finally:
+        server.kill()
+    assert server.returncode == 0
+    assert out == b""
+    found = events(err)
+    assert {"warning", "note", "started", "request", "stopped"} <= found.keys()
+    assert "admin-token" in found["note"]["message"]
+    library = [one for one in parsed(err) if one["event"] in ("library", "uncaught")]
+    assert any("a warning of a library" in one.get("message", "") for one in library)
+    assert any(one.get("logger") == "some.library" for one in library)
+    assert any("in a thread" in one.get("error", "") and "Traceback" in one["traceback"]
+               for one in library)  # fmt: skip
+    messages = [one["message"] for one in parsed(err) if one["event"] == "warning"]
+    assert any("WHEELFIT_SERVER_PROT" in message for message in messages)
+
+
+LIBRARY = """
+import logging, os, threading, time, warnings
+
+def misbehave():
+    go = os.environ["LIBRARY_STARTS"]
+    while not os.path.exists(go):
+        time.sleep(0.01)
+    warnings.warn("a warning of a library")
+    logging.getLogger("some.library").error("two\\nlines")
+    open(go.replace("go", "done"), "w").close()
+    raise RuntimeError("in a thread")
+
+if os.environ.get("LIBRARY_STARTS"):
+    threading.Thread(target=misbehave, daemon=True).start()
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "code", "reference"),
+    [
+        (["--log=json", "--bogus"], {}, 2, "usage"),
+        (["--bogus", "--log", "json"], {}, 2, "usage"),
+        (["--bogus"], {"WHEELFIT_SERVER_LOG": "json"}, 2, "usage"),
+        (["--log=json", "--port=none"], {}, 1, "invalid-configuration"),
+        (["--port=TAKEN"], {}, 1, "invalid-configuration"),  # not a terminal: JSON as well
+        (["--log=json", "--database=mysql://x"], {}, 1, "invalid-configuration"),
+        (["--log=json", "--settings=absent.toml"], {}, 1, "file-problem"),
+    ],
+)
+def test_errors_before_the_socket_is_open(
+    options: Sequence[str], environ: dict[str, str], code: int, reference: str, tmp_path: Path
+) -> None:
+    """What keeps a server from starting is one object as well."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ended = subprocess.run(
+            [*SERVE, tmp_path / "store", *(one.replace("TAKEN", port) for one in options)],
+            capture_output=True, check=False, timeout=60, cwd=tmp_path,
+            env=clean_environ(tmp_path) | environ,
+        )  # fmt: skip
+    assert ended.returncode == code
+    error = events(ended.stderr)["error"]
+    assert error["code"] == reference
+    assert error["message"]
+    is_explicit = bool(environ) or "json" in " ".join(options)
+    results = [one["error"]["code"] for one in parsed(ended.stdout)]
+    assert results == ([reference] if is_explicit else [])
+
+
+def test_words_where_the_file_says_so(tmp_path: Path) -> None:
+    """The settings of a file decide the form of remarks and errors, too."""
+    (tmp_path / "settings.toml").write_text('log = "plain"\n')
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ended = subprocess.run(
+            [*SERVE, tmp_path / "store", f"--port={taken.getsockname()[1]}",
+             f"--settings={tmp_path}/settings.toml"],
+            capture_output=True, check=False, timeout=60, env=clean_environ(tmp_path),
+        )  # fmt: skip
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(b"error: the server cannot listen")
+
+
+@pytest.mark.integration
+def test_without_standard_error(tmp_path: Path) -> None:
+    """A server whose standard error is closed runs all the same."""
+    closed = 'exec "$@" 2>&-'
+    server = subprocess.Popen(
+        ["bash", "-c", closed, "bash", *SERVE, tmp_path / "store", "--port=0", "--log=json"],
+        stdout=subprocess.PIPE, env={**os.environ, **clean_environ(tmp_path)},
+    )  # fmt: skip
+    try:
+        assert server.stdout is not None
+        assert parsed(server.stdout.readline())[0]["url"]
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(60) == 0
+    finally:
+        server.kill()
+        server.communicate()
