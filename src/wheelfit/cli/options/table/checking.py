@@ -37,7 +37,8 @@ CHECK = OptionGroup(
     Option(
         "--binaries",
         FLAG,
-        "hold what wheels here claim against the binaries in them (needs the extra `build`)",
+        "hold what wheels here claim against the binaries in them "
+        "(the stable ABI needs the extra `build`)",
     ),
     Option(
         "--instructions",

@@ -32,8 +32,7 @@ FROM_BINARY = OptionGroup(
     Option(
         "--from-binary",
         FLAG,
-        "add what the binaries in each wheel show (needs the extra `build`); a feature of "
-        "--property stays as it is given",
+        "add what the binaries in each wheel show; a feature of --property stays as it is given",
     ),
     Option("--no-ptx", FLAG, "with --from-binary: no values of sm_arch that rely on PTX"),
 )
