@@ -15,6 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 import wheelfit
 from wheelfit.cli.commands import working_commands
 from wheelfit.operations.requests import ValidatedRequest, field_types
@@ -37,7 +39,8 @@ print([str(pin) for pin in report.decided.planned.install])
 ```
 
 Every request has the options of its [command](commands.md), by the same names: `--find-links` is
-`find_links`. Lists are tuples. An operation raises a `WheelfitError`, whose `reference` is a row of
+`find_links`. Lists are tuples. A request is frozen: its `with_options()` returns a copy with other
+values. An operation raises a `WheelfitError`, whose `reference` is a row of
 [errors](errors.md); a report has `to_json()`, the object that the command prints with
 [`--json`](json.md). Settings of files and of `WHEELFIT_*` variables count on the command line only.
 The names on this page, their fields and their parameters change only with a new major version.
@@ -89,7 +92,7 @@ def _described(name: str, thing: Any) -> Iterator[str]:
         return
     yield f"### {name}\n"
     yield f"{_text(inspect.getdoc(thing))}\n"
-    if dataclasses.is_dataclass(thing):
+    if isinstance(thing, type) and _defaults(thing):
         yield from _fields(thing, thing)
     for key, one in vars(thing).items():
         if key.startswith("_"):
@@ -133,28 +136,41 @@ def _text(words: str | None) -> str:
 def _fields(thing: type, request: type) -> Iterator[str]:
     """Yield a table of the fields of a class, and links to the classes that have the others.
 
-    :param thing: a dataclass, or a class of options.
+    :param thing: a class of values, or of options.
     :param request: one that derives from it; the options of its command have the meanings.
     """
     rows = []
     meanings = _meanings(thing)
-    inherited = {name for base in thing.__bases__ for name in field_types(base)}
+    bases = [base for base in thing.__bases__ if base.__module__.startswith("wheelfit")]
+    inherited = {name for base in bases for name in field_types(base)}
     kinds = field_types(thing)
-    for one in dataclasses.fields(request):  # type: ignore[arg-type]
-        if one.name in inherited or one.name not in kinds:
+    for name, default in _defaults(request).items():
+        if name in inherited or name not in kinds:
             continue
-        default = ""
-        if one.default is not dataclasses.MISSING:
-            default = f"`{one.default!r}`"
-        meaning = meanings.get(one.name) or _row_help(request, one.name)
-        cells = (f"`{one.name}`", f"`{kinds[one.name]}`", default, meaning)
+        made = default is inspect.Parameter.empty or repr(default) == "<factory>"
+        shown = "" if made else f"`{default!r}`"
+        meaning = meanings.get(name) or _row_help(request, name)
+        cells = (f"`{name}`", f"`{kinds[name]}`", shown, meaning)
         rows.append(f"| {' | '.join(cell.replace('|', _BAR) for cell in cells)} |")
     if rows:
         yield "\n".join((*_TABLE, *rows, ""))
-    bases = [base for base in thing.__bases__ if base not in (object, ValidatedRequest)]
-    others = [f"[{base.__name__}](#{base.__name__.lower()})" for base in bases]
+    others = [
+        f"[{base.__name__}](#{base.__name__.lower()})"
+        for base in bases
+        if base is not ValidatedRequest
+    ]
     if others:
         yield f"It has the fields of {', '.join(others)}{' as well' if rows else ''}.\n"
+
+
+def _defaults(kind: type) -> dict[str, object]:
+    """Return the public fields of a class of values, with the defaults of those that have one."""
+    if issubclass(kind, ValidatedRequest):
+        return {name: getattr(kind, name, inspect.Parameter.empty) for name in field_types(kind)}
+    if not (issubclass(kind, msgspec.Struct) or dataclasses.is_dataclass(kind)):
+        return {}
+    parameters = inspect.signature(kind).parameters.items()
+    return {name: one.default for name, one in parameters if not name.startswith("_")}
 
 
 def _row_help(thing: type, name: str) -> str:
@@ -165,8 +181,9 @@ def _row_help(thing: type, name: str) -> str:
 def _meanings(thing: type) -> dict[str, str]:
     """Return what stands below each field of a class or of those that it derives from."""
     found: dict[str, str] = {}
-    for one in reversed(thing.__mro__[:-1]):
-        found |= _own_meanings(one)
+    for one in reversed(thing.__mro__):
+        if one.__module__.startswith("wheelfit"):
+            found |= _own_meanings(one)
     return found
 
 

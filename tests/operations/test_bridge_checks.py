@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -130,7 +129,7 @@ def of_registry(registry: object) -> CheckBridgesRequest:
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_few(of_registry: CheckBridgesRequest, name: str) -> None:
     """Members exist, have the extras, own files as is said, and need no other CUDA."""
-    (check,) = check_bridges(replace(of_registry, names=(name,)), Context()).checks
+    (check,) = check_bridges(of_registry.with_options(names=(name,)), Context()).checks
     assert check.faults == []
 
 
@@ -141,7 +140,7 @@ def test_every_family(of_registry: CheckBridgesRequest) -> None:
     names = tuple(
         name for name in shipped_names() if (one := shipped(name)) and not one.is_of_indexes
     )
-    report = check_bridges(replace(of_registry, names=names), Context())
+    report = check_bridges(of_registry.with_options(names=names), Context())
     assert {one.family.name: one.faults for one in report.checks if one.faults} == {}
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from wheelfit.operations.machine import options_in_effect, read_options
-from wheelfit.operations.requests import MachineOptions, VariantOptions, frozen_request
+from wheelfit.operations.requests import MachineOptions, VariantOptions
 
 
-@frozen_request
 class ChoiceOptions(MachineOptions, VariantOptions):
     """All options that a choice depends on."""
 

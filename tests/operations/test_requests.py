@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
 import re
-from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import wheelfit.operations
-from wheelfit import CheckRequest, Context, InstallRequest, ResolveRequest, check
+from wheelfit import (
+    CheckRequest,
+    Context,
+    InstallRequest,
+    ResolveRequest,
+    SelectRequest,
+    check,
+)
 from wheelfit.errors import UsageError
 from wheelfit.operations.number_ranges import NOT_NEGATIVE, POSITIVE, RANGES
-from wheelfit.operations.requests import ValidatedRequest, field_types
+from wheelfit.operations.requests import (
+    CacheOptions,
+    SourceOptions,
+    ValidatedRequest,
+    field_types,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,22 +99,36 @@ def test_every_number_has_a_range() -> None:
     for module in iter_modules(wheelfit.operations.__path__, "wheelfit.operations."):
         import_module(module.name)
     numbers = {
-        field.name
+        name
         for kind in _below(ValidatedRequest)
-        if is_dataclass(kind)
-        for field in fields(kind)
-        if re.match("(int|float)\\b", str(field.type))
+        for name, written in field_types(kind).items()
+        if re.match("(int|float)\\b", written)
     }
     assert numbers == {*RANGES, *POSITIVE, *NOT_NEGATIVE}
 
 
-def test_requests_have_the_fields_of_their_options() -> None:
-    """A request is made by `frozen_request`: `dataclass` passes over classes of options."""
-    for module in iter_modules(wheelfit.operations.__path__, "wheelfit.operations."):
-        import_module(module.name)
-    for kind in _below(ValidatedRequest):
-        if "__dataclass_fields__" in vars(kind):
-            assert {field.name for field in fields(kind)} == {*field_types(kind)}, kind
+def test_unknown_and_missing_fields() -> None:
+    """A misspelled field is refused, and a field without a default is needed."""
+    misspelled: dict[str, Any] = {"requirement_files": ()}
+    with pytest.raises(TypeError, match="InstallRequest has no field 'requirement_files'"):
+        InstallRequest(**misspelled)
+    with pytest.raises(TypeError, match="SelectRequest needs a value for 'filenames'"):
+        SelectRequest()  # type: ignore[call-arg]
+
+
+def test_requests_are_values() -> None:
+    """Requests of one class with the same values are equal; a copy leaves the first as it was."""
+    request = InstallRequest(requirements=("spam",), connections=2)
+    copy = request.with_options(dry_run=True)
+    assert copy != request
+    assert {copy.with_options(dry_run=False), request} == {request}
+    assert pickle.loads(pickle.dumps(copy)) == copy
+    assert CacheOptions() != SourceOptions()
+    assert "requirements=('spam',)" in repr(request)
+    with pytest.raises(AttributeError, match=r"use with_options\(dry_run=...\)"):
+        request.dry_run = True  # type: ignore[misc]
+    with pytest.raises(AttributeError, match="'dry_run' stays"):
+        del request.dry_run
 
 
 def _below(kind: type[Any]) -> Iterator[type[Any]]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -119,8 +119,10 @@ def make_parser(name: str, command: Command) -> OptionParser:
 
 def request_of(kind: type[_Request], arguments: Namespace, **more: Any) -> _Request:
     """Return a request whose fields have the values of the arguments of the same name."""
+    from wheelfit.operations.requests import field_types
+
     given = vars(arguments)
-    values = {one.name: _frozen(given[one.name]) for one in fields(kind) if one.name in given}  # type: ignore[arg-type]
+    values = {name: _frozen(given[name]) for name in field_types(kind) if name in given}
     values = {name: value for name, value in values.items() if value is not None}
     return kind(**values | more)
 

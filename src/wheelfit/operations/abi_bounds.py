@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ from wheelfit.errors import UsageError
 from wheelfit.operations.abi_exports import read_exports_file
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.plain_data import plain_fields, plain_report
-from wheelfit.operations.requests import SourceOptions, frozen_request
+from wheelfit.operations.requests import SourceOptions
 from wheelfit.operations.requirements import project_name
 from wheelfit.operations.targets import named_project
 from wheelfit.operations.temporary_folders import scratch_folder
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.bytes_source import ByteSource
 
 
-@frozen_request
 class AbiBoundsRequest(SourceOptions):
     """The wheel or library to examine, and the releases to compare it with."""
 
@@ -262,7 +261,7 @@ class _Releases:
     def _published(self, requirement: Requirement) -> Iterator[Release]:
         self._set_project(requirement.name)
         # Wheels as they are published, not as variants.
-        request = replace(self._request, no_bridges=True)
+        request = self._request.with_options(no_bridges=True)
         settings = read_settings(request, self._context.environ)
         repository = self._stack.enter_context(open_indexes(request, settings, self._context))
         page = repository.project(canonicalize_name(requirement.name))

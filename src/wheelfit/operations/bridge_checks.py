@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ from wheelfit.core.core_metadata import read_metadata
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename
 from wheelfit.operations.indexes import open_indexes, read_settings, settings_of_place
-from wheelfit.operations.requests import SourceOptions, frozen_request
+from wheelfit.operations.requests import SourceOptions
 from wheelfit.sources.bridges.catalogue import known_families
 from wheelfit.sources.concurrency import at_once
 from wheelfit.wheels.archive import WheelArchive
@@ -52,7 +52,6 @@ _MAJOR = pattern(
 """The CUDA major of a requirement."""
 
 
-@frozen_request
 class CheckBridgesRequest(SourceOptions):
     """The families to check, and where the registry is."""
 
@@ -100,7 +99,7 @@ def check_bridges(request: CheckBridgesRequest, context: Context) -> BridgeCheck
     known = known_families(context.environ, shipped_bridges=request.shipped_bridges)
     families = [known.find(name) for name in request.names or known.names()]
     settings = read_settings(request, context.environ)
-    as_published = replace(request, no_bridges=True)
+    as_published = request.with_options(no_bridges=True)
     with ExitStack() as stack:
 
         @cache

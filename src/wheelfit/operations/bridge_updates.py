@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.core.digests import sha256_of
@@ -10,7 +10,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import AttestationProblem, InvalidFilename, install_hint
 from wheelfit.operations.attestations import LARGEST_PROVENANCE, demands
 from wheelfit.operations.indexes import open_indexes, read_settings
-from wheelfit.operations.requests import AttestationOptions, SourceOptions, frozen_request
+from wheelfit.operations.requests import AttestationOptions, SourceOptions
 from wheelfit.sources.attestations import can_verify, verify_provenance
 from wheelfit.sources.bridges.catalogue import SHIPPED, SHIPPED_VERSION, known_families, update_file
 from wheelfit.sources.bridges.updates import (
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
 
-@frozen_request
 class UpdateBridgesRequest(SourceOptions, AttestationOptions):
     """Where newer families are, and who must have signed them."""
 
@@ -101,7 +100,7 @@ def update_bridges(request: UpdateBridgesRequest, context: Context) -> BridgeUpd
             hint="`wheelfit config show` says where",
         )
     former = read_update(path)
-    as_published = replace(request, no_bridges=True)
+    as_published = request.with_options(no_bridges=True)
     settings = read_settings(request, context.environ)
     with open_indexes(as_published, settings, context) as sources:
         filename, file = _newest(sources)

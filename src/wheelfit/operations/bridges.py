@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.plain_data import plain_fields
-from wheelfit.operations.requests import ValidatedRequest, frozen_request
+from wheelfit.operations.requests import ValidatedRequest
 from wheelfit.sources.bridges.catalogue import known_families
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.bridges.catalogue import KnownFamilies
 
 
-@frozen_request
 class BridgesRequest(ValidatedRequest):
     """Families to show."""
 

@@ -266,7 +266,7 @@ def _items(
     covered: list[list[Job]] = []
     for version in jobs.pythons:
         problem, python = _interpreter(version, jobs, request, context.environ)
-        own = replace(request, python=python)
+        own = request.with_options(python=python)
         asked: dict[Label | None, list[Job]] = {}  # several are `any` and this very platform
         for job in jobs.here:
             if job.python == version:
@@ -291,7 +291,7 @@ def _interpreter(
     if version == jobs.default:
         return None, request.python
     try:  # what is on PATH may be a shim of a version manager, with nothing behind it
-        open_environment_of(replace(request, python=version), environ, may_be_own=True)
+        open_environment_of(request.with_options(python=version), environ, may_be_own=True)
     except UnusableInterpreter as error:
         error.hint = f"install Python {version}, or leave it out with --only-python"
         return error, None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from wheelfit.operations.requests import (
     RequirementOptions,
     VariantOptions,
     WorkerOptions,
-    frozen_request,
 )
 from wheelfit.operations.source_builds import open_building, open_places
 
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
 
-@frozen_request
 class BuildRequest(
     WorkerOptions,
     RequirementOptions,
@@ -95,7 +92,7 @@ def open_build_places(
             open_indexes(request, settings, context, by_content=required)
         )
         # Settings are for the backend of the project, not for those of its build requirements.
-        others = replace(request, config_settings=())
+        others = request.with_options(config_settings=())
         building = open_building(
             others, context, repository, settings, environment, machine, policy,
             wanted, requires_hashes=required, hashes_required_by=by,

@@ -22,7 +22,6 @@ from wheelfit.operations.requests import (
     EnvironmentOptions,
     MachineOptions,
     VariantOptions,
-    frozen_request,
 )
 from wheelfit.operations.result_limits import check_download
 from wheelfit_runtime.errors import FileProblem
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Pin
 
 
-@frozen_request
 class BundleRequest(FromLock):
     """The lock, the machines, and the folder to make."""
 
@@ -50,7 +48,6 @@ class BundleRequest(FromLock):
     dry_run: bool = False
 
 
-@frozen_request
 class VerifyRequest(EnvironmentOptions):
     """The bundle to check, and the interpreter to read it for."""
 
@@ -245,7 +242,6 @@ def verify(request: VerifyRequest, context: Context) -> VerifiedBundle:
     return VerifiedBundle(request.verify, manifest)
 
 
-@frozen_request
 class _Recorded(MachineOptions, VariantOptions):
     """The options that a bundle was made with."""
 

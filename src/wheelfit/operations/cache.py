@@ -22,7 +22,7 @@ from wheelfit.operations.cache_reports import (
     KeptWheels,
     RemovedEntry,
 )
-from wheelfit.operations.requests import CacheOptions, frozen_request
+from wheelfit.operations.requests import CacheOptions
 from wheelfit.sources.cache_inventory import LAYOUT, RECORDS, Inventory
 from wheelfit_runtime.errors import FileProblem, UserError
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.cache_inventory import Entry
 
 
-@frozen_request
 class CacheListRequest(CacheOptions):
     """The wheels to list."""
 
@@ -44,7 +43,6 @@ class CacheListRequest(CacheOptions):
     """Names of packages; empty: all."""
 
 
-@frozen_request
 class CacheRemoveRequest(CacheOptions):
     """What to remove."""
 
@@ -54,7 +52,6 @@ class CacheRemoveRequest(CacheOptions):
     dry_run: bool = False
 
 
-@frozen_request
 class CachePruneRequest(CacheOptions):
     """What to remove beside leftovers."""
 
@@ -63,7 +60,6 @@ class CachePruneRequest(CacheOptions):
     dry_run: bool = False
 
 
-@frozen_request
 class CacheVerifyRequest(CacheOptions):
     """What to do with damaged entries."""
 

@@ -11,7 +11,6 @@ from wheelfit.operations.requests import (
     SourceOptions,
     ValidatedRequest,
     WorkerOptions,
-    frozen_request,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ class FindingOptions(ValidatedRequest):
     ignore: tuple[str, ...] = ()
 
 
-@frozen_request
 class CheckRequest(
     FindingOptions, WorkerOptions, SourceOptions, EnvironmentOptions, MachineOptions
 ):

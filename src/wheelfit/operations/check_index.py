@@ -17,7 +17,7 @@ from wheelfit.operations.check import CheckReport, FindingOptions, check_ignored
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.indexes import open_indexes, read_settings
 from wheelfit.operations.overview_hosts import overview_hosts
-from wheelfit.operations.requests import EnvironmentOptions, SourceOptions, frozen_request
+from wheelfit.operations.requests import EnvironmentOptions, SourceOptions
 from wheelfit.operations.whole_index import existing_folder, is_remote, open_whole_index
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import ProjectNotFound, UserError
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from wheelfit.resolution.overview import OverviewHost
 
 
-@frozen_request
 class CheckIndexRequest(FindingOptions, SourceOptions, EnvironmentOptions):
     """The index to check; the sources are further ones that its wheels may depend on."""
 

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 
 from wheelfit.checking.findings import Count, Report
 from wheelfit.errors import UsageError
-from wheelfit.operations.requests import SourceOptions, frozen_request
+from wheelfit.operations.requests import SourceOptions
 from wheelfit.operations.whole_index import (
     existing_folder,
     is_remote,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import Repository
 
 
-@frozen_request
 class ConvertIndexRequest(SourceOptions):
     """The index to convert, and where the new one is written."""
 

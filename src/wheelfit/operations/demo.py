@@ -25,7 +25,7 @@ from wheelfit.operations.explain import ExplainReport, ExplainRequest, explain
 from wheelfit.operations.hosts import host_text, hosts_folder
 from wheelfit.operations.install import InstallRequest, install
 from wheelfit.operations.plain_data import plain_report
-from wheelfit.operations.requests import SourceOptions, field_types, frozen_request
+from wheelfit.operations.requests import SourceOptions, field_types
 from wheelfit.operations.user_folders import VARIABLE
 from wheelfit.operations.venv import VenvRequest, create_venv
 from wheelfit.server.loopback import LoopbackIndex
@@ -124,7 +124,6 @@ def stock_index(plain: Path, family: ProcessorFamily, folder: Path) -> list[Path
 _PACKAGE = "numpy"
 
 
-@frozen_request
 class DemoRequest(SourceOptions):
     """Where the wheel comes from that the demonstration starts with."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +15,7 @@ from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.files import mode_of, write_atomically
 from wheelfit.operations.lock import LockRequest, lock_project
 from wheelfit.operations.projects import nearest_project
-from wheelfit.operations.requests import BuildingOptions, frozen_request
+from wheelfit.operations.requests import BuildingOptions, field_types
 from wheelfit.operations.requirements import project_name
 from wheelfit.operations.sync import SyncRequest, sync_without
 from wheelfit.projects.dependency_lists import (
@@ -66,7 +66,6 @@ class _ProjectChange(BuildingOptions, ChangeRequest):
     platform: tuple[str, ...] = ()
 
 
-@frozen_request
 class AddRequest(_ProjectChange):
     """The requirements to add to a project."""
 
@@ -74,7 +73,6 @@ class AddRequest(_ProjectChange):
     raw: bool = False
 
 
-@frozen_request
 class RemoveRequest(_ProjectChange):
     """The dependencies to remove from a project."""
 
@@ -328,7 +326,7 @@ class _Edit:
 
 def _part(kind: type[_Request], request: _ProjectChange, **more: Any) -> _Request:
     """Return a request with the options that another has too."""
-    names = [one.name for one in fields(kind) if hasattr(request, one.name)]  # type: ignore[arg-type]
+    names = [name for name in field_types(kind) if hasattr(request, name)]
     values = {name: getattr(request, name) for name in names if name not in _OWN}
     return kind(**{**values, **more})
 
@@ -356,7 +354,7 @@ def _beside(
             hint=f"run `wheelfit venv {folder / '.venv'}`, or name another with --python",
         )
     context.reporter.note(f"environment: {found.parent.parent}")
-    return replace(request, python=str(found))
+    return request.with_options(python=str(found))
 
 
 def _content(path: Path) -> bytes:

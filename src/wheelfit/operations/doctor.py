@@ -15,7 +15,6 @@ from wheelfit.doctor.own_requirements import unmet_requirements
 from wheelfit.errors import UnusableInterpreter, UsageError, did_you_mean
 from wheelfit.operations.diagnosis import Diagnosis, SourcesReport
 from wheelfit.operations.environment_findings import ExaminationRequest, remedies_for
-from wheelfit.operations.requests import frozen_request
 from wheelfit_runtime.errors import WheelfitError
 from wheelfit_runtime.platforms import overrides
 from wheelfit_runtime.platforms.discovery import Machine
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import NamedIndex, PinnedProject
 
 
-@frozen_request
 class DoctorRequest(ExaminationRequest):
     """What to examine, and which findings are of interest."""
 

@@ -6,7 +6,7 @@ import filecmp
 import hashlib
 import shutil
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
@@ -17,7 +17,6 @@ from wheelfit.errors import UsageError, reporting_os_errors
 from wheelfit.operations.indexes import telling_later
 from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.projects import check_folder_pins
-from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.result_limits import check_accelerators
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 from wheelfit.sources.page import LABELS_SUFFIX
@@ -37,7 +36,6 @@ _ROUNDS = 10
 """Resolutions until no wheel turns out to be other than what it was chosen for."""
 
 
-@frozen_request
 class DownloadRequest(FromRequirements):
     """The packages, the machines they are for, and the folder."""
 
@@ -126,7 +124,7 @@ def download(request: DownloadRequest, context: Context) -> DownloadReport:
     told: set[str] = set()
     with _staging(folder, is_needed=not request.dry_run) as staging:
         for host, python in _machines(request):
-            own = replace(request, host=host)
+            own = request.with_options(host=host)
             with (
                 open_for_choice(own, context, changes=False, python=python) as opened,
                 telling_later(opened.repository.pool, context.reporter),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.checking.findings import Finding, Severity
 from wheelfit.doctor.diagnoses import DIAGNOSES
-from wheelfit.operations.requests import EnvironmentOptions, MachineOptions, frozen_request
+from wheelfit.operations.requests import EnvironmentOptions, MachineOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from wheelfit.core.shared_requirements import Agreement
 
 
-@frozen_request
 class ExaminationRequest(EnvironmentOptions, MachineOptions):
     """The environment to examine, and the machine that its packages must fit."""
 

@@ -11,7 +11,6 @@ from msgspec import structs
 from wheelfit.operations.accelerator_remarks import tell_accelerator_use
 from wheelfit.operations.environments import tell_interruption
 from wheelfit.operations.indexes import tell_later, telling_later
-from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 from wheelfit_runtime.errors import WheelfitError
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Resolution
 
 
-@frozen_request
 class ExplainRequest(FromRequirements):
     """The releases to explain, and the machine."""
 
@@ -388,7 +386,6 @@ def _releases(opened: SelectionSession) -> Iterator[tuple[Candidates, Release]]:
         yield candidates, release
 
 
-@frozen_request
 class ResolveRequest(FromRequirements):
     """What is asked for, and for which machine; what is installed has no part in it."""
 

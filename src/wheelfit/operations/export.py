@@ -23,7 +23,6 @@ from wheelfit.operations.downloads import download, named_by_origin
 from wheelfit.operations.files import new_folder, source_date_epoch, write_atomically
 from wheelfit.operations.lock_files import FromLock, naming, open_lock
 from wheelfit.operations.plain_data import plain_report
-from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.text import columns, in_one_line
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.rewrite import Writing, rewrite
@@ -48,7 +47,6 @@ _NAMES = {
 }
 
 
-@frozen_request
 class ExportRequest(FromLock):
     """The lock, the machines, and the files to write."""
 

@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.installation.installed import by_name
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.plain_data import plain_fields, plain_report
-from wheelfit.operations.requests import EnvironmentOptions, frozen_request
+from wheelfit.operations.requests import EnvironmentOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,6 @@ _MANAGING_BEFORE_3_12 = _MANAGING | {"setuptools", "distribute", "wheel"}
 """What a new environment has, so that pip does not freeze it."""
 
 
-@frozen_request
 class FreezeRequest(EnvironmentOptions):
     """The environment, and which of its packages are left out."""
 

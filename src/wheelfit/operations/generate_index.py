@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.plain_data import plain_report
-from wheelfit.operations.requests import ValidatedRequest, frozen_request
+from wheelfit.operations.requests import ValidatedRequest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.page import OtherPages
 
 
-@frozen_request
 class GenerateIndexRequest(ValidatedRequest):
     """The folder of wheels, and where the index is written."""
 

@@ -23,7 +23,7 @@ from wheelfit.operations.hosts import (
 )
 from wheelfit.operations.plain_data import plain_fields, plain_report
 from wheelfit.operations.probe import detection_json
-from wheelfit.operations.requests import ValidatedRequest, frozen_request
+from wheelfit.operations.requests import ValidatedRequest
 from wheelfit.resolution.preset_hosts import platforms_of_preset
 from wheelfit_runtime.errors import UserError, WheelfitError
 from wheelfit_runtime.platforms.known_platforms import PLATFORMS
@@ -259,7 +259,6 @@ _LIBRARIES = ("glibc", "musl", "macos")
 _HARDWARE = ("level", "cuda", "sm", "rocm", "gfx")
 
 
-@frozen_request
 class NewHostRequest(ValidatedRequest):
     """What a machine has, and the place of its host file."""
 

@@ -18,7 +18,7 @@ from wheelfit.core.providers import StaticProvider
 from wheelfit.core.requirements import parse_requirement
 from wheelfit.errors import UsageError
 from wheelfit.operations.files import mode_of, write_atomically
-from wheelfit.operations.requests import ValidatedRequest, frozen_request
+from wheelfit.operations.requests import ValidatedRequest
 from wheelfit_runtime.errors import FileProblem, InvalidDocument, UserError
 from wheelfit_runtime.platforms.features import FeatureConfig
 from wheelfit_runtime.wording import listed
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 _BOM = b"\xef\xbb\xbf"
 
 
-@frozen_request
 class InitRequest(ValidatedRequest):
     """The project, and what is added to its table or removed from it."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.core.filename import NEWER_FORMAT, is_newer_format
 from wheelfit.errors import reporting_os_errors
-from wheelfit.operations.requests import ValidatedRequest, frozen_request
+from wheelfit.operations.requests import ValidatedRequest
 from wheelfit.operations.rewriting import find_wheels
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.facts import Binaries
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from wheelfit.wheels.binaries.properties import FoundProperties
 
 
-@frozen_request
 class InspectRequest(ValidatedRequest):
     """The wheels and libraries to inspect."""
 

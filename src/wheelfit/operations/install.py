@@ -15,7 +15,6 @@ from wheelfit.operations.changes import (
     resolved_in_words,
     told_accelerator_use,
 )
-from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Resolution
 
 
-@frozen_request
 class InstallRequest(ChangeRequest, FromRequirements):
     """What shall be installed, for which machine, and what may be changed for it."""
 

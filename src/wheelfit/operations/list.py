@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.plain_data import plain_fields
-from wheelfit.operations.requests import EnvironmentOptions, frozen_request
+from wheelfit.operations.requests import EnvironmentOptions
 
 if TYPE_CHECKING:
     from wheelfit.installation.installed import Broken, Installed
     from wheelfit.operations.context import Context
 
 
-@frozen_request
 class ListRequest(EnvironmentOptions):
     """The environment, and which of its packages are listed."""
 

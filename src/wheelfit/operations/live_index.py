@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from wheelfit.errors import UsageError
-from wheelfit.operations.requests import ValidatedRequest, frozen_request
+from wheelfit.operations.requests import ValidatedRequest
 from wheelfit.server.hosting.administration import AUDIT_FILTERS, StoreAdministration, seconds_of
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit.server.store.audit import Actor
@@ -28,7 +28,6 @@ TOKEN = "WHEELFIT_INDEX_TOKEN"  # noqa: S105 - the name of a variable
 """The environment variable with the token for a server."""
 
 
-@frozen_request
 class LiveIndexRequest(ValidatedRequest):
     """A live index."""
 
@@ -73,21 +72,18 @@ def _local_actor() -> Actor:
         return Actor()
 
 
-@frozen_request
 class FilesRequest(LiveIndexRequest):
     """Files of a live index: names of files, releases as ``NAME==VERSION``, or projects."""
 
     what: tuple[str, ...]
 
 
-@frozen_request
 class YankRequest(FilesRequest):
     """The files to yank, and why."""
 
     reason: str = ""
 
 
-@frozen_request
 class DeleteRequest(FilesRequest):
     """The files to delete, and the consent to it."""
 
@@ -168,7 +164,6 @@ def clean_index(request: LiveIndexRequest, context: Context) -> CleaningReport:
     return CleaningReport(found.blobs, found.size, found.stages, found.drafts)
 
 
-@frozen_request
 class MoveIndexRequest(LiveIndexRequest):
     """The folder of an export, and the store that it is of or for."""
 
@@ -238,7 +233,6 @@ def _need_store(request: LiveIndexRequest) -> None:
         )
 
 
-@frozen_request
 class AuditRequest(LiveIndexRequest):
     """The entries of the audit log to return; None stands for any."""
 
@@ -273,7 +267,6 @@ def read_audit_log(request: AuditRequest, context: Context) -> AuditReport:
         return AuditReport(tuple(administration.audit(wanted)))
 
 
-@frozen_request
 class OpenStageRequest(LiveIndexRequest):
     """The stage to open."""
 
@@ -281,7 +274,6 @@ class OpenStageRequest(LiveIndexRequest):
     lasts: str = "7d"
 
 
-@frozen_request
 class StageRequest(LiveIndexRequest):
     """A stage, by its ID."""
 
@@ -364,7 +356,6 @@ def drop_stage(request: StageRequest, context: Context) -> DroppedStage:
         return DroppedStage(administration.drop(request.stage))
 
 
-@frozen_request
 class CreateTokenRequest(LiveIndexRequest):
     """The token to create."""
 
@@ -375,7 +366,6 @@ class CreateTokenRequest(LiveIndexRequest):
     note: str = ""
 
 
-@frozen_request
 class TokenRequest(LiveIndexRequest):
     """A token, by its ID."""
 

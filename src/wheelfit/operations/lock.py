@@ -41,7 +41,6 @@ from wheelfit.operations.requests import (
     MachineOptions,
     ProjectRequirements,
     VariantOptions,
-    frozen_request,
 )
 from wheelfit.operations.requirements import limited, read_wanted
 from wheelfit.operations.source_builds import (
@@ -84,7 +83,6 @@ if TYPE_CHECKING:
 _KIND = "locks"
 
 
-@frozen_request
 class LockRequest(
     ProjectRequirements, EnvironmentOptions, BuildingOptions, MachineOptions, VariantOptions
 ):
@@ -425,11 +423,11 @@ class _Locking:
 
         :param with_consent: whether what may be built counts.
         """
-        request = replace(self._request, check=False, dry_run=False, upgrade=False)
-        request = replace(request, upgrade_package=())
+        request = self._request.with_options(check=False, dry_run=False, upgrade=False)
+        request = request.with_options(upgrade_package=())
         policy = self._policy
         if not with_consent:
-            request = replace(request, allow_source=())
+            request = request.with_options(allow_source=())
             sources = policy.sources and structs.replace(policy.sources, exceptions=frozenset())
             policy = structs.replace(policy, sources=sources)
         given = [one.file for one in self._roots.wheels if one.file.origin is not None]
@@ -677,7 +675,7 @@ class _Locking:
         from wheelfit.operations.machine import choose_machine
         from wheelfit.resolution.candidates import Candidates
 
-        request = replace(self._request, host=name)
+        request = self._request.with_options(host=name)
         machine = choose_machine(request, self._environment.target(), self._context)
         policy = structs.replace(self._policy, providers=machine.policy)
         plugins = machine.plugins(self._environment, self.repository, self._settings, request)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -69,7 +68,7 @@ class OpenedLock(NamedTuple):
         """
         from wheelfit.operations.machine import choose_machine
 
-        request = replace(self.request, host=host)
+        request = self.request.with_options(host=host)
         return choose_machine(request, self.environment.target(), self.context)
 
     def candidates(

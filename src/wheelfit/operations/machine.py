@@ -166,8 +166,7 @@ def choose_machine(
 
 def _with_decisions(request: _Request, rules: PluginRules) -> _Request:
     """Add what is switched for good to what is switched for this command (P-10)."""
-    return replace(
-        request,
+    return request.with_options(
         enable_provider=(*request.enable_provider, *sorted(rules.trust.enabled)),
         disable_provider=(*request.disable_provider, *sorted(rules.trust.disabled)),
         ignore_static=(*request.ignore_static, *sorted(rules.policy.ignore_static)),

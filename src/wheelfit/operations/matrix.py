@@ -11,7 +11,7 @@ from wheelfit.building.front_end.source import open_source
 from wheelfit.building.matrix import read_matrix
 from wheelfit.errors import UsageError
 from wheelfit.operations.plain_data import plain_fields
-from wheelfit.operations.requests import ValidatedRequest, frozen_request
+from wheelfit.operations.requests import ValidatedRequest
 from wheelfit.operations.temporary_folders import scratch_folder
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
 
 
-@frozen_request
 class MatrixRequest(ValidatedRequest):
     """The project, and the Pythons and platforms of interest; none: all."""
 

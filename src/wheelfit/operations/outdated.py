@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.core.requirements import Requirement
@@ -10,7 +10,6 @@ from wheelfit.errors import NoSolution
 from wheelfit.installation.installed import by_name
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.plain_data import plain_fields, plain_report
-from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.selection_session import FromRequirements, open_for_choice
 from wheelfit.resolution.explain import explain_project
 from wheelfit.sources.concurrency import at_once
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.selection_session import SelectionSession
 
 
-@frozen_request
 class OutdatedRequest(FromRequirements):
     """The environment, the machine, and where newer releases are looked for."""
 
@@ -93,7 +91,7 @@ def list_outdated(request: OutdatedRequest, context: Context) -> OutdatedReport:
     ]
     if not installed:
         return OutdatedReport(environment.name, (), (), ())
-    named = replace(request, requirements=tuple(entry.name for entry in installed))
+    named = request.with_options(requirements=tuple(entry.name for entry in installed))
     with open_for_choice(named, context, changes=False) as opened:
 
         def look(entry: Installed) -> OutdatedPackage | NetworkError | Literal["unknown"] | None:

@@ -18,7 +18,7 @@ from wheelfit.core.sizes import size_in_words
 from wheelfit.errors import InvalidFilename, StorageUnavailable, UsageError
 from wheelfit.operations.lock_files import load_lock
 from wheelfit.operations.plain_data import plain_fields, plain_report
-from wheelfit.operations.requests import RequirementOptions, ValidatedRequest, frozen_request
+from wheelfit.operations.requests import RequirementOptions, ValidatedRequest
 from wheelfit.operations.requirements import read_wanted
 from wheelfit.server.hosting.settings import read_settings
 from wheelfit.server.store.opening import open_store
@@ -52,7 +52,6 @@ _MOST_FAILURES = 25
 """Files that may fail before it is taken that all others will, too."""
 
 
-@frozen_request
 class PrefetchRequest(ValidatedRequest):
     """What to fetch into the mirrors of a live index, which is described as for its server."""
 
@@ -229,7 +228,6 @@ def _locked(
             yield from (file for file in files if file.filename.endswith(VARIANTS_SUFFIX))
 
 
-@frozen_request
 class _Asked(RequirementOptions):
     """The requirements of a request."""
 

@@ -16,7 +16,7 @@ from wheelfit.installation.environment import open_environment
 from wheelfit.operations.machine import choose_machine
 from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.plugins import plugins_by_themselves
-from wheelfit.operations.requests import MachineOptions, frozen_request
+from wheelfit.operations.requests import MachineOptions
 from wheelfit_runtime.errors import FileProblem
 from wheelfit_runtime.platforms import recording
 from wheelfit_runtime.platforms.discovery import Machine
@@ -133,7 +133,6 @@ def _with_options_of(current: ChosenMachine, recorded: Machine) -> Machine:
     )
 
 
-@frozen_request
 class ProbeRequest(MachineOptions):
     """The machine to probe."""
 

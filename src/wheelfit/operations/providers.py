@@ -19,7 +19,7 @@ from wheelfit.installation.plugins.environments import environments_holding
 from wheelfit.installation.plugins.installed_plugins import listed_plugins
 from wheelfit.operations.plain_data import plain_fields
 from wheelfit.operations.plugins import plugin_folder
-from wheelfit.operations.requests import CacheOptions, frozen_request
+from wheelfit.operations.requests import CacheOptions
 from wheelfit.operations.trust_store import read_policies, read_trust_file, trust_file
 from wheelfit.operations.user_folders import home
 from wheelfit_runtime.errors import UserError
@@ -42,7 +42,6 @@ VERSIONS_NAMESPACE = ABI_DEPENDENCY
 _LISTED = "`wheelfit providers list` names every provider that is known"
 
 
-@frozen_request
 class ProvidersRequest(CacheOptions):
     """The environment to look into, and the settings about providers."""
 

@@ -29,7 +29,6 @@ from wheelfit.operations.requests import (
     MachineOptions,
     SourceOptions,
     VariantOptions,
-    frozen_request,
 )
 from wheelfit.operations.user_folders import home
 from wheelfit.server.allowed_addresses import AddressRules
@@ -331,7 +330,7 @@ class _Profiles:
             if name not in self._own and is_preset(name):
                 compose([name])  # there is such a one
             if name in self._own or is_preset(name):
-                return self._of_machine(replace(self._request, host=name))
+                return self._of_machine(self._request.with_options(host=name))
         except UnknownHost as error:
             problem = error
         try:
@@ -364,7 +363,6 @@ SECRET = "WHEELFIT_PROXY_SECRET"  # noqa: S105 - the name of a variable
 """The environment variable with a secret that stands in the path of every URL."""
 
 
-@frozen_request
 class ProxyRequest(ProxiedRequest):
     """The proxy to serve."""
 

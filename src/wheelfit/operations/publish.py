@@ -49,7 +49,6 @@ from wheelfit.operations.release_checks import (
     project_in,
     publish_static,
 )
-from wheelfit.operations.requests import frozen_request
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit_runtime.errors import UserError, WheelfitError
 
@@ -69,7 +68,6 @@ if TYPE_CHECKING:
     Listed = Mapping[NormalizedName, Sequence[File]]
 
 
-@frozen_request
 class PublishRequest(DestinationRequest):
     """The release to publish, and its destination."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wheelfit.operations.environments import open_environment_of, tell_unnamed_environment
 from wheelfit.operations.plain_data import plain_report
-from wheelfit.operations.requests import EnvironmentOptions, frozen_request
+from wheelfit.operations.requests import EnvironmentOptions
 
 if TYPE_CHECKING:
     from wheelfit.installation.interruption import Interruption
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
 
 
-@frozen_request
 class RecoverRequest(EnvironmentOptions):
     """The environment, and whose journal is followed."""
 

@@ -32,7 +32,7 @@ from wheelfit.operations.requested_variants import (
     read_named_file,
     requested_variant,
 )
-from wheelfit.operations.requests import SourceOptions, frozen_request
+from wheelfit.operations.requests import SourceOptions
 from wheelfit.operations.requirements import project_name
 from wheelfit.operations.rewriting import RewriteRequest, find_wheels, rewrite
 from wheelfit.operations.targets import named_project
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.rewriting import RewriteReport
 
 
-@frozen_request
 class RepackRequest(RewriteRequest, VariantRequestOptions, SourceOptions):
     """The wheels or releases to repack, their edits and their variant."""
 
@@ -241,7 +240,7 @@ def _fetched(
     release: Requirement, request: RepackRequest, context: Context, stack: ExitStack
 ) -> Mapping[Path, str]:
     """Fetch all wheels of a release, and return their URLs by path."""
-    request = replace(request, no_bridges=True)  # wheels as they are published
+    request = request.with_options(no_bridges=True)  # wheels as they are published
     settings = read_settings(request, context.environ)
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="wheelfit-")))
     with open_indexes(request, settings, context) as repository:

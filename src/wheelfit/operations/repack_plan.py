@@ -223,7 +223,7 @@ class _Wheels:
     """The wheels that a request names, by project and version."""
 
     def __init__(self, request: RepackRequest, context: Context, stack: ExitStack) -> None:
-        self._request = replace(request, no_bridges=True)  # wheels as they are published
+        self._request = request.with_options(no_bridges=True)  # wheels as they are published
         self._context = context
         self._stack = stack
         self._open: dict[str, Callable[[], ByteSource]] = {}

@@ -1,17 +1,13 @@
 """Options that the requests of several operations have in common.
 
-A request derives from the classes of the options that it has, adds its own, and `frozen_request`
-makes it a dataclass. Each field has the name, the default and the meaning of the row in the table
-of options of the command line (`docs/reference/commands.md`). A class of options only lends its
-fields; it is a dataclass itself only if a program passes nothing else, because to make one takes
-the better part of a millisecond.
+A request derives from the classes of the options that it has, and adds its own. Each field has the
+name, the default and the meaning of the row in the table of options of the command line
+(`docs/reference/commands.md`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from inspect import get_annotations
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, dataclass_transform
 
 from wheelfit.operations.number_ranges import check_limits, check_number
 
@@ -23,58 +19,87 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import NamedIndex, PinnedProject
 
 
-_Request = TypeVar("_Request")
-
-
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class ValidatedRequest:
-    """A request that refuses what the command line would refuse as well."""
+    """A frozen value that refuses what the command line would refuse as well.
 
-    def __post_init__(self) -> None:
-        """Refuse one text where several belong, and words and numbers that mean nothing.
+    Its fields are the annotated names of its class and of those that the class derives from. It is
+    no dataclass: to write the methods of one with ninety fields takes a twentieth of a short
+    command's time.
 
-        :raises TypeError: a text stands where a tuple belongs; its letters would be taken.
-        :raises UsageError: a word or a number is none of those that a field may have.
-        """
-        values: Any = self
-        for one in fields(values):
-            value = getattr(self, one.name)
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                check_number(one.name, value)
-            if one.name == "limit":
-                check_limits(value)
-            if not isinstance(value, str):
-                continue
-            kind = str(one.type)
-            if kind.startswith("tuple["):
-                raise TypeError(f"{one.name} takes several: write ({value!r},), not {value!r}")
-            if kind.startswith("Literal["):
-                _check_word(one.name, value, kind)
+    :raises TypeError: a field is unknown or missing; or a text stands where a tuple belongs, whose
+        letters would be taken.
+    :raises UsageError: a word or a number is none of those that a field may have.
+    """
 
+    def __init__(self, **values: Any) -> None:
+        kind = type(self)
+        types = field_types(kind)
+        if unknown := [name for name in values if name not in types]:
+            raise TypeError(f"{kind.__name__} has no field {unknown[0]!r}")
+        for name, written in types.items():
+            if name not in values and not hasattr(kind, name):
+                raise TypeError(f"{kind.__name__} needs a value for {name!r}")
+            value = values[name] if name in values else getattr(kind, name)
+            _check_value(name, value, written)
+            vars(self)[name] = value
 
-def frozen_request(kind: type[_Request]) -> type[_Request]:
-    """Make a frozen dataclass of a class, whose fields are its own and those of its bases."""
-    kind.__annotations__ = field_types(kind)
-    return dataclass(frozen=True, kw_only=True)(kind)
+    def with_options(self, **values: Any) -> Self:
+        """Return a copy with other values of some fields."""
+        return type(self)(**{**vars(self), **values})
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is frozen: use with_options({name}=...)")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is frozen: {name!r} stays")
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(vars(self).values()))
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({values})"
 
 
 def field_types(kind: type) -> dict[str, str]:
     """Return the names of the fields of a class of options with their types, as written."""
-    bases = reversed(kind.__mro__)
-    return {name: each for base in bases for name, each in get_annotations(base).items()}
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        found |= getattr(base, "__annotations__", {})
+    return found
 
 
-def _check_word(name: str, word: str, kind: str) -> None:
+def _check_value(name: str, value: Any, written: str) -> None:
+    """Refuse one text where several belong, and words and numbers that mean nothing.
+
+    :param written: the type of the field, as it is written.
+    """
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        check_number(name, value)
+    elif name == "limit":
+        check_limits(value)
+    elif isinstance(value, str) and written.startswith("tuple["):
+        raise TypeError(f"{name} takes several: write ({value!r},), not {value!r}")
+    elif isinstance(value, str) and written.startswith("Literal["):
+        _check_word(name, value, written)
+
+
+def _check_word(name: str, word: str, written: str) -> None:
     from ast import literal_eval
 
-    words = literal_eval(f"[{kind.removeprefix('Literal[')}")
+    words = literal_eval(f"[{written.removeprefix('Literal[')}")
     if word not in words:
         from wheelfit.errors import UsageError
 
         raise UsageError(f"{name} cannot be {word!r}", hint=f"one of {', '.join(words)}")
 
 
-@frozen_request
 class CacheOptions(ValidatedRequest):
     """Where things are kept between two runs."""
 
@@ -82,7 +107,6 @@ class CacheOptions(ValidatedRequest):
     no_cache_dir: bool = False
 
 
-@frozen_request
 class SourceOptions(CacheOptions):
     """Where files come from; what is not given comes from the configuration of pip."""
 
@@ -130,7 +154,6 @@ class EnvironmentOptions(CacheOptions):
     root: str | None = None
 
 
-@frozen_request
 class MachineOptions(CacheOptions):
     """The machine to choose for; by default this one."""
 

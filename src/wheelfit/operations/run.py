@@ -16,7 +16,6 @@ from wheelfit.errors import UsageError, reporting_os_errors
 from wheelfit.operations.indexes import families_that_count, read_settings
 from wheelfit.operations.installers import installers_of, read_command
 from wheelfit.operations.proxy import ProxiedRequest, open_proxy, serving
-from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.user_folders import home
 from wheelfit.server.proxy.application import SecretPathGuard
 from wheelfit.server.proxy.environment import environment_for
@@ -104,7 +103,6 @@ def _cutoff(settings: SourceSettings) -> datetime | None:
     return usual.at(datetime.now(UTC)) if usual else None
 
 
-@frozen_request
 class RunRequest(ProxiedRequest):
     """The command to run, and the proxy that it gets."""
 

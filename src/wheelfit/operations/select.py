@@ -12,7 +12,6 @@ from wheelfit.operations.requests import (
     EnvironmentOptions,
     MachineOptions,
     VariantOptions,
-    frozen_request,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ def read_variants_json(source: str | os.PathLike[str] | bytes) -> VariantDocumen
     return read_document(data, where=str(source))
 
 
-@frozen_request
 class SelectRequest(EnvironmentOptions, MachineOptions, VariantOptions):
     """The wheels of one release, the machine, and wishes about variants."""
 

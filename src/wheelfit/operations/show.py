@@ -18,7 +18,7 @@ from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.list import project_folder
 from wheelfit.operations.machine import choose_machine
 from wheelfit.operations.plain_data import plain_report
-from wheelfit.operations.requests import EnvironmentOptions, MachineOptions, frozen_request
+from wheelfit.operations.requests import EnvironmentOptions, MachineOptions
 from wheelfit.wheels.record import parse_record
 from wheelfit_runtime.errors import UserError, WheelfitError
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
 
 
-@frozen_request
 class ShowRequest(EnvironmentOptions, MachineOptions):
     """The packages, the environment, and the machine that their variants are judged for."""
 

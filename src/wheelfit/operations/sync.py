@@ -21,7 +21,7 @@ from wheelfit.operations.changes import (
 )
 from wheelfit.operations.lock_files import FromLock, open_lock
 from wheelfit.operations.locked_builds import LockedBuilds
-from wheelfit.operations.requests import BuildOptions, frozen_request
+from wheelfit.operations.requests import BuildOptions
 from wheelfit.operations.requirements import RequestedRequirements
 from wheelfit.operations.source_builds import consent_of, open_building
 from wheelfit_runtime.errors import WheelfitError
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from wheelfit.sources.memoized import MemoizedRepository
 
 
-@frozen_request
 class SyncRequest(FromLock, BuildOptions, ChangeRequest):
     """The lock, the environment, and what may be changed there."""
 

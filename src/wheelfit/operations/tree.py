@@ -13,7 +13,6 @@ from wheelfit.errors import UsageError
 from wheelfit.locking.stand_ins import stand_in_of
 from wheelfit.locking.tree import tree_of_all, tree_of_one
 from wheelfit.operations.lock_files import FromLock, load_lock, open_lock
-from wheelfit.operations.requests import frozen_request
 from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.machine import ChosenMachine
 
 
-@frozen_request
 class TreeRequest(FromLock):
     """The lock, the machine, and the part of the tree."""
 

@@ -30,7 +30,7 @@ from wheelfit.operations.plain_data import plain_report
 from wheelfit.operations.plugins import OnDemandPlugins, plugin_folder
 from wheelfit.operations.probe import detection_json
 from wheelfit.operations.providers import ProvidersRequest, check_namespaces
-from wheelfit.operations.requests import MachineOptions, SourceOptions, frozen_request
+from wheelfit.operations.requests import MachineOptions, SourceOptions
 from wheelfit.operations.trust_store import change_trust, read_policies, read_trust_file, trust_file
 from wheelfit.operations.user_folders import home
 from wheelfit.sources.urls import redact
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 _HASH = re.compile(r"sha256[:=]([0-9a-fA-F]{64})")
 
 
-@frozen_request
 class TrustRequest(ProvidersRequest, SourceOptions):
     """The plugin to trust."""
 
@@ -66,7 +65,6 @@ class TrustRequest(ProvidersRequest, SourceOptions):
     attempt: bool = False
 
 
-@frozen_request
 class UntrustRequest(ProvidersRequest):
     """The plugins not to trust any more."""
 
@@ -74,7 +72,6 @@ class UntrustRequest(ProvidersRequest):
     """Packages."""
 
 
-@frozen_request
 class SwitchRequest(ProvidersRequest):
     """The providers to switch on or off."""
 

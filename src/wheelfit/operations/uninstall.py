@@ -11,7 +11,7 @@ from wheelfit.operations.environments import (
     tell_interruption,
     tell_unnamed_environment,
 )
-from wheelfit.operations.requests import EnvironmentOptions, frozen_request
+from wheelfit.operations.requests import EnvironmentOptions
 from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
 
 
-@frozen_request
 class UninstallRequest(EnvironmentOptions):
     """The packages to remove, and the environment."""
 

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.operations.plain_data import plain_report
-from wheelfit.operations.requests import ValidatedRequest, frozen_request
+from wheelfit.operations.requests import ValidatedRequest
 
 if TYPE_CHECKING:
     from wheelfit.operations.context import Context
 
 
-@frozen_request
 class VenvRequest(ValidatedRequest):
     """The place of a new virtual environment, and its Python."""
 

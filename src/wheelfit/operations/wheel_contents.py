@@ -13,7 +13,7 @@ from wheelfit.core.properties import EMPTY
 from wheelfit.core.providers import BuiltinProvider, PluginProvider, StaticProvider
 from wheelfit.core.strict_json import load
 from wheelfit.operations.indexes import open_indexes, read_settings
-from wheelfit.operations.requests import SourceOptions, frozen_request
+from wheelfit.operations.requests import SourceOptions
 from wheelfit.operations.rewriting import find_wheels
 from wheelfit.sources.page import File
 from wheelfit.sources.urls import last_segment, redact, split_userinfo, without_fragment
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from wheelfit.operations.context import Context
 
 
-@frozen_request
 class WheelContentsRequest(SourceOptions):
     """The wheels to show: files, folders and URLs."""
 

@@ -24,7 +24,7 @@ from wheelfit.errors import UsageError, reporting_os_errors
 from wheelfit.operations.context import Context
 from wheelfit.operations.emulation import emulate, emulated_python, native_emulator
 from wheelfit.operations.install import InstallRequest, install
-from wheelfit.operations.requests import SourceOptions, field_types, frozen_request
+from wheelfit.operations.requests import SourceOptions, field_types
 from wheelfit.operations.select import SelectRequest, select
 from wheelfit.operations.temporary_folders import scratch_folder
 from wheelfit.operations.venv import VenvRequest, create_venv
@@ -47,7 +47,6 @@ _FAKE = "WHEELFIT_FAKE_"
 """The prefix of the variables of fake drivers (`wheelfit.testing.drivers`)."""
 
 
-@frozen_request
 class WheelTestsRequest(SourceOptions):
     """The wheels to test, and how."""
 

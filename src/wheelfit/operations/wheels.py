@@ -16,7 +16,6 @@ from wheelfit.operations.requested_variants import (
     open_table,
     requested_variant,
 )
-from wheelfit.operations.requests import frozen_request
 from wheelfit.operations.rewriting import RewriteRequest, find_wheels, rewrite
 from wheelfit.wheels.archive import WheelArchive
 from wheelfit.wheels.binaries.properties import properties_of
@@ -68,8 +67,7 @@ def variants_of_binaries(
             reporter.say(f"{wheel.name}: {left} more notes (--verbose)")
         shown = [one for one in found.properties if (one.namespace, one.feature) not in kept]
         known = open_table(request).providers
-        own = replace(
-            request,
+        own = request.with_options(
             property=(*request.property, *map(str, shown)),
             provider=(
                 *request.provider,
@@ -104,7 +102,6 @@ def _properties_of(wheel: Path, *, ptx: bool, bound: Capability | None) -> Found
         return properties_of(binaries_of(archive), ptx=ptx, bound=bound)
 
 
-@frozen_request
 class MakeVariantRequest(RewriteRequest, VariantRequestOptions):
     """The wheels to make variants of, and the variant."""
 
@@ -113,28 +110,24 @@ class MakeVariantRequest(RewriteRequest, VariantRequestOptions):
     resolve_markers: bool = False
 
 
-@frozen_request
 class RelabelRequest(RewriteRequest):
     """The variant wheels to rename, and their new label."""
 
     label: str | None = None
 
 
-@frozen_request
 class UnmakeRequest(RewriteRequest):
     """The variant wheels to make plain wheels of."""
 
     if_any: bool = False
 
 
-@frozen_request
 class RepairRequest(RewriteRequest):
     """The wheels to repair, and the tool."""
 
     command: str | None = None
 
 
-@frozen_request
 class ConvertRequest(RewriteRequest):
     """The variant wheels of old layouts to convert."""
 

@@ -14,7 +14,7 @@ from wheelfit.locking.tree import tree_of_all
 from wheelfit.operations.environments import open_environment_of
 from wheelfit.operations.lock_files import load_lock
 from wheelfit.operations.plain_data import plain_fields
-from wheelfit.operations.requests import EnvironmentOptions, frozen_request
+from wheelfit.operations.requests import EnvironmentOptions
 from wheelfit.operations.show import not_installed
 from wheelfit.sources.urls import redact
 from wheelfit_runtime.errors import UserError
@@ -39,7 +39,6 @@ _STEPS = 100_000
 """Chains that are looked at on the way."""
 
 
-@frozen_request
 class WhyRequest(EnvironmentOptions):
     """The package, and the environment or lock that has it."""
 

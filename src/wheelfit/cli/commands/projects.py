@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wheelfit.cli.command import Command, Operation, request_of
@@ -46,7 +45,7 @@ def _init(arguments: Namespace, output: Output, context: Context) -> int:
         show_edits(init(request, context), output)
         return 0
     request = _ask(request, output)
-    report = init(replace(request, dry_run=True), context)
+    report = init(request.with_options(dry_run=True), context)
     asks = report.is_changed and not request.dry_run
     if asks:
         show_diff(report.diff, output)
@@ -80,13 +79,13 @@ def _ask(request: InitRequest, output: Output) -> InitRequest:
     for name in names:
         for line in guides[name].lines() if name in guides else ():
             output.result(line)
-    request = replace(request, provider=tuple(names))
+    request = request.with_options(provider=tuple(names))
     check_providers(request, table)  # before more is asked
     variants = []
     while label := _answer("Label of a variant (empty: no more): "):
         properties = _answer(f"What does {label} need? (as x86_64 :: level :: v3, …) ")
         variants.append(f"{label}={properties}")
-    return replace(request, variant=tuple(variants))
+    return request.with_options(variant=tuple(variants))
 
 
 def _answer(question: str) -> str:
