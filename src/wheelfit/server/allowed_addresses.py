@@ -47,6 +47,19 @@ class AddressRules:
         named = frozenset(text.lower().rstrip(".") for text in (host, *hosts))
         return cls(named, min(_distance(host), _THIS_MACHINE))
 
+    @classmethod
+    def of_target(cls, url: str, *, may_be_private: bool) -> AddressRules:
+        """Return the rules for one URL of the operator, whose name others may resolve.
+
+        What is an address by itself leads there, or further away; a metadata service is never
+        asked.
+
+        :param may_be_private: whether a host name may lead to a private address.
+        :raises ValueError: the URL has no host.
+        """
+        named = min(_distance(origin(url).host), _THIS_MACHINE)
+        return cls(frozenset(), max(named, _PRIVATE if may_be_private else _PUBLIC))
+
     def __call__(self, host: str, address: str) -> bool:
         """Return whether a host may be asked.
 

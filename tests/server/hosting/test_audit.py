@@ -58,7 +58,7 @@ def test_every_change_is_there(host: Host, tmp_path: Path) -> None:
     assert [(entry["action"], entry["subject"]) for entry in found] == [
         ("upload", one.name),
         ("open-stage", stage),
-        ("upload", two.name),
+        ("stage", two.name),
         ("publish", two.name),
         ("yank", one.name),
         ("unyank", one.name),

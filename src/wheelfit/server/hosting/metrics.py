@@ -42,6 +42,10 @@ class Metrics:
         self._uploads = prometheus.Counter(
             "wheelfit_uploads", "Uploads, by what became of them", ["outcome"], registry=registry
         )
+        self._webhooks = prometheus.Counter(
+            "wheelfit_webhooks", "Messages to webhooks, by what became of them", ["outcome"],
+            registry=registry,
+        )  # fmt: skip
         prometheus.ProcessCollector(registry=registry)
         # Both come from small sets: a client cannot make more of them.
         self._request: Callable[[str, int], Any] = lru_cache(None)(
@@ -62,6 +66,13 @@ class Metrics:
         :param outcome: ``accepted``, ``repeated`` or ``refused``.
         """
         self._uploads.labels(outcome).inc()
+
+    def told_webhook(self, outcome: str) -> None:
+        """Count an attempt to tell a webhook.
+
+        :param outcome: ``delivered``, ``failed`` or ``lost``.
+        """
+        self._webhooks.labels(outcome).inc()
 
     def written(self) -> bytes:
         """Return all counters, as monitoring reads them."""

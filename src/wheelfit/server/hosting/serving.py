@@ -21,6 +21,7 @@ from wheelfit.server.hosting.metrics import Metrics
 from wheelfit.server.hosting.public_errors import DiscreetIndex, discreet
 from wheelfit.server.hosting.readers import ReadableIndex
 from wheelfit.server.hosting.trusted_publishing import TrustedPublishing
+from wheelfit.server.hosting.webhooks import WebhookDelivery
 from wheelfit.server.listening import listen_at, listen_on, origin_of, serve
 from wheelfit.server.rebinding_guard import HostNames, is_near
 from wheelfit.server.site.site import Site
@@ -95,6 +96,7 @@ def run_server(
         _listening(settings, environ) as listener,
         _watching(store.probes, log),
         _cleaning(store.acting(Actor("server")), log, timedelta(seconds=settings.audit_lasts)),
+        _telling_webhooks(settings, store, log, metrics),
         _mirroring(settings, environ, log) as mirrors,
     ):
         stored = StoredIndex(store)
@@ -321,6 +323,23 @@ def _cleaning(store: Store, log: Log, audit_lasts: timedelta) -> Iterator[None]:
     finally:
         over.set()
         thread.join(_LEAVE_WITHIN)  # a silent storage must not keep the server from ending
+
+
+@contextmanager
+def _telling_webhooks(
+    settings: ServerSettings, store: Store, log: Log, metrics: Metrics
+) -> Iterator[None]:
+    """Tell each webhook of changes, in a thread of its own."""
+    over = threading.Event()
+    for webhook in settings.webhooks:
+        delivery = WebhookDelivery(webhook, store.records, log=log, count=metrics.told_webhook)
+        # A daemon, because a silent receiver must not keep the server from ending; what was not
+        # delivered is delivered after the next start.
+        threading.Thread(target=delivery.run, args=(over,), name="webhook", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 @contextmanager

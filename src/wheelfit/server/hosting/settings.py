@@ -21,7 +21,9 @@ from wheelfit.server.hosting.access import OPERATOR
 from wheelfit.server.hosting.administration import seconds_of
 from wheelfit.server.hosting.api import Rules
 from wheelfit.server.hosting.trusted_publishing import TrustedPublisher, check_publisher
+from wheelfit.server.hosting.webhooks import EVENTS, Webhook, check_webhook
 from wheelfit.server.rebinding_guard import host_name
+from wheelfit.server.store.audit import ACTIONS
 from wheelfit.server.upstream.merged import Owners
 from wheelfit.server.upstream.settings import (
     MirrorSettings,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 PREFIX = "WHEELFIT_SERVER_"
 """What the names of variables begin with: ``WHEELFIT_SERVER_PUBLIC_URL`` sets ``public-url``."""
 _LARGEST_FILE = 1 << 20
+_LONGEST_SPAN = 36_500 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,8 @@ class ServerSettings:
     """By project what its page says of it on other indexes (PEP 708)."""
     publishers: tuple[TrustedPublisher, ...] = ()
     """CI jobs that may upload by their identity."""
+    webhooks: tuple[Webhook, ...] = ()
+    """Servers that are told of changes."""
     mirror_storage: str | None = None
     """Where mirrored files are kept; None: in the folder."""
 
@@ -143,6 +148,7 @@ def read_settings(
         owners=_owners(values["reserved"], tables),
         elsewhere=_elsewhere(tables, str(file)),
         publishers=_publishers(tables, values["public-url"]),
+        webhooks=_webhooks(tables),
         mirror_storage=values["mirror-storage"],
     )
 
@@ -248,6 +254,29 @@ def _publisher(table: Table) -> TrustedPublisher:
     return publisher
 
 
+def _webhooks(tables: Table) -> tuple[Webhook, ...]:
+    """Read the tables ``[[webhook]]``."""
+    webhooks = []
+    for table in tables.tables("webhook"):
+        table.only("url", "secret", "events", "projects", "private-address")
+        events, projects = table.strings("events"), table.strings("projects")
+        check_patterns(projects, where="webhook.projects")
+        if unknown := [event for event in events if event not in ACTIONS]:
+            table.fault(f"is none of {', '.join(ACTIONS)}", "events", events.index(unknown[0]))
+        webhook = Webhook(
+            url=table.required("url"),
+            secret=table.required("secret"),
+            events=events or EVENTS,
+            projects=projects or ("*",),
+            may_be_private=table.flag("private-address"),
+        )
+        check_webhook(webhook)
+        webhooks.append(webhook)
+    if len({webhook.id for webhook in webhooks}) < len(webhooks):
+        raise InvalidConfiguration("two webhooks have the same url")
+    return tuple(webhooks)
+
+
 def _elsewhere(file: Table, where: str) -> Mapping[NormalizedName, OtherPages]:
     """Return what the tables ``tracks`` and ``alternate-locations`` declare of projects."""
     said: dict[NormalizedName, dict[str, tuple[str, ...]]] = {}
@@ -310,12 +339,19 @@ def _number(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
+def _span(text: str) -> float:
+    seconds = seconds_of(text)
+    if seconds > _LONGEST_SPAN:
+        raise ValueError(f"{text[:40]!r} is longer than a hundred years")
+    return seconds
+
+
 def _deletes(text: str) -> str | timedelta:
     if text in ("never", "admin"):
         return text
     try:
-        return timedelta(seconds=seconds_of(text))
-    except InvalidConfiguration:
+        return timedelta(seconds=_span(text))
+    except (InvalidConfiguration, ValueError):
         raise ValueError(f"{text[:40]!r} is none of never, admin, and a time as 72h") from None
 
 
@@ -340,6 +376,7 @@ def _yes(text: str) -> bool:
 
 _TABLES = (
     "mirror", "owners", "reserved", "private", "tracks", "alternate-locations", "trusted-publisher",
+    "webhook",
 )  # fmt: skip
 """What a file says in tables and lists; of these, only ``mirror``, ``reserved`` and ``private`` can
 be said elsewhere too."""
@@ -365,8 +402,8 @@ _KEYS = cast(
         "max-file": (parse_size, "10GiB"),
         "max-connections": (_number(1, 1 << 20), "2000"),
         "stop-within": (_number(0, 86400), "60"),
-        "stage-lasts": (seconds_of, "7d"),
-        "audit-lasts": (seconds_of, "365d"),
+        "stage-lasts": (_span, "7d"),
+        "audit-lasts": (_span, "365d"),
         "mirror": (lambda text: tuple(text.split()), None),
         "mirror-most": (parse_size, None),
         "mirror-python": (lambda text: pythons_of(text.split()), ""),

@@ -280,6 +280,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX audit_of_project ON audit (project, serial)",
         "CREATE INDEX audit_of_time ON audit (time)",
     ),
+    (
+        # The last entry of the audit log that a webhook was told of, and when it is told more.
+        (
+            "CREATE TABLE webhook (id TEXT PRIMARY KEY, serial {number} NOT NULL,"
+            " attempts {number} NOT NULL, due TEXT NOT NULL)"
+        ),
+    ),
 )
 """For each version of the schema, from 1, the statements that make it of the one before."""
 

@@ -278,9 +278,10 @@ class Records:
             )
             if by is not None and not owners_of(execute, new.project):
                 insert(execute, "owner", project=new.project, name=by)
-            note(execute, self._actor, "upload", [(new.project, new.filename)],
-                 f"into stage {stage}" if stage else "")  # fmt: skip
-            if stage == PUBLISHED:
+            is_staged = stage != PUBLISHED
+            note(execute, self._actor, "stage" if is_staged else "upload",
+                 [(new.project, new.filename)], f"stage {stage}" if is_staged else "")  # fmt: skip
+            if not is_staged:
                 _log(execute, [(new.project, "upload", new.filename)], new.uploaded)
                 renew(execute, new.project, version)
             return True

@@ -1,0 +1,223 @@
+"""Webhooks: requests that tell other servers of changes of an index.
+
+They follow the audit log, in which a change is noted in its own transaction: what was done is told
+at least once, in order, also after a restart, and no upload waits for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import socket
+import ssl
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from wheelfit.core.project_patterns import fits
+from wheelfit.errors import StorageUnavailable
+from wheelfit.server.allowed_addresses import AddressRules
+from wheelfit.server.store.database import written
+from wheelfit.server.store.webhook_cursors import Cursor, WebhookCursors
+from wheelfit.sources.urls import is_loopback
+from wheelfit_runtime import __version__
+from wheelfit_runtime.errors import InvalidConfiguration
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from wheelfit.server.store.audit import AuditEntry
+    from wheelfit.server.store.sql_records import Records
+
+
+EVENTS = ("upload", "publish", "yank", "unyank", "delete")
+"""What a webhook is told of if it does not name any: what readers of the index see."""
+_TIMEOUT = 10.0
+_LOOK_EVERY = 1.0
+_AT_ONCE = 100
+_LEASE = timedelta(seconds=120)
+"""How long other servers leave a delivery to the one that has begun it."""
+_MOST_ATTEMPTS = 12
+_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """A server that is told of changes."""
+
+    url: str = field(repr=False)
+    """May have a secret in its path."""
+    secret: str = field(repr=False)
+    """The key of the signatures."""
+    events: tuple[str, ...] = EVENTS
+    """Actions of the audit log."""
+    projects: tuple[str, ...] = ("*",)
+    """Names and patterns of the projects that it is told of."""
+    may_be_private: bool = False
+    """Whether its host name may lead to a private address, and be asked without TLS."""
+
+    @property
+    def id(self) -> str:
+        """The name of its state in the database."""
+        return hashlib.sha256(self.url.encode()).hexdigest()[:16]
+
+    @property
+    def host(self) -> str:
+        """The host, for logs."""
+        return urlsplit(self.url).hostname or ""
+
+    def wants(self, entry: AuditEntry) -> bool:
+        """Return whether it is told of an entry of the audit log."""
+        return (
+            entry.outcome == "done"
+            and entry.action in self.events
+            and ("*" in self.projects or fits(entry.project, self.projects))  # type: ignore[arg-type]
+        )
+
+
+def check_webhook(webhook: Webhook) -> None:
+    """Refuse a webhook whose messages others could read, or cannot be sent.
+
+    :raises InvalidConfiguration: its URL cannot be used.
+    """
+    parts = urlsplit(webhook.url)
+    with suppress(ValueError):
+        is_safe = parts.scheme == "https" or webhook.may_be_private or is_loopback(webhook.host)
+        _ = parts.port  # which raises if it is none
+        AddressRules.of_target(webhook.url, may_be_private=webhook.may_be_private)
+        is_plain = webhook.url.isascii() and webhook.url.isprintable() and " " not in webhook.url
+        has_login = "@" in parts.netloc
+        if parts.scheme in ("http", "https") and is_safe and is_plain and not has_login:
+            return
+    raise InvalidConfiguration(
+        "the url of a webhook is an https URL without a login",
+        where=webhook.host[:200],
+        hint="private-address = true also admits http, and private addresses",
+    )
+
+
+class WebhookDelivery:
+    """The deliveries to one webhook.
+
+    :param log: told of each attempt.
+    :param count: told how it ended: ``delivered``, ``failed`` (and is tried again) or ``lost``.
+    """
+
+    def __init__(
+        self,
+        webhook: Webhook,
+        records: Records,
+        *,
+        log: Callable[..., None],
+        count: Callable[[str], None],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._webhook = webhook
+        self._audit = records.audit
+        self._cursors = WebhookCursors(records.database)
+        self._log = log
+        self._count = count
+        self._now = now
+        self._admits = AddressRules.of_target(webhook.url, may_be_private=webhook.may_be_private)
+        # From here on: what changes before the first look would be lost else.
+        self._cursors.cursor(webhook.id, now=written(now()))
+
+    def run(self, over: threading.Event) -> None:
+        """Deliver until something is over."""
+        while not over.is_set():
+            is_busy = False
+            with suppress(StorageUnavailable):  # which is in the log by itself
+                is_busy = self.step()
+            if not is_busy:
+                over.wait(_LOOK_EVERY)
+
+    def step(self) -> bool:
+        """Deliver the next message if it is due; return whether there may be more."""
+        webhook, now = self._webhook, self._now()
+        cursor = self._cursors.cursor(webhook.id, now=written(now))
+        if cursor.due > written(now):
+            return False
+        entries = self._audit.after(cursor.serial, _AT_ONCE)
+        entry = next(filter(webhook.wants, entries), None)
+        if entry is None:
+            if not entries:
+                return False
+            last = Cursor(entries[-1].serial, 0, cursor.due)
+            return self._cursors.move(webhook.id, cursor, last)
+        claimed = cursor._replace(due=written(now + _LEASE))
+        if not self._cursors.move(webhook.id, cursor, claimed):
+            return False
+        problem = self._send(entry)
+        facts = {"host": webhook.host, "act": entry.action, "serial": entry.serial}
+        after = Cursor(entry.serial, 0, written(now))
+        if problem is None:
+            outcome = "delivered"
+        elif cursor.attempts + 1 < _MOST_ATTEMPTS:
+            outcome = "failed"
+            pause = min(_FIRST_PAUSE * 3**cursor.attempts, _LONGEST_PAUSE)
+            due = written(self._now() + timedelta(seconds=pause))
+            after = Cursor(cursor.serial, cursor.attempts + 1, due)
+        else:
+            outcome = "lost"
+        self._log("webhook", outcome=outcome, attempt=cursor.attempts + 1, reason=problem, **facts)
+        self._count(outcome)
+        self._cursors.move(webhook.id, claimed, after)
+        return outcome != "failed"
+
+    def _send(self, entry: AuditEntry) -> str | None:
+        """Send a message; return what went wrong, or None."""
+        content = {
+            "version": 1,
+            "event": entry.action,
+            "serial": entry.serial,
+            "time": entry.time,
+            "project": entry.project,
+            "subject": entry.subject,
+            "owner": entry.owner,
+            "note": entry.note,
+            "detail": entry.detail,
+        }
+        body = json.dumps(content).encode()
+        signature = hmac.new(self._webhook.secret.encode(), body, hashlib.sha256).hexdigest()
+        headers = {
+            "content-type": "application/json",
+            "user-agent": f"wheelfit/{__version__}",
+            "x-wheelfit-event": entry.action,
+            "x-wheelfit-delivery": f"{entry.serial}",
+            "x-hub-signature-256": f"sha256={signature}",
+        }
+        try:
+            status = _post(self._webhook.url, body, headers, self._admits)
+        except (OSError, HTTPException, ValueError) as error:
+            return str(error) or type(error).__name__
+        # Nothing is followed: a redirect would send the message to somebody else.
+        return None if 200 <= status < 300 else f"it answered {status}"
+
+
+def _post(url: str, body: bytes, headers: dict[str, str], admits: AddressRules) -> int:
+    """Send a request, and return the status of the answer.
+
+    :raises OSError: the server cannot be reached, or may not be.
+    :raises HTTPException: it does not answer in HTTP.
+    """
+    parts = urlsplit(url)
+    host, is_secure = parts.hostname or "", parts.scheme == "https"
+    port = parts.port or (443 if is_secure else 80)
+    connection = (HTTPSConnection if is_secure else HTTPConnection)(host, port, timeout=_TIMEOUT)
+    with closing(connection):
+        line = socket.create_connection((host, port), timeout=_TIMEOUT)
+        connection.sock = line
+        # Before anything is sent: the name may lead to a server that only this machine reaches.
+        if not admits(host, line.getpeername()[0]):
+            raise OSError("its name leads to a private address; private-address = true admits that")
+        if is_secure:
+            context = ssl.create_default_context()
+            connection.sock = context.wrap_socket(line, server_hostname=host)
+        path = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
+        connection.request("POST", path, body, headers)
+        return connection.getresponse().status

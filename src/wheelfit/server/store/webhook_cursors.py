@@ -1,0 +1,52 @@
+"""How far each webhook has been told of the audit log, in the database of an index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wheelfit.server.store.database import insert
+
+if TYPE_CHECKING:
+    from wheelfit.server.store.database import Database
+
+
+class Cursor(NamedTuple):
+    """The state of a webhook."""
+
+    serial: int
+    """The last entry of the audit log that is done with."""
+    attempts: int
+    """Deliveries of the next one that failed."""
+    due: str
+    """When the next one is to be delivered, in RFC 3339, UTC."""
+
+
+class WebhookCursors:
+    """The states of webhooks, for several servers at once."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def cursor(self, webhook: str, *, now: str) -> Cursor:
+        """Return the state of a webhook; a new one begins after the last entry of the log.
+
+        :param now: the time, in RFC 3339, UTC.
+        """
+        sql = "SELECT serial, attempts, due FROM webhook WHERE id = ?"
+        with self._database.reading() as execute:
+            rows = execute(sql, (webhook,))
+        if not rows:
+            with self._database.writing() as execute:
+                if not (rows := execute(sql, (webhook,))):
+                    rows = execute("SELECT COALESCE(MAX(serial), 0), 0, '' FROM audit")
+                    insert(execute, "webhook", id=webhook, serial=rows[0][0], attempts=0, due=now)
+        return Cursor(*rows[0])
+
+    def move(self, webhook: str, before: Cursor, after: Cursor) -> bool:
+        """Change the state of a webhook; return False if somebody else did so meanwhile."""
+        with self._database.writing() as execute:
+            where = "WHERE id = ? AND serial = ? AND attempts = ? AND due = ?"
+            rows = execute(f"SELECT 1 FROM webhook {where}", (webhook, *before))  # noqa: S608 - ours
+            execute(f"UPDATE webhook SET serial = ?, attempts = ?, due = ? {where}",  # noqa: S608
+                    (*after, webhook, *before))  # fmt: skip
+        return bool(rows)

@@ -1,0 +1,292 @@
+"""Webhooks: told of what changed, at least once, signed, and never of what is not for them."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from server.running import RunningIndex, bearer
+from server.uploading import NOW
+
+from wheelfit.server.allowed_addresses import AddressRules
+from wheelfit.server.hosting.settings import read_settings
+from wheelfit.server.hosting.webhooks import Webhook, WebhookDelivery
+from wheelfit.server.store.audit import Action, Actor
+from wheelfit.server.store.opening import open_database
+from wheelfit.server.store.sql_records import Records
+from wheelfit.testing.wheels import build_wheel
+from wheelfit_runtime.errors import InvalidConfiguration
+
+SECRET = "of the receiver"
+
+
+class Receiver:
+    """A server that is told of changes; a context manager."""
+
+    def __init__(self) -> None:
+        self.status = 204
+        self.messages: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                """Check the signature, and keep the message."""
+                body = self.rfile.read(int(self.headers["content-length"]))
+                signature = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+                assert self.headers["x-hub-signature-256"] == f"sha256={signature}"
+                receiver.messages.append(json.loads(body))
+                receiver.headers.append({k.lower(): v for k, v in self.headers.items()})
+                self.send_response(receiver.status)
+                self.send_header("location", "http://127.0.0.1:1/")
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                """Write nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hook?key=hidden"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop the server."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        """Event and subject of each message."""
+        return [(one["event"], one["subject"]) for one in self.messages]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """Run a receiver."""
+    with closing(Receiver()) as receiver:
+        yield receiver
+
+
+class Index:
+    """The records of an index, with a clock that is moved by hand."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self.time = NOW
+        self.outcomes: list[str] = []
+
+    def delivery(self, webhook: Webhook) -> WebhookDelivery:
+        """Return the deliveries of one server."""
+        return WebhookDelivery(
+            webhook, self.records, log=lambda *_, **__: None, count=self.outcomes.append,
+            now=lambda: self.time,
+        )  # fmt: skip
+
+    def change(self, action: Action, detail: str = "") -> None:
+        """Note a change of the index as a whole."""
+        self.records.audit.add(Actor("ann"), action, detail)
+
+
+@pytest.fixture
+def index(records_url: str) -> Iterator[Index]:
+    """Return new records."""
+    with closing(Records(open_database(records_url))) as records:
+        yield Index(records)
+
+
+def test_it_is_told_once_and_in_order(index: Index, receiver: Receiver) -> None:
+    """Of several servers one delivers; what was before the webhook, and other events, are left."""
+    index.change("clean", "before")
+    webhook = Webhook(receiver.url, SECRET, ("clean", "import"))
+    one, two = index.delivery(webhook), index.delivery(webhook)
+    for action in ("clean", "yank", "import"):
+        index.change(action, "now")
+    index.records.audit.refuse(Actor("bob"), "clean", "", "", "no")
+    while one.step() or two.step():
+        pass
+    assert [message["event"] for message in receiver.messages] == ["clean", "import"]
+    assert receiver.messages[0] == {
+        "version": 1, "event": "clean", "serial": 2, "time": receiver.messages[0]["time"],
+        "project": "", "subject": "", "owner": "ann", "note": "", "detail": "now",
+    }  # fmt: skip
+    assert receiver.headers[1]["x-wheelfit-event"] == "import"
+    assert receiver.headers[1]["x-wheelfit-delivery"] == "4"
+    assert index.outcomes == ["delivered", "delivered"]
+    assert not index.delivery(webhook).step()  # after a restart nothing is told again
+
+
+def test_failures_are_repeated_for_a_while(index: Index, receiver: Receiver) -> None:
+    """A delivery is tried again after ever longer pauses, also by another server, then given up."""
+    webhook = Webhook(receiver.url, SECRET, ("clean",))
+    first = index.delivery(webhook)
+    for detail in ("one", "two"):
+        index.change("clean", detail)
+    receiver.status = 302  # nobody is sent elsewhere
+    assert not first.step()
+    assert not first.step()
+    assert len(receiver.messages) == 1
+    index.time += timedelta(seconds=6)
+    index.delivery(webhook).step()  # of another server, or after a restart
+    assert [one["detail"] for one in receiver.messages] == ["one", "one"]
+    receiver.status = 500
+    for _ in range(10):
+        index.time += timedelta(hours=2)
+        first.step()
+    assert index.outcomes == ["failed"] * 11 + ["lost"]
+    receiver.status = 200
+    assert first.step()
+    assert [one["detail"] for one in receiver.messages][-1] == "two"
+    assert index.outcomes[-1] == "delivered"
+
+
+def test_a_server_that_died_while_it_delivered(index: Index, receiver: Receiver) -> None:
+    """What it had begun another one delivers later: twice, rather than not at all."""
+    webhook = Webhook(receiver.url, SECRET, ("clean",))
+    index.delivery(webhook)
+    index.change("clean")
+
+    def die(_outcome: str) -> None:
+        raise KeyboardInterrupt
+
+    dying = WebhookDelivery(
+        webhook, index.records, log=lambda *_, **__: None, count=die, now=lambda: index.time
+    )
+    with pytest.raises(KeyboardInterrupt):
+        dying.step()
+    assert not index.delivery(webhook).step()
+    index.time += timedelta(minutes=3)
+    assert index.delivery(webhook).step()
+    assert len(receiver.messages) == 2
+
+
+def test_a_receiver_that_is_not_there(index: Index, receiver: Receiver) -> None:
+    """No connection is a failure as any other."""
+    webhook = Webhook(f"https{receiver.url[4:]}", SECRET, ("clean",))
+    delivery = index.delivery(webhook)
+    index.change("clean")
+    assert not delivery.step()  # it does not speak TLS
+    assert index.outcomes == ["failed"]
+    assert receiver.messages == []
+
+
+@pytest.mark.parametrize(
+    ("url", "private", "address", "admitted"),
+    [
+        ("https://hook.example/", False, "93.184.216.34", True),
+        ("https://hook.example/", False, "10.0.0.1", False),
+        ("https://hook.example/", False, "127.0.0.1", False),
+        ("https://hook.example/", False, "::ffff:10.0.0.1", False),
+        ("https://hook.example/", True, "10.0.0.1", True),
+        ("https://hook.example/", True, "127.0.0.1", False),
+        ("https://hook.example/", True, "169.254.169.254", False),
+        ("https://10.0.0.1/", False, "10.0.0.1", True),
+        ("http://127.0.0.1/", False, "127.0.0.1", True),
+        ("http://169.254.169.254/", True, "169.254.169.254", False),
+    ],
+)
+def test_where_a_name_may_lead(
+    url: str,
+    private: bool,  # noqa: FBT001 - parametrized
+    address: str,
+    admitted: bool,  # noqa: FBT001 - parametrized
+) -> None:
+    """Whoever decides what a name resolves to cannot make the index ask servers that are near."""
+    rules = AddressRules.of_target(url, may_be_private=private)
+    assert rules(url.split("/")[2], address) == admitted
+
+
+def test_a_name_that_leads_near(index: Index) -> None:
+    """A connection to a private address is closed before anything is sent."""
+    reasons: list[str] = []
+    with socket.create_server(("0.0.0.0", 0)) as server:
+        try:
+            socket.create_connection((socket.gethostname(), server.getsockname()[1])).close()
+        except OSError:
+            pytest.skip("the name of this machine does not lead to it")
+        server.accept()[0].close()
+        webhook = Webhook(f"https://{socket.gethostname()}:{server.getsockname()[1]}/", SECRET)
+        delivery = WebhookDelivery(
+            webhook, index.records, count=index.outcomes.append, now=lambda: index.time,
+            log=lambda *_, reason, **__: reasons.append(reason),
+        )  # fmt: skip
+        index.records.audit.add(Actor("ann"), "yank", "")
+        assert not delivery.step()
+        with server.accept()[0] as line:
+            assert line.recv(100) == b""
+    assert "private address" in reasons[0]
+    assert index.outcomes == ["failed"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        'url = "http://hook.example/"\nsecret = "x"',
+        'url = "https://user:x@hook.example/"\nsecret = "x"',
+        'url = "ftp://hook.example/"\nsecret = "x"',
+        'url = "https://hook.example/\\u00e9"\nsecret = "x"',
+        'url = "https://hook.example:99999/"\nsecret = "x"',
+        'url = "https:///"\nsecret = "x"',
+        'url = "https://hook.example/"',
+        'url = "https://hook.example/"\nsecret = ""',
+        'url = "https://hook.example/"\nsecret = "x"\nevents = ["burn"]',
+        'url = "https://hook.example/"\nsecret = "x"\nprojects = ["a/b"]',
+        'url = "https://hook.example/"\nsecret = "x"\nurls = []',
+        'secret = "x"\nurl = "https://a.example/"\n[[webhook]]\nsecret = "y"\nurl = "https://a.example/"',
+    ],
+)
+def test_settings_that_cannot_be(table: str, tmp_path: Path) -> None:
+    """A webhook that others could read, or that nobody can check, is refused."""
+    file = tmp_path / "serve.toml"
+    file.write_text(f"[[webhook]]\n{table}\n")
+    with pytest.raises(InvalidConfiguration):
+        read_settings({}, {}, str(file))
+
+
+def _eventually(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.integration
+def test_a_real_server(receiver: Receiver, tmp_path: Path) -> None:
+    """Uploads of the projects that it is for are told of, also after a restart."""
+    settings = tmp_path / "serve.toml"
+    settings.write_text(
+        f'[[webhook]]\nurl = "{receiver.url}"\nsecret = "{SECRET}"\nprojects = ["some-*"]\n'
+    )
+    mine, other = (build_wheel(tmp_path, name, "1.0") for name in ("some-tool", "other"))
+    options = ("--settings", str(settings))
+    with RunningIndex(tmp_path / "index", *options) as index:
+        receiver.status = 503
+        began = time.monotonic()
+        assert index.upload(other) == index.upload(mine) == 200
+        assert time.monotonic() - began < 5
+        _eventually(lambda: len(receiver.messages) == 1)
+        metrics = index.get("/-/metrics", authorization=bearer(index.token))[2].decode()
+    assert 'wheelfit_webhooks_total{outcome="failed"} 1.0' in metrics
+    assert "hidden" not in index.log
+    assert SECRET not in index.log
+    (event,) = index.events("webhook")
+    assert (event["host"], event["outcome"]) == ("127.0.0.1", "failed")
+    receiver.status = 200
+    with RunningIndex(tmp_path / "index", *options):
+        _eventually(lambda: len(receiver.messages) == 2)
+    assert receiver.told == [("upload", mine.name)] * 2
+    assert receiver.messages[0]["serial"] == receiver.messages[1]["serial"]
