@@ -6,7 +6,8 @@ import zlib
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from wheelfit.wheels.zip_directory import STORED
+from wheelfit.wheels.zip_directory import DEFLATED, STORED
+from wheelfit.wheels.zstandard import ZSTANDARD, zstd_library, zstd_unpacker
 from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def inflate_whole(member: Member, packed: bytes, *, where: str, library: Any = N
 
     :param library: what unpacks; None: the fastest, which takes a millisecond to load.
     """
-    if member.method != STORED:
+    if member.method == DEFLATED:
         library = library or _fast_library()
         unpacker = library.decompressobj(-zlib.MAX_WBITS)
         with suppress(library.error):
@@ -77,9 +78,16 @@ def _fast_library() -> Any:
 
 
 def _unpack(library: Any, member: Member, packed: Iterable[bytes], where: str) -> Iterator[bytes]:
-    """Undo deflate; a small input never grows to more than `_PIECE` bytes at once."""
-    unpacker = _Unpacker() if library is zlib else _fast_unpacker()
-    error = library.error
+    """Undo the packing; a small input never grows to more than `_PIECE` bytes at once.
+
+    :param library: undoes deflate.
+    """
+    if member.method == ZSTANDARD:
+        zstd: Any = zstd_library()
+        unpacker, error = zstd_unpacker(zstd), zstd.ZstdError
+    else:
+        unpacker = _Unpacker() if library is zlib else _fast_unpacker()
+        error = library.error
     try:
         for piece in packed:
             rest = piece

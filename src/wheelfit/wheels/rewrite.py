@@ -34,6 +34,7 @@ from wheelfit.wheels.zip_writing import (
     encode_entry,
     encode_local_header,
 )
+from wheelfit.wheels.zstandard import ZSTANDARD
 from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
@@ -114,10 +115,10 @@ def rewrite(
 ) -> tuple[str, ...]:
     """Write a wheel with some members replaced, added, removed or in other folders.
 
-    The others keep their packed bytes, time, mode and order, except that
-    dist-info comes last and RECORD at the very end. RECORD follows what is done;
-    signatures of the old one are removed (B-37). The result is read again before
-    it gets its name (B-38), which finds faults of the source as well (B-34).
+    The others keep their packed bytes, time, mode and order, except that dist-info comes last and
+    RECORD at the very end; what is packed with Zstandard is packed anew. RECORD follows what is
+    done; signatures of the old one are removed (B-37). The result is read again before it gets its
+    name (B-38), which finds faults of the source as well (B-34).
 
     :param source: a wheel; may be the destination too.
     :param destination: the new wheel; its name decides what dist-info must fit.
@@ -247,7 +248,8 @@ def _plan(changes: _Changes, writing: Writing) -> _Plan:
         new_member(name, content, STORED, moment) for name, content in changes.replacements.items()
     ]
     content = format_record(rows, record.terminator)
-    written.append(new_member(changes.record, content, old_record.method, moment))
+    method = STORED if old_record.method == STORED else DEFLATED
+    written.append(new_member(changes.record, content, method, moment))
     return _Plan(tuple(kept), tuple(written), tuple(dict.fromkeys(notes)), tuple(faults))
 
 
@@ -344,6 +346,14 @@ def new_member(
     return member, packed
 
 
+def _deflated(archive: WheelArchive, member: Member, name: str) -> tuple[Member, bytes]:
+    """Return a member under a name with its bytes packed by deflate."""
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+    packed = b"".join(map(packer.compress, archive.chunks(member.name))) + packer.flush()
+    new = structs.replace(member, name=name, method=DEFLATED, compressed_size=len(packed))
+    return new, packed
+
+
 class _Output:
     """A writer of members one behind the other, and the directory at the end."""
 
@@ -365,7 +375,13 @@ class _Output:
         return [name for stretch in self._stretches for name in (stretch[0], stretch[-1])]
 
     def copy(self, archive: WheelArchive, member: Member, name: str) -> None:
-        """Add a member of another archive as it is, under the name it has or another one."""
+        """Add a member of another archive as it is, under the name it has or another one.
+
+        What only few can read, Zstandard, is packed anew.
+        """
+        if member.method == ZSTANDARD:
+            self.add(*_deflated(archive, member, name))
+            return
         header = self._place(member if name == member.name else structs.replace(member, name=name))
         if archive.read_bytes(member.offset, len(header)) == header:
             length = len(header) + member.compressed_size

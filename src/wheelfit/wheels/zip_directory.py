@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from wheelfit.errors import install_hint
 from wheelfit.wheels.paths import path_fault
+from wheelfit.wheels.zstandard import ZSTANDARD, zstd_library
 from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
@@ -85,7 +87,7 @@ class Member(Struct, frozen=True):
     name: str
     """Path inside the archive; a folder ends with ``/``."""
     method: int
-    """`STORED` or `DEFLATED`."""
+    """`STORED`, `DEFLATED` or `ZSTANDARD`."""
     flags: int
     time: int
     date: int
@@ -284,7 +286,14 @@ def _check_member(member: Member, where: str) -> None:
         raise InvalidWheel(
             f"{member.name!r} is encrypted or patched (flags {member.flags:#06x})", where=where
         )
-    if member.method not in (STORED, DEFLATED):
+    if member.method == ZSTANDARD and zstd_library() is None:
+        raise InvalidWheel(
+            f"{member.name!r} is packed with Zstandard (method {ZSTANDARD}), "
+            "which takes Python 3.14 or the extra zstd of wheelfit",
+            where=where,
+            hint=install_hint("zstd"),
+        )
+    if member.method not in (STORED, DEFLATED, ZSTANDARD):
         raise InvalidWheel(
             f"{member.name!r} is packed with method {member.method}; "
             "wheels use stored and deflate only",

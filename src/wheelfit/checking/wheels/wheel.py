@@ -25,6 +25,7 @@ from wheelfit.wheels.reserved_files import (
     why_reserved_in_prefix,
     why_reserved_in_scripts,
 )
+from wheelfit.wheels.zstandard import ZSTANDARD
 from wheelfit_runtime.errors import InvalidWheel
 
 if TYPE_CHECKING:
@@ -223,6 +224,10 @@ def _archive_findings(
 ) -> Iterator[Finding]:
     for fault in archive.faults(contents=full, identity=False):
         yield place.inside(fault.path).found(_check_of(fault), fault.message, rule=fault.rule)
+    packed = next((one.name for one in archive.members if one.method == ZSTANDARD), None)
+    if packed is not None:
+        message = f"{packed!r} is packed with Zstandard, which pip reads from Python 3.14 on only"
+        yield place.found(checks.UNSOUND_ARCHIVE, message)
     names = [member.name for member in archive.members]
     everywhere = {fault.message for fault in archive.tolerated}
     only_windows = all(tag.platform.startswith("win") for tag in archive.filename.tags)

@@ -1,0 +1,34 @@
+"""Members of an archive that are packed with Zstandard (method 93), where a library can read them.
+
+The library is part of Python from 3.14 on (PEP 784); before, the extra ``zstd`` brings the same.
+No such member is ever written: every wheel up to format 1.x has to be readable without it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+ZSTANDARD = 93
+"""The number of the method in an archive."""
+
+_LARGEST_WINDOW = 27
+"""Power of two of the bytes that a reader holds: 128 MiB, as much as the highest level asks for."""
+
+
+@cache
+def zstd_library() -> Any | None:
+    """Return the module that reads Zstandard; None: there is none."""
+    for name in ("compression.zstd", "backports.zstd"):
+        try:
+            return import_module(name)
+        except ImportError:
+            continue
+    return None
+
+
+def zstd_unpacker(library: Any) -> Any:
+    """Return a decompressor of one frame."""
+    options = {library.DecompressionParameter.window_log_max: _LARGEST_WINDOW}
+    return library.ZstdDecompressor(options=options)
