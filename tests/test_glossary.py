@@ -14,8 +14,8 @@ from wheelfit.cli.commands import working_commands
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 VERBS = """
 accept add added allow answer ask at attest break breaks broken built changed checked clean
-clear compare convert copied create created damaged debug delete diff disable drop edits emulate
-enable exclude expires explain failed fake fetched find forbid force freeze frozen generate
+clear compare convert copied create created damaged debug delete deny diff disable drop edits
+emulate enable exclude expires explain failed fake fetched find forbid force freeze frozen generate
 going hand held ignore import imported initialize inspect install installed invert keep lasts
 left load looked losses lost make missing mixed open outdated owned prefer prefetch probe prune
 publish published quiet raw read rebuild recover refit refused reinstall relabel remove removed
@@ -27,7 +27,7 @@ within written
 QUALITIES = """
 alternate any apart compat dev empty first full incomplete inexact local max newer newest
 offline older online optional private public strict unchecked unknown unlisted unmatched unnamed
-unread verbose
+unread verbose vulnerable
 """
 EVERYDAY = """
 against all back bar by choices count demo depth for from here if in info init list more most

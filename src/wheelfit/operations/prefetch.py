@@ -25,6 +25,7 @@ from wheelfit.server.store.opening import open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.upstream.mirrored import Mirrored
 from wheelfit.server.upstream.opening import open_mirrors_in
+from wheelfit.sources.advisories import Advisories
 from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.page import VARIANTS_SUFFIX
 from wheelfit.sources.urls import last_segment
@@ -137,6 +138,11 @@ def prefetch(request: PrefetchRequest, context: Context) -> PrefetchReport:
         raise InvalidConfiguration(
             "the index has no mirrors", hint="name them with --mirror, or with --settings FILE"
         )
+    denied = (
+        Advisories(settings.vulnerabilities, context.reporter.warn)
+        if settings.vulnerabilities is not None and settings.denies_vulnerable
+        else None
+    )
     store = open_store(settings.folder, records=settings.database, blobs=settings.storage)
     with closing(store):
         mirrors = open_mirrors_in(
@@ -145,6 +151,7 @@ def prefetch(request: PrefetchRequest, context: Context) -> PrefetchReport:
             settings.mirror_storage,
             environ=context.environ,
             note=context.reporter.detail,
+            denied=denied,
         )
         try:
             index = mirrors.with_own(

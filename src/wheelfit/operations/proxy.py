@@ -33,11 +33,14 @@ from wheelfit.operations.requests import (
 from wheelfit.operations.user_folders import home
 from wheelfit.server.allowed_addresses import AddressRules
 from wheelfit.server.loopback import LoopbackServer
+from wheelfit.server.offering import Offered, OfferRules
 from wheelfit.server.proxy.application import PathRouter, Proxy, SecretPathGuard
 from wheelfit.server.proxy.profiles import Profile
 from wheelfit.server.proxy.serving import serve_to_others
 from wheelfit.server.proxy.upstream import BridgedUpstream, FolderUpstream, Upstream
 from wheelfit.server.rebinding_guard import RebindingGuard
+from wheelfit.sources.advisories import Advisories
+from wheelfit.sources.cooldown import Cooldown
 from wheelfit.sources.find_links import LinkPage
 from wheelfit.sources.open import is_protected, open_web
 from wheelfit.sources.urls import file_path, is_loopback, origin, redact
@@ -50,7 +53,6 @@ if TYPE_CHECKING:
 
     from wheelfit.installation.environment import Environment
     from wheelfit.server.messages import Application
-    from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.memoized import MemoizedRepository
     from wheelfit.sources.open import Web
     from wheelfit.sources.repository import Repository
@@ -121,13 +123,15 @@ def open_proxy(
     context: Context,
     *,
     below: Mapping[str, SourceSettings] = MappingProxyType({}),
+    denied: Advisories | None = None,
 ) -> OpenedProxy:
     """Open a proxy; no index is asked yet.
 
     :param below: further proxies below paths, each with the settings of its own indexes.
+    :param denied: vulnerabilities whose releases are not offered; None: all releases are.
     :raises InvalidConfiguration: no index is left that can be asked.
     """
-    upstreams = _Upstreams(request, context, settings.cooldown)
+    upstreams = _Upstreams(request, context, OfferRules(settings.cooldown or Cooldown(), denied))
     behind = {name: upstreams.of(own) for name, own in {"": settings, **below}.items()}
     if not any(behind.values()):
         raise InvalidConfiguration(
@@ -180,15 +184,13 @@ def serving(
 class _Upstreams:
     """The indexes behind a proxy; each is opened once.
 
-    :param cooldown: files that are too new are left out, of whatever index.
+    :param rules: which files are offered, of whatever index.
     """
 
-    def __init__(
-        self, request: ProxiedRequest, context: Context, cooldown: Cooldown | None
-    ) -> None:
+    def __init__(self, request: ProxiedRequest, context: Context, rules: OfferRules) -> None:
         self._request = request
         self._context = context
-        self._cooldown = cooldown
+        self._rules = rules
         self._told: set[str] = set()
         self._known: dict[tuple[str, tuple[str, ...]], Upstream] = {}
         self.webs: list[Web] = []
@@ -213,7 +215,7 @@ class _Upstreams:
     def _open(self, url: str, settings: SourceSettings) -> Upstream | None:
         folder = _folder(url)
         if folder is not None:
-            return FolderUpstream(folder, self._web(url, settings))
+            return FolderUpstream(folder, self._web(url, settings), self._rules)
         try:
             where = origin(url)
         except ValueError:
@@ -230,7 +232,7 @@ class _Upstreams:
             )
             return None
         web = self._web(url, settings)
-        plain = Upstream(url, web, cooldown=self._cooldown, note=self._tell)
+        plain = Upstream(url, web, rules=self._rules, note=self._tell)
         shelf = families_that_count(self._request, settings, self._context.environ)
         if not shelf:
             return plain
@@ -238,8 +240,9 @@ class _Upstreams:
         def open_index(url: str, *, is_page: bool, hosts: FamilyHosts | None) -> Repository:
             web = self._web(url, replace(settings, hosts=hosts))
             if is_page:
-                return LinkPage(url, web.files, pages=web.pages, note=self._tell)
-            return Upstream(url, web, cooldown=self._cooldown, note=self._tell)
+                page = LinkPage(url, web.files, pages=web.pages, note=self._tell)
+                return Offered(page, self._rules)
+            return Upstream(url, web, rules=self._rules, note=self._tell)
 
         return BridgedUpstream(plain, shelf, open_index)
 
@@ -369,6 +372,7 @@ class ProxyRequest(ProxiedRequest):
     listen_at: str = "127.0.0.1"
     port: int = 8941
     answer_to: tuple[str, ...] = ()
+    deny_vulnerable: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,12 +408,22 @@ def proxy(
             f"{SECRET} needs 16 letters or digits and more, nothing else but - and _"
         )
     settings = read_settings(request, context.environ)
+    denied = (
+        Advisories(Path(request.deny_vulnerable), context.reporter.warn)
+        if request.deny_vulnerable is not None
+        else None
+    )
+    if denied is not None and not request.full:
+        context.reporter.warn(
+            "--deny-vulnerable holds for what the proxy lists, and not for what installers take "
+            "from the index beside it: serve everything with --full"
+        )
     if settings.cooldown is not None and not request.full:
         context.reporter.warn(
             "--uploaded-prior-to holds for what the proxy lists, and not for what installers take "
             "from the index beside it: give them the option too, or serve everything with --full"
         )
-    with open_proxy(request, settings, context) as opened:
+    with open_proxy(request, settings, context, denied=denied) as opened:
         if not secret and opened.has_logins:
             context.reporter.warn(
                 "an index behind the proxy is asked with your login, so whoever reaches the "

@@ -95,6 +95,8 @@ def write_project(page: ProjectPage, media_type: str) -> bytes:
         **({"project-status": _status(status)} if status else {}),
         "versions": _versions(page.files),
         "files": [_entry(file) for file in page.files],
+        # Keys with an underscore are the server's own (PEP 691).
+        **({"_withheld": dict(page.withheld)} if page.withheld else {}),
     }
     return _json(content)
 

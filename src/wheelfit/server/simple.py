@@ -10,6 +10,7 @@ from packaging.utils import canonicalize_name
 from wheelfit.server.messages import Answer, as_asked, missing, moved, page_answer, unacceptable
 from wheelfit.server.pages import choose_type, write_project, write_projects
 from wheelfit.sources.repository import Elsewhere
+from wheelfit_runtime.errors import PolicyRefusal
 
 if TYPE_CHECKING:
     from wheelfit.server.messages import Request
@@ -72,7 +73,10 @@ class SimpleIndex:
         return page_answer(request, media_type, write_project(page, media_type), _PAGE_HEADERS)
 
     def _file(self, request: Request, name: str) -> Answer:
-        content = self._index.content(name)
+        try:
+            content = self._index.content(name)
+        except PolicyRefusal as refusal:
+            return Answer.text(403, refusal.message)
         if content is None:
             return missing()
         if isinstance(content, Elsewhere):

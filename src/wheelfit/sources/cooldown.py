@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from wheelfit.sources.file_readers import Around
 from wheelfit.sources.page import time_of_upload
 from wheelfit.sources.repository import stamp_of
+from wheelfit_runtime.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _ISO = re.compile(
     r"P(?:(\d{1,6})W)?(?:(\d{1,6})D)?(?:T(?:(\d{1,6})H)?(?:(\d{1,6})M)?)?", re.IGNORECASE
 )
+_UNITS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 _WORDS = re.compile(r"(\d{1,6}) ?(week|day|hour|minute)s?(?: ago)?", re.IGNORECASE)
 
 
@@ -39,6 +41,13 @@ class Cutoff:
         :param now: the present time, with its zone.
         """
         return now - self.age if self.moment is None else self.moment
+
+    def __str__(self) -> str:
+        if self.moment is not None:
+            return f"before {self.moment.isoformat()}"
+        seconds = int(self.age.total_seconds())
+        unit, size = next(one for one in _UNITS if seconds % one[1] == 0)
+        return f"at least {count_of(seconds // size, unit)} ago"
 
 
 def parse_cutoff(text: str) -> Cutoff:

@@ -218,6 +218,9 @@ class ProjectPage:
     joins_builds: bool = False
     """Whether files whose versions differ in the local part alone (``+cu126``) are of one release.
     """
+    withheld: tuple[tuple[str, str], ...] = ()
+    """Names of files that a server of ours does not offer, each with the reason; they are not
+    among the files."""
     stamp: str = field(default="", compare=False)
     """What `wheelfit.sources.repository.stamp_of` says as long as an index sends the same; empty:
     it says nothing."""

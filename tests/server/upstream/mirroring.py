@@ -15,6 +15,7 @@ from wheelfit.server.upstream.mirrored import Mirrored
 from wheelfit.server.upstream.opening import open_mirror
 from wheelfit.server.upstream.pulled_files import Pulled
 from wheelfit.server.upstream.settings import MirrorSettings
+from wheelfit.sources.advisories import Advisories
 from wheelfit_runtime.errors import NetworkError
 
 __all__ = ["JSON", "Clock", "Mirroring", "read"]
@@ -38,10 +39,19 @@ class Mirroring:
 
     :param url: of its upstream.
     :param folder: where it keeps what it keeps; another one can go on with it.
+    :param denied: vulnerabilities whose releases are not offered.
     :param settings: of `MirrorSettings`.
     """
 
-    def __init__(self, url: str, folder: Path, *, cache: bool = True, **settings: Any) -> None:
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        *,
+        cache: bool = True,
+        denied: Advisories | None = None,
+        **settings: Any,
+    ) -> None:
         self.notes: list[str] = []
         self.clock = Clock()
         self.blobs = FolderBlobs(folder / "blobs")
@@ -54,6 +64,7 @@ class Mirroring:
             environ={},
             note=self.notes.append,
             clock=self.clock,
+            denied=denied,
         )
         self.application = SimpleIndex(self.index)
 

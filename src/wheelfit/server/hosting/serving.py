@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from wheelfit.server.store.opening import Store
     from wheelfit.server.store.records import RecentUpload
     from wheelfit.server.upstream.opening import Mirrors
+    from wheelfit.sources.advisories import Advisories
     from wheelfit.sources.repository import Index
 
 
@@ -97,7 +98,7 @@ def run_server(
         _watching(store.probes, log),
         _cleaning(store.acting(Actor("server")), log, timedelta(seconds=settings.audit_lasts)),
         _telling_webhooks(settings, store, log, metrics),
-        _mirroring(settings, environ, log) as mirrors,
+        _mirroring(settings, environ, log, advisories := _advisories(settings, log)) as mirrors,
     ):
         stored = StoredIndex(store)
         index: Index = stored
@@ -135,6 +136,7 @@ def run_server(
                 public_url=settings.public_url,
                 trusts_host=names is not None,
                 takes_uploads=True,
+                advisories=advisories,
                 recent=recent,
             ),
             index=index,
@@ -325,6 +327,15 @@ def _cleaning(store: Store, log: Log, audit_lasts: timedelta) -> Iterator[None]:
         thread.join(_LEAVE_WITHIN)  # a silent storage must not keep the server from ending
 
 
+def _advisories(settings: ServerSettings, log: Log) -> Advisories | None:
+    """Return the vulnerabilities that the operator has records of; None: there are no records."""
+    if settings.vulnerabilities is None:
+        return None
+    from wheelfit.sources.advisories import Advisories  # noqa: PLC0415 - few have any
+
+    return Advisories(settings.vulnerabilities, lambda text: log("vulnerabilities", message=text))
+
+
 @contextmanager
 def _telling_webhooks(
     settings: ServerSettings, store: Store, log: Log, metrics: Metrics
@@ -344,7 +355,7 @@ def _telling_webhooks(
 
 @contextmanager
 def _mirroring(
-    settings: ServerSettings, environ: Mapping[str, str], log: Log
+    settings: ServerSettings, environ: Mapping[str, str], log: Log, advisories: Advisories | None
 ) -> Iterator[Mirrors | None]:
     """Yield the mirrors; None if there are none."""
     if not settings.mirrors:
@@ -358,6 +369,7 @@ def _mirroring(
         settings.mirror_storage,
         environ=environ,
         note=lambda text: log("mirror", message=text),
+        denied=advisories if settings.denies_vulnerable else None,
     )
     try:
         yield mirrors

@@ -34,6 +34,7 @@ from wheelfit.server.upstream.settings import (
     pythons_of,
 )
 from wheelfit.sources.bridges.catalogue import known_families
+from wheelfit.sources.cooldown import parse_cutoff
 from wheelfit.sources.page import OtherPages, check_page_url
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
@@ -90,6 +91,10 @@ class ServerSettings:
     """Servers that are told of changes."""
     mirror_storage: str | None = None
     """Where mirrored files are kept; None: in the folder."""
+    vulnerabilities: Path | None = None
+    """A folder or archive of OSV records; None: nothing is said of vulnerabilities."""
+    denies_vulnerable: bool = False
+    """Whether mirrors do not offer releases with known vulnerabilities."""
 
 
 def read_settings(
@@ -150,6 +155,8 @@ def read_settings(
         publishers=_publishers(tables, values["public-url"]),
         webhooks=_webhooks(tables),
         mirror_storage=values["mirror-storage"],
+        vulnerabilities=values["vulnerabilities"],
+        denies_vulnerable=_denies(values, said),
     )
 
 
@@ -192,9 +199,20 @@ def _mirrors(
             most=one.most if most is None else most,
             python=one.python or values["mirror-python"],
             platforms=one.platforms or values["mirror-platform"],
+            uploaded_prior_to=one.uploaded_prior_to or values["uploaded-prior-to"],
         )
         for one in mirrors
     )
+
+
+def _denies(values: Mapping[str, Any], said: Mapping[str, tuple[str, str]]) -> bool:
+    if values["deny-vulnerable"] and values["vulnerabilities"] is None:
+        raise InvalidConfiguration(
+            "deny-vulnerable needs to know of vulnerabilities",
+            where=said["deny-vulnerable"][1],
+            hint="name a folder or a zip of OSV records with --vulnerabilities",
+        )
+    return bool(values["deny-vulnerable"])
 
 
 @contextmanager
@@ -370,6 +388,12 @@ def _network(text: str) -> str:
         raise ValueError(f"{text[:80]!r} is neither an address nor a network") from None
 
 
+def _cutoff(text: str) -> str:
+    if text:
+        parse_cutoff(text)
+    return text
+
+
 def _yes(text: str) -> bool:
     return _one_of("yes", "no", "true", "false", "1", "0")(text.lower()) in ("yes", "true", "1")
 
@@ -409,6 +433,9 @@ _KEYS = cast(
         "mirror-python": (lambda text: pythons_of(text.split()), ""),
         "mirror-platform": (lambda text: platforms_of(text.split()), ""),
         "mirror-storage": (str, None),
+        "vulnerabilities": (Path, None),
+        "deny-vulnerable": (_yes, "no"),
+        "uploaded-prior-to": (_cutoff, ""),
         "reserved": (lambda text: tuple(text.split()), None),
     },
 )

@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 
 from packaging.utils import InvalidName, canonicalize_name
 
+from wheelfit.core.filename import release_of
 from wheelfit.server.messages import (
     STRICT,
     Answer,
@@ -28,6 +29,7 @@ from wheelfit.server.messages import (
     takes_gzip,
     unacceptable,
 )
+from wheelfit.server.offering import why_withheld
 from wheelfit.server.pages import JSON, choose_type, write_project, write_projects
 from wheelfit.server.proxy.choosing import fingerprint, original_of
 from wheelfit.server.proxy.listing import WrittenPage, list_project
@@ -249,7 +251,7 @@ class Proxy:
                 learnt=lambda file, digest: self._rewriting.hash_of(upstream, file, digest),
                 is_served=lambda file: upstream.wants_login(file.url),
             )
-            for note in listed.notes:
+            for note in (*listed.notes, *dict.fromkeys(why for _, why in parsed.withheld)):
                 self._tell(note)
             if parsed.bridge is not None and parsed.bridge.no_fit and not listed.page.files:
                 self._tell(f"{name}: {parsed.bridge.no_fit}")  # an installer finds no version
@@ -284,7 +286,10 @@ class Proxy:
             return missing()
         upstream, page = found
         wheel = filename.removesuffix(".metadata")
-        file = original_of(upstream.parsed(normal, page).files, wheel)
+        parsed = upstream.parsed(normal, page)
+        file = original_of(parsed.files, wheel)
+        if file is None and (reason := why_withheld(parsed, release_of(wheel))):
+            return Answer.text(403, reason)
         if file is None or not hmac.compare_digest(fingerprint(file), match[1]):
             return missing("the index does not list this file any more; request the page again")
         digest = match[2]

@@ -18,11 +18,13 @@ from urllib.parse import quote
 from msgspec import structs
 
 from wheelfit.server.backing_services import upstream_of
+from wheelfit.server.offering import OfferRules
 from wheelfit.server.pages import JSON
 from wheelfit.sources.body import decompressed
 from wheelfit.sources.bridges.repository import BridgedRepository
 from wheelfit.sources.cached_pages import SharedPages
 from wheelfit.sources.client import PAGE_LIMIT, Answer, unreachable
+from wheelfit.sources.cooldown import Cooldown
 from wheelfit.sources.file_readers import ReadsFiles
 from wheelfit.sources.find_links import FileIndex
 from wheelfit.sources.memory_cache import Memory
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
 
     from wheelfit.sources.bridges.catalogue import BridgeCatalogue
     from wheelfit.sources.bridges.repository import OpenIndex
-    from wheelfit.sources.cooldown import Cooldown
     from wheelfit.sources.open import Web
     from wheelfit.sources.page import ProjectPage
 
@@ -84,7 +85,7 @@ class RawPage:
 class Upstream(ReadsFiles):
     """One index: a `Repository` whose pages can also be read as they came.
 
-    :param cooldown: leaves files out of its pages that are too new; None: leaves none out.
+    :param rules: which files are offered.
     :param note: called with a message if the index has no times of upload.
     """
 
@@ -93,7 +94,7 @@ class Upstream(ReadsFiles):
         url: str,
         web: Web,
         *,
-        cooldown: Cooldown | None = None,
+        rules: OfferRules = OfferRules(),
         note: Callable[[str], None] = lambda _text: None,
     ) -> None:
         super().__init__(web.files)
@@ -101,7 +102,7 @@ class Upstream(ReadsFiles):
         """Without credentials and final slash."""
         self.name = redact(url)
         self.web = web
-        self._cooldown = cooldown
+        self._rules = rules
         self._note = note
         self._pages: SharedPages[RawPage] = SharedPages(
             structs.replace(web.pages, packed=True),
@@ -125,9 +126,9 @@ class Upstream(ReadsFiles):
         :param html: whether JSON would be of no use.
         """
         page = self._raw(f"{self.url}/{quote(name, safe='')}/", html=html)
-        if page is None or self._cooldown is None or self._cooldown.cutoff(name) is None:
+        if page is None or not self._rules.concern(name):
             return page
-        # It is another page whenever a file gets old enough.
+        # It is another page whenever other files are offered.
         names = " ".join(file.filename for file in self.parsed(name, page).files)
         digest = hashlib.sha256(f"{page.digest} {names}".encode()).hexdigest()
         return replace(page, digest=digest, must_be_written=True)
@@ -152,7 +153,7 @@ class Upstream(ReadsFiles):
             return ParsedPages(self.web.store).page(answer, name, source=self.name)
 
         parsed = self._parsed.get((name, page.digest), parse)
-        return parsed if self._cooldown is None else self._cooldown.admitted(parsed, self._note)
+        return self._rules.applied(parsed, self._note)
 
     def _raw(self, url: str, *, html: bool) -> RawPage | None:
         found = self._pages.get(url, _ACCEPT_HTML if html else ACCEPT, _made)
@@ -242,8 +243,9 @@ def _tag(url: str) -> bytes:
 class FolderUpstream(Upstream):
     """A folder that is laid out like an index."""
 
-    def __init__(self, path: Path, web: Web) -> None:
-        super().__init__(file_url(path.absolute()), web)
+    def __init__(self, path: Path, web: Web, rules: OfferRules) -> None:
+        # Files of this machine have no times of upload, and are its operator's.
+        super().__init__(file_url(path.absolute()), web, rules=replace(rules, cooldown=Cooldown()))
         self._index = FileIndex(path.absolute(), web.files)
 
     @property
@@ -257,7 +259,7 @@ class FolderUpstream(Upstream):
 
     def raw(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:  # noqa: ARG002
         """Return the page of a project, or None if it has no folder."""
-        page = self._index.project(name)
+        page = self._listed(name)
         if page is None:
             return None
         listed = [(file.filename, file.url, sorted(file.hashes.items())) for file in page.files]
@@ -272,8 +274,12 @@ class FolderUpstream(Upstream):
 
     def parsed(self, name: NormalizedName, page: RawPage) -> ProjectPage:
         """Return a page, parsed."""
-        found = self._index.project(name)
+        found = self._listed(name)
         return found if found is not None else super().parsed(name, page)
+
+    def _listed(self, name: NormalizedName) -> ProjectPage | None:
+        page = self._index.project(name)
+        return None if page is None else self._rules.applied(page)
 
 
 class BridgedUpstream(Upstream):

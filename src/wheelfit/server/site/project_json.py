@@ -1,7 +1,8 @@
 """Projects and releases as the JSON API of the public registry has them.
 
 ``/pypi/{project}/json`` and ``/pypi/{project}/{version}/json``. What only that registry knows,
-as download counts, its serial number and known vulnerabilities, is left out.
+as download counts and its serial number, is left out, and so are vulnerabilities where there are
+no records of any.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from wheelfit.errors import InvalidFilename
 from wheelfit.sources.page import VARIANTS_SUFFIX, time_of_upload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from packaging.metadata import RawMetadata
     from packaging.version import Version
 
+    from wheelfit.core.osv import Vulnerability
     from wheelfit.server.site.facts import ProjectFacts
     from wheelfit.sources.page import File
 
@@ -36,12 +38,14 @@ def project_json(
     *,
     url_of: Callable[[File], str],
     has_all: bool,
+    vulnerabilities: Iterable[Vulnerability] | None = None,
 ) -> dict[str, Any]:
     """Describe a release.
 
     :param metadata: of one of its wheels.
     :param url_of: returns the link to a file.
     :param has_all: whether the files of all other releases are described as well.
+    :param vulnerabilities: of the release; None: nothing is known of any.
     """
     by_version: dict[Version, list[dict[str, Any]]] = {one: [] for one in project.listing.releases}
     for file in project.page.files:
@@ -54,7 +58,22 @@ def project_json(
     }
     if has_all:
         found["releases"] = {str(one): files for one, files in by_version.items()}
+    if vulnerabilities is not None:
+        found["vulnerabilities"] = list(map(_vulnerability, vulnerabilities))
     return found
+
+
+def _vulnerability(vulnerability: Vulnerability) -> dict[str, Any]:
+    return {
+        "id": vulnerability.id,
+        "aliases": list(vulnerability.aliases),
+        "summary": vulnerability.summary or None,
+        "details": vulnerability.details,
+        "fixed_in": list(vulnerability.fixed_in),
+        "link": vulnerability.link,
+        "source": "osv",
+        "withdrawn": vulnerability.withdrawn,
+    }
 
 
 def _info(project: ProjectFacts, version: Version, metadata: Mapping[str, Any]) -> dict[str, Any]:

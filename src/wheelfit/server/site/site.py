@@ -18,6 +18,7 @@ from packaging.version import InvalidVersion
 from wheelfit.core.versions import parse_version
 from wheelfit.errors import StorageUnavailable
 from wheelfit.server.messages import Answer, as_asked, etag_of
+from wheelfit.server.offering import why_withheld
 from wheelfit.server.site.facts import SiteFacts, is_web_address
 from wheelfit.server.site.links import ListPart, PageAddress, part_of, query_of_part, segment
 from wheelfit.server.site.machines import (
@@ -47,11 +48,13 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.labels import Label
+    from wheelfit.core.osv import Vulnerability
     from wheelfit.resolution.explain import Explanation
     from wheelfit.resolution.overview import Overview
     from wheelfit.server.messages import Request
     from wheelfit.server.site.facts import ProjectFacts, ReleaseFacts
     from wheelfit.server.site.machines import Machine
+    from wheelfit.sources.advisories import Advisories
     from wheelfit.sources.page import File
     from wheelfit.sources.repository import Index
 
@@ -116,6 +119,7 @@ class Site:
     :param takes_uploads: whether ``legacy/`` beside the front page takes uploads.
     :param is_static: whether the answers are written into files: without forms, and without
         further pages of long lists.
+    :param advisories: the known vulnerabilities of releases; None: nothing is said of them.
     :param patience: seconds in which the list of projects may read their pages, which a mirror may
         have to fetch.
     """
@@ -129,8 +133,10 @@ class Site:
         recent: Callable[[], Sequence[RecentUpload]] | None = None,
         takes_uploads: bool = False,
         is_static: bool = False,
+        advisories: Advisories | None = None,
         patience: float = 1.0,
     ) -> None:
+        self._advisories = advisories
         self._index = index
         self._public_url = public_url
         self._trusts_host = trusts_host
@@ -215,7 +221,10 @@ class Site:
         if version is not None:
             wanted = _version(version)
         if project is None or wanted is None or wanted not in project.listing.releases:
-            missing = json.dumps({"message": "there is no such release"}).encode()
+            release = None if wanted is None else (canonicalize_name(name), wanted)
+            why = "" if project is None else why_withheld(project.page, release)
+            message = why or "there is no such release"
+            missing = json.dumps({"message": message}).encode()
             return self._answer(request, missing, "application/json", 404)
         url = self._url(request)
         up = "../" * (2 if version is None else 3)
@@ -236,9 +245,18 @@ class Site:
             metadata,
             url_of=url_of,
             has_all=version is None,
+            vulnerabilities=self._vulnerabilities(project, wanted),
         )
         content = json.dumps(found).encode("utf-8", "replace")
         return self._answer(request, content, "application/json")
+
+    def _vulnerabilities(
+        self, project: ProjectFacts, version: Version
+    ) -> tuple[Vulnerability, ...] | None:
+        """Return the known vulnerabilities of a release; None: there are no records of any."""
+        if self._advisories is None:
+            return None
+        return self._advisories.affecting(project.page.name, version)
 
     def _missing(self, segments: Sequence[str]) -> _Page:
         """Return the page for an address that there is not, with projects that may be meant."""
@@ -345,6 +363,7 @@ class Site:
             "more": query_of_part({}),
             "install": _requirement(project.page.name, newest),
             "has_variants": shown is not None and bool(shown.labels),
+            "withheld": project.page.withheld,
         }
         return _Page("project.html", values)
 
@@ -411,6 +430,11 @@ class Site:
             "picked": {},
             "install": _requirement(project.page.name, release.version),
             "has_variants": bool(facts.labels),
+            "vulnerabilities": [
+                one
+                for one in self._vulnerabilities(project, release.version) or ()
+                if one.withdrawn is None
+            ],
         }
         return _Page("release.html", values)
 

@@ -178,7 +178,16 @@ class Merged(ReadsContent):
         # A source that withholds its files does not speak for the others.
         stated = [page.status for page in pages if not page.status.is_quarantined]
         status = (stated or [pages[0].status])[0]
-        return ProjectPage(name, files, source, tuple(notes), elsewhere=elsewhere, status=status)
+        withheld = tuple(reason for page in pages for reason in page.withheld)
+        return ProjectPage(
+            name,
+            files,
+            source,
+            tuple(notes),
+            elsewhere=elsewhere,
+            status=status,
+            withheld=withheld,
+        )
 
     def _content_together(
         self, name: NormalizedName, filename: str, suffix: str

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
 from wheelfit.errors import InvalidFilename, TooLarge
 from wheelfit.server.backing_services import upstream_of
+from wheelfit.server.offering import OfferRules
 from wheelfit.server.upstream.documents import MADE, documents_of, make_document
 from wheelfit.server.upstream.listings import ProjectPages
 from wheelfit.server.upstream.pull_through import Pull, Pulls
@@ -29,6 +30,7 @@ from wheelfit_runtime.errors import (
     HashMismatch,
     IntegrityError,
     NetworkError,
+    PolicyRefusal,
     UnexpectedStatus,
     Unreachable,
 )
@@ -85,6 +87,8 @@ class _ServedPage:
 
     page: ProjectPage
     originals: Mapping[str, File]
+    withheld: Mapping[str, str]
+    """Why files are not offered, by their names."""
     stamp: Hashable
 
 
@@ -99,6 +103,7 @@ class Mirrored(ReadsContent):
     :param reach: returns whether the upstream's pages may name a URL.
     :param note: called with messages for the operator: about old pages, refused files.
     :param listing: how the upstream lists its files; None: on a page for each project.
+    :param rules: which files are offered.
     """
 
     def __init__(
@@ -112,7 +117,9 @@ class Mirrored(ReadsContent):
         clock: Callable[[], float] = time.time,
         upstream: Dependency | None = None,
         listing: Listing | None = None,
+        rules: OfferRules = OfferRules(),
     ) -> None:
+        self._rules = rules
         self.name = settings.label
         self._settings = settings
         self._web = web
@@ -181,12 +188,20 @@ class Mirrored(ReadsContent):
         return None if shown is None else shown.stamp
 
     def content(self, filename: str) -> Content | Elsewhere | None:
-        """Return the bytes of a file, which come from the upstream if they are not here yet."""
+        """Return the bytes of a file, which come from the upstream if they are not here yet.
+
+        :raises PolicyRefusal: the file is not offered; says why.
+        """
         suffix = next((one for one in (_METADATA, _PROVENANCE) if filename.endswith(one)), "")
         base = filename.removesuffix(suffix)
         name = project_of(base)
-        file = None if name is None else self._original(name, base)
-        if name is None or file is None:
+        shown = None if name is None else self._show(name)
+        if name is None or shown is None:
+            return None
+        if base in shown.withheld:
+            raise PolicyRefusal(shown.withheld[base])
+        file = shown.originals.get(base)
+        if file is None:
             return None
         try:
             try:
@@ -263,7 +278,7 @@ class Mirrored(ReadsContent):
         place, listed = found
         if len(self._asked) < _MOST_NAMES:
             self._asked.add(name)
-        stamp = (*place, self._generations.get(name, 0))
+        stamp = (*place, self._generations.get(name, 0), self._rules.stamp(name))
         shown = self._shown.peek(name)
         if shown is None or shown.stamp != stamp:
             shown = self._made(name, place[1], listed, stamp)
@@ -319,6 +334,8 @@ class Mirrored(ReadsContent):
                 notes.append(f"left out {file.filename}: {problem}")
             else:
                 originals[file.filename] = file
+        offered, withheld = self._rules.sorted(name, originals.values())
+        originals = {file.filename: file for file in offered}
         if foreign:
             notes.append(f"left out {foreign} files whose names are of no release of {name}")
         if self._settings.documents:
@@ -330,10 +347,11 @@ class Mirrored(ReadsContent):
             tuple(dict.fromkeys(notes)),
             elsewhere=listed.elsewhere,
             status=listed.status,
+            withheld=tuple(withheld.items()),
         )
         for sentence in page.notes:
             self._note(f"{name} of {self.name}: {sentence}")
-        return _ServedPage(page, MappingProxyType(originals), stamp)
+        return _ServedPage(page, MappingProxyType(originals), withheld, stamp)
 
     def _problem(self, file: File, page: str) -> str:
         """Return why a file cannot be served; empty if it can."""

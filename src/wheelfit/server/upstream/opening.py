@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from wheelfit.core.bridges import path_in_mirror
 from wheelfit.server.allowed_addresses import UrlRules
 from wheelfit.server.backing_services import Dependency, upstream_of
+from wheelfit.server.offering import OfferRules
 from wheelfit.server.store.blobs import GuardedBlobs
 from wheelfit.server.store.folder import FolderBlobs
 from wheelfit.server.store.opening import open_blobs
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from wheelfit.server.store.blobs import Blobs
     from wheelfit.server.upstream.listings import Listing
     from wheelfit.server.upstream.settings import MirrorSettings
+    from wheelfit.sources.advisories import Advisories
     from wheelfit.sources.repository import Index
 
 
@@ -125,11 +127,13 @@ def open_mirrors_in(
     *,
     environ: Mapping[str, str],
     note: Callable[[str], None] = lambda _text: None,
+    denied: Advisories | None = None,
 ) -> Mirrors:
     """Open the mirrors of a live index.
 
     :param folder: of the index.
     :param storage: where files are kept, as an address; None: in the folder.
+    :param denied: vulnerabilities whose releases are not offered; None: all releases are.
     :raises InvalidConfiguration: a setting cannot be; no upstream is asked yet.
     :raises StorageUnavailable: the place cannot be read.
     """
@@ -141,7 +145,7 @@ def open_mirrors_in(
         else open_blobs(storage, spool=own / "incoming")
     )
     guarded = GuardedBlobs(blobs, Dependency("storage of mirrored files", most=_DOWNLOADS))
-    return open_mirrors(settings, guarded, own / "pages", environ=environ, note=note)
+    return open_mirrors(settings, guarded, own / "pages", environ=environ, note=note, denied=denied)
 
 
 def open_mirrors(
@@ -151,12 +155,14 @@ def open_mirrors(
     *,
     environ: Mapping[str, str],
     note: Callable[[str], None] = lambda _text: None,
+    denied: Advisories | None = None,
 ) -> Mirrors:
     """Open several mirrors that keep their files in one place.
 
     :param settings: of each, the most important first. The smallest limit counts for the place.
     :param blobs: where files are kept; of mirrors alone, for what was not used for long goes.
     :param cache_folder: where pages are kept; None: in memory only.
+    :param denied: vulnerabilities whose releases are not offered; None: all releases are.
     :raises InvalidConfiguration: a setting cannot be; no upstream is asked yet.
     :raises StorageUnavailable: the place cannot be read.
     """
@@ -168,7 +174,12 @@ def open_mirrors(
     # Threads are the server's, so all share in them; each has its own, and takes no other's.
     most = max(1, MOST // max(1, len(each)))
     open_ = partial(
-        open_mirror, pulled=pulled, cache_folder=cache_folder, environ=environ, note=note
+        open_mirror,
+        pulled=pulled,
+        cache_folder=cache_folder,
+        environ=environ,
+        note=note,
+        denied=denied,
     )
     return Mirrors(
         tuple(open_(one, upstream=upstream_of(one.url, most)) for one in each if not one.bridge),
@@ -237,6 +248,7 @@ def open_mirror(
     upstream: Dependency | None = None,
     only_hosts: Iterable[str] = (),
     listing: Listing | None = None,
+    denied: Advisories | None = None,
 ) -> Mirrored:
     """Open one mirror.
 
@@ -245,6 +257,7 @@ def open_mirror(
 
     :param only_hosts: the only ones that may be asked, with https; empty: any.
     :param listing: how the upstream lists its files; None: on a page for each project.
+    :param denied: vulnerabilities whose releases are not offered; None: all releases are.
     :raises InvalidConfiguration: a setting cannot be; the upstream is not asked yet.
     """
     sources = SourceSettings(
@@ -290,4 +303,5 @@ def open_mirror(
         clock=clock,
         upstream=upstream,
         listing=listing,
+        rules=OfferRules(settings.cooldown, denied),
     )

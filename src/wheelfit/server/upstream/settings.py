@@ -16,6 +16,7 @@ from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.core.project_patterns import check_patterns, fits
 from wheelfit.errors import InvalidFilename
 from wheelfit.sources.bridges.catalogue import SHIPPED
+from wheelfit.sources.cooldown import Cooldown, parse_cutoff
 from wheelfit.sources.urls import origin, redact
 from wheelfit_runtime.errors import InvalidConfiguration, UserError
 from wheelfit_runtime.patterns import pattern
@@ -36,6 +37,7 @@ _PYTHON = pattern(r"3\.[0-9]{1,2}t?")
 _PLATFORM = pattern(r"(?:linux|macosx|win)_[a-z0-9_]+")
 _NAMED = pattern(r"([^=:/?#]+)=(.+)", re.DOTALL)
 
+_ALL = "no"
 OWN = "own"
 """How rules about owners call the index with uploads."""
 
@@ -91,6 +93,16 @@ class MirrorSettings:
     """``host`` or ``host:port`` whose certificate is not checked, and that may use HTTP."""
     cert: str | None = None
     """File or folder of certificates to trust instead of the system's."""
+
+    uploaded_prior_to: str = ""
+    """Offer files that were uploaded before this date, or so long ago; ``no``: all; empty: as the
+    server's setting says."""
+
+    @property
+    def cooldown(self) -> Cooldown:
+        """The point in time before which files must have been uploaded."""
+        is_set = self.uploaded_prior_to not in ("", _ALL)
+        return Cooldown(parse_cutoff(self.uploaded_prior_to) if is_set else None)
 
     @property
     def label(self) -> str:
@@ -256,6 +268,10 @@ def _checked(settings: MirrorSettings, families: KnownFamilies) -> MirrorSetting
     check_patterns((*settings.allow, *settings.deny), where=where)
     pythons_of(settings.python)
     platforms_of(settings.platforms)
+    try:
+        _ = settings.cooldown
+    except ValueError as error:
+        raise InvalidConfiguration(f"uploaded-prior-to: {error}", where=where) from None
     if settings.name and _NAME.fullmatch(settings.name) is None:
         raise InvalidConfiguration(
             f"{settings.name[:60]!r} is no name for a mirror",

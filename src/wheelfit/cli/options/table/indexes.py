@@ -213,6 +213,21 @@ MIRRORS = OptionGroup(
         default=None,
     ),
     Option(
+        "--vulnerabilities PATH",
+        TEXT,
+        "show the known vulnerabilities of releases, from a folder or zip of OSV records",
+    ),
+    Option(
+        "--deny-vulnerable yes/no",
+        TEXT,
+        "do not offer mirrored releases with known vulnerabilities (default: no)",
+    ),
+    Option(
+        "--uploaded-prior-to TIME",
+        TEXT,
+        "offer mirrored files that were uploaded before this date or, as P7D, so long ago",
+    ),
+    Option(
         "--reserved PATTERN", TEXTS, "projects that no mirror may supply, as acme-*", default=None
     ),
     Option(

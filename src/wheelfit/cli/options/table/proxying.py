@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wheelfit.cli.options.option import Option, OptionGroup
-from wheelfit.cli.options.values import ANY_TEXT, FLAG, HOSTS, PORT, TEXT, TEXTS
+from wheelfit.cli.options.values import ANY_TEXT, FILE, FLAG, HOSTS, PORT, TEXT, TEXTS
 
 PROXY = OptionGroup(
     "server",
@@ -22,6 +22,11 @@ PROXY = OptionGroup(
         HOSTS,
         "answer those who ask for this name (default: everybody; at an address that only "
         "this machine reaches, those who ask for this machine)",
+    ),
+    Option(
+        "--deny-vulnerable PATH",
+        FILE,
+        "do not offer releases with known vulnerabilities, by a folder or zip of OSV records",
     ),
 )
 

@@ -1,0 +1,181 @@
+"""The known vulnerabilities of projects, from OSV records in a folder or an archive."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import zipfile
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelfit.core.osv import LARGEST_RECORD, read_record
+from wheelfit_runtime.errors import FileProblem, WheelfitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Mapping
+
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
+    from wheelfit.core.osv import Affected, Vulnerability
+
+
+_LOOK_AGAIN = 60.0
+"""Seconds after which the files are looked at again: others replace them, as every night."""
+_MOST_RECORDS = 1_000_000
+_MOST_BYTES = 4 << 30
+"""Of all records, unpacked."""
+_SHOWN = 3
+
+
+class Advisories:
+    """The known vulnerabilities of projects. Called from several threads at once.
+
+    Records that are replaced, added or removed are seen within a minute. If the new ones cannot be
+    read, the old ones go on counting.
+
+    :param path: a folder with records (``*.json``), in folders too, or an archive of such.
+    :param note: called with messages for the operator: about records that cannot be read.
+    :raises FileProblem: there is no such folder or archive, or no record of a project in it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        note: Callable[[str], None] = lambda _text: None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._path = path
+        self._note = note
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._looked = clock()
+        self._stamp = _stamp(path)
+        self._records = self._read()
+        self.generation = 0
+        """Grows whenever other records count."""
+
+    def concern(self, name: NormalizedName) -> bool:
+        """Return whether a release of a project may have vulnerabilities."""
+        self._look()
+        return name in self._records.by_project
+
+    def affecting(self, name: NormalizedName, version: Version) -> tuple[Vulnerability, ...]:
+        """Return the vulnerabilities of a release, withdrawn ones too, by their IDs."""
+        self._look()
+        records = self._records
+        found = []
+        for one in records.by_project.get(name, ()):
+            affected = records.affected.get((one.id, name))
+            if affected is None:
+                affected = records.affected[(one.id, name)] = one.affected()
+            if version in affected:
+                found.append(one)
+        return tuple(found)
+
+    def _look(self) -> None:
+        """Read the records again if they have changed, in one thread, while others go on."""
+        if self._clock() - self._looked < _LOOK_AGAIN or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._looked = self._clock()
+            stamp = _stamp(self._path)
+            if stamp != self._stamp:
+                self._records, self._stamp = self._read(), stamp
+                self.generation += 1
+        except WheelfitError as error:
+            self._note(f"the vulnerabilities known before go on counting: {error}")
+        finally:
+            self._lock.release()
+
+    def _read(self) -> _Records:
+        found: dict[NormalizedName, dict[str, Vulnerability]] = {}
+        faults: list[str] = []
+        size = 0
+        for count, (name, data) in enumerate(_records(self._path)):
+            size += len(data)
+            if count >= _MOST_RECORDS or size > _MOST_BYTES:
+                raise FileProblem("there are too many OSV records", where=str(self._path))
+            try:
+                for one in read_record(data):
+                    found.setdefault(one.project, {})[one.id] = one
+            except ValueError as error:
+                faults.append(f"{name}: {error}")
+        if faults:
+            self._note(
+                f"OSV records that cannot be read do not count ({len(faults)}): "
+                + "; ".join(faults[:_SHOWN])
+            )
+        if not found:
+            raise FileProblem(
+                "there is no OSV record of a project on PyPI",
+                where=str(self._path),
+                hint="give a folder or a zip of OSV records, as osv.dev exports them for PyPI",
+            )
+        return _Records(
+            {
+                name: tuple(vulnerability for _, vulnerability in sorted(by_id.items()))
+                for name, by_id in found.items()
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """Records that were read together."""
+
+    by_project: Mapping[NormalizedName, tuple[Vulnerability, ...]]
+    affected: dict[tuple[str, NormalizedName], Affected] = field(default_factory=dict)
+    """What was read of the versions of those that were asked for, by ID and project."""
+
+
+def _records(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the records with their names; of one that is too large only a part."""
+    try:
+        if path.is_dir():
+            for file in _files(path):
+                with Path(file).open("rb") as opened:
+                    yield str(file), opened.read(LARGEST_RECORD + 1)
+            return
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                if member.filename.endswith(".json"):
+                    with archive.open(member) as opened:
+                        yield member.filename, opened.read(LARGEST_RECORD + 1)
+    except OSError as error:
+        raise FileProblem(
+            f"OSV records cannot be read: {error.strerror or error}", where=str(path)
+        ) from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise FileProblem(
+            f"it is not an archive of OSV records: {error}",
+            where=str(path),
+            hint="give a folder or a zip of OSV records, as osv.dev exports them for PyPI",
+        ) from None
+
+
+def _files(folder: Path) -> Iterator[str]:
+    for place, _, names in os.walk(folder):
+        yield from (os.path.join(place, name) for name in sorted(names) if name.endswith(".json"))  # noqa: PTH118 - of many
+
+
+def _stamp(path: Path) -> Hashable:
+    """Return what tells that the records are the same.
+
+    :raises FileProblem: there is no such folder or archive.
+    """
+    try:
+        found = path.stat()
+        if not path.is_dir():
+            return found.st_mtime_ns, found.st_size, found.st_ino
+        each = [os.stat(file) for file in _files(path)]  # noqa: PTH116 - of many
+    except OSError as error:
+        raise FileProblem(
+            f"OSV records cannot be read: {error.strerror}", where=str(path)
+        ) from None
+    newest = max((one.st_mtime_ns for one in each), default=0)
+    return len(each), sum(one.st_size for one in each), newest

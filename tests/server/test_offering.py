@@ -1,0 +1,167 @@
+"""Files of other indexes that are not offered: vulnerable, or uploaded too late."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+from server.upstream.mirroring import Mirroring
+
+from wheelfit.operations.context import Context
+from wheelfit.operations.indexes import read_settings
+from wheelfit.operations.proxy import ProxyRequest, open_proxy
+from wheelfit.server.folder import FolderIndex
+from wheelfit.server.messages import Answer, Request
+from wheelfit.server.site.site import Site
+from wheelfit.sources.advisories import Advisories
+from wheelfit.testing.index import RecordingIndex
+from wheelfit.testing.wheels import build_wheel
+
+JSON = "application/vnd.pypi.simple.v1+json"
+OLD, NEW = "some-1.0-py3-none-any.whl", "some-2.0-py3-none-any.whl"
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Path:
+    """Give a folder with two releases."""
+    for version in ("1.0", "2.0"):
+        build_wheel(tmp_path / "wheels", "some", version)
+    return tmp_path / "wheels"
+
+
+@pytest.fixture
+def advisories(tmp_path: Path) -> Advisories:
+    """Give a vulnerability of the first release, in two databases, and a withdrawn one of all."""
+    events = [{"introduced": "0"}, {"fixed": "2.0"}]
+    affected = {
+        "package": {"ecosystem": "PyPI", "name": "Some"},
+        "ranges": [{"type": "ECOSYSTEM", "events": events}],
+    }
+    first = {"id": "PYSEC-1", "aliases": ["CVE-1", "GHSA-1"], "affected": [affected]}
+    first["summary"] = "<script>alert(1)</script>"
+    everything = {**affected, "ranges": [{"type": "ECOSYSTEM", "events": events[:1]}]}
+    withdrawn = {"id": "PYSEC-2", "withdrawn": "2026-01-01T00:00:00Z", "affected": [everything]}
+    folder = tmp_path / "osv"
+    folder.mkdir()
+    for one in (first, {**first, "id": "GHSA-1", "aliases": ["CVE-1", "PYSEC-1"]}, withdrawn):
+        (folder / f"{one['id']}.json").write_text(json.dumps(one))
+    return Advisories(folder)
+
+
+def body(answer: Answer) -> str:
+    """Return the text of an answer."""
+    return b"".join(answer.body).decode()
+
+
+def test_a_mirror_denies_what_is_vulnerable(
+    wheels: Path, advisories: Advisories, tmp_path: Path
+) -> None:
+    """The release is not listed, and the reason is on the page and at the address of the file."""
+    with RecordingIndex(wheels) as upstream:
+        mirror = Mirroring(upstream.url, tmp_path / "mirror", denied=advisories)
+        page = json.loads(body(mirror.ask("/simple/some/")))
+        assert [one["filename"] for one in page["files"]] == [NEW]
+        reason = page["_withheld"][OLD]
+        assert reason == (
+            "some 1.0 has known vulnerabilities: GHSA-1 (CVE-1, PYSEC-1), fixed in 2.0"
+        )
+        for path in (OLD, f"{OLD}.metadata"):
+            answer = mirror.ask(f"/files/{path}")
+            assert (answer.status, body(answer).strip()) == (403, reason)
+        assert mirror.file(NEW) == (wheels / NEW).read_bytes()
+        assert not upstream.requests_for(f"/files/{OLD}")
+        mirror.close()
+
+
+@pytest.fixture
+def dated(wheels: Path) -> Iterator[RecordingIndex]:
+    """Give an index of three files: an old one, one of yesterday, and one without a time."""
+    yesterday = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+    times = {OLD: "2020-01-01T00:00:00Z", NEW: yesterday, "some-3.0-py3-none-any.whl": None}
+    files: list[object] = [
+        {"filename": name, "url": f"../../files/{name}", "hashes": {}, "upload-time": when}
+        for name, when in times.items()
+    ]
+    with RecordingIndex(wheels) as upstream:
+        document = {"meta": {"api-version": "1.1"}, "name": "some", "files": files}
+        upstream.faults.content["/simple/some/"] = json.dumps(document).encode()
+        yield upstream
+
+
+@pytest.mark.parametrize(
+    ("limit", "listed"), [("P3D", [OLD]), ("2019-12-31", []), ("PT1H", [OLD, NEW])]
+)
+def test_a_mirror_offers_what_is_old_enough(
+    dated: RecordingIndex, tmp_path: Path, limit: str, listed: list[str]
+) -> None:
+    """What was uploaded later, or at an unknown time, is refused by name."""
+    mirror = Mirroring(dated.url, tmp_path / "mirror", uploaded_prior_to=limit)
+    page = json.loads(body(mirror.ask("/simple/some/")))
+    assert [one["filename"] for one in page["files"]] == listed
+    answer = mirror.ask("/files/some-3.0-py3-none-any.whl")
+    assert answer.status == 403
+    assert "does not tell when it was uploaded" in body(answer)
+    if NEW not in listed:
+        assert "it was uploaded at" in page["_withheld"][NEW]
+    mirror.close()
+
+
+def test_a_proxy_denies_what_is_vulnerable(
+    wheels: Path, advisories: Advisories, tmp_path: Path
+) -> None:
+    """Over the network and in a folder; the address of the file has the reason."""
+    project = tmp_path / "laid-out" / "some"
+    shutil.copytree(wheels, project)
+    (project / "index.html").write_text(f'<a href="{OLD}">{OLD}</a><a href="{NEW}">{NEW}</a>')
+    with RecordingIndex(wheels) as upstream:
+        for url in (upstream.url, str(project.parent)):
+            request = ProxyRequest(index_url=url, full=True, no_cache_dir=True, no_bridges=True)
+            context = Context(environ={})
+            settings = read_settings(request, context.environ)
+            with open_proxy(request, settings, context, denied=advisories) as opened:
+                ask = partial(Request, "GET", headers={"accept": JSON})
+                page = json.loads(body(opened.application(ask("/simple/some/"))))
+                assert [one["filename"] for one in page["files"]] == [NEW]
+                assert "GHSA-1" in page["_withheld"][OLD]
+                answer = opened.application(ask(f"/files/some/{'0' * 16}/{OLD}"))
+                assert (answer.status, body(answer).strip()) == (403, page["_withheld"][OLD])
+
+
+def test_pages_show_vulnerabilities(wheels: Path, advisories: Advisories) -> None:
+    """The JSON API has all records, the page for people those that count, without their HTML."""
+    pytest.importorskip("jinja2", reason="needs the extra `server`")
+    site = Site(FolderIndex(wheels), advisories=advisories)
+    found = json.loads(body(site(Request("GET", "/pypi/some/1.0/json"))))["vulnerabilities"]
+    assert [one["id"] for one in found] == ["GHSA-1", "PYSEC-1", "PYSEC-2"]
+    assert found[0]["fixed_in"] == ["2.0"]
+    assert (found[0]["withdrawn"], found[2]["withdrawn"]) == (None, "2026-01-01T00:00:00Z")
+    page = body(site(Request("GET", "/project/some/1.0/")))
+    assert "https://osv.dev/vulnerability/PYSEC-1" in page
+    assert "PYSEC-2" not in page
+    assert "<script>" not in page
+    assert "PYSEC" not in body(site(Request("GET", "/project/some/2.0/")))
+    newest = json.loads(body(site(Request("GET", "/pypi/some/json"))))
+    assert [one["id"] for one in newest["vulnerabilities"]] == ["PYSEC-2"]
+    assert "vulnerabilities" not in json.loads(
+        body(Site(FolderIndex(wheels))(Request("GET", "/pypi/some/json")))
+    )
+
+
+def test_pages_show_what_is_withheld(wheels: Path, advisories: Advisories, tmp_path: Path) -> None:
+    """The page of a project names files that are not offered, and why; so does the JSON API."""
+    pytest.importorskip("jinja2", reason="needs the extra `server`")
+    with RecordingIndex(wheels) as upstream:
+        mirror = Mirroring(upstream.url, tmp_path / "mirror", denied=advisories)
+        site = Site(mirror.index, advisories=advisories)
+        page = body(site(Request("GET", "/project/some/")))
+        assert "1 file is not offered" in page
+        assert "fixed in 2.0" in page
+        answer = site(Request("GET", "/pypi/some/1.0/json"))
+        assert answer.status == 404
+        assert "known vulnerabilities" in json.loads(body(answer))["message"]
+        mirror.close()
