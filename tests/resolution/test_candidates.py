@@ -78,7 +78,10 @@ class TestWithIndexFile:
     """F-70: the index file says what the labels are."""
 
     def test_everything_in_order(self, world: World) -> None:
-        """F-90: best variant first, then the others, the plain wheel, and what does not fit."""
+        """F-75, F-90: best variant first, then the others, the plain wheel, and what does not fit.
+
+        Where the index file is there, it is read and no wheel.
+        """
         world.repository.add_file(INDEX_FILE, BLAS)
         assert outcome(choose(world)) == [
             ("openblas", "chosen"),

@@ -35,6 +35,10 @@ SCREENS = {
     for dark in (False, True)
 }
 UNFOLD = "for (const one of document.querySelectorAll('details')) one.open = true"
+NARROWEST = """
+Math.min(999, ...[...document.querySelectorAll('.projects .name, h1')].map(one => one.clientWidth))
+"""
+"""The width that a name has at least, in pixels."""
 WRONG = """
 (async () => {
   const found = await axe.run(document, {resultTypes: ["violations"]});
@@ -55,6 +59,7 @@ class TestPages:
             tab.open(server + PAGES[page])
             tab.screenshot(pictures / f"{page}-{screen}.png")
             assert tab.evaluate("document.documentElement.scrollWidth") <= width
+            assert tab.evaluate(NARROWEST) >= 120
             tab.evaluate(UNFOLD)
             assert tab.evaluate("document.documentElement.scrollWidth") <= width
             assert "harmed" not in tab.evaluate("document.title")
