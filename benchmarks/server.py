@@ -1,15 +1,17 @@
-"""Ask servers of indexes for the same pages; print pages a second, latencies and ratios.
+"""Ask servers of indexes for the same pages; print pages a second, processor time and latencies.
 
     python benchmarks/server.py                              1,000 projects of 50 files each
     python benchmarks/server.py --projects 100 --seconds 3   smaller
     python benchmarks/server.py --server pypiserver          beside this one only
     python benchmarks/server.py --docs                       write docs/explanation/index-speed.md
 
-The load comes from `wrk` (a Debian package). Each server runs alone, in an environment of its own,
-as its documentation starts it, and gives the page of a project picked by chance to 32 connections:
-HTML, which all of them can. pypiserver and simple-repository-server have the files in a folder;
-proxpi and devpi-server are mirrors of the index here, and have seen each page once before.
-Those that keep pages are warmed by one request for each. wheelfit writes its log, as by default.
+The load comes from `wrk` (a Debian package). Each server runs in an environment of its own, as its
+documentation or its container starts it, and gives the page of a project picked by chance to 32
+connections: HTML, which all of them can. The servers are asked in turns, several rounds long, and
+the median of the rounds counts; those that wait for their turn are idle. pypiserver and
+simple-repository-server have the files in a folder; proxpi and devpi-server are mirrors of the
+index here. Those that keep pages are warmed by one request for each. wheelfit writes its log, as by
+default.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ import sys
 import tempfile
 import time
 import urllib.request
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,10 +42,10 @@ if TYPE_CHECKING:
 CHECKOUT = Path(__file__).resolve().parent.parent
 PAGE = CHECKOUT / "docs" / "explanation" / "index-speed.md"
 OTHERS = {
-    "pypiserver": "pypiserver[cache]==2.4.2",
-    "simple-repository-server": "simple-repository-server==0.10.0",
-    "proxpi": "proxpi==1.3.1",
-    "devpi-server": "devpi-server==6.20.3",
+    "pypiserver": ("pypiserver[cache]==2.4.2", "gunicorn==23.0.0"),
+    "simple-repository-server": ("simple-repository-server==0.10.0",),
+    "proxpi": ("proxpi==1.3.1", "gunicorn==23.0.0"),
+    "devpi-server": ("devpi-server==6.20.3",),
 }
 SCRIPT = """
 math.randomseed(os.time())
@@ -54,14 +57,27 @@ end
 
 
 @dataclass(frozen=True)
+class Server:
+    """A running server."""
+
+    origin: str
+    prefix: str
+    """Path of the pages of projects."""
+    process: int
+
+
+@dataclass(frozen=True)
 class Load:
-    """Hold what `wrk` found."""
+    """The result of `wrk` in one round."""
 
     pages: float
     """A second."""
-    median: str
-    slowest: str
-    """That 99 of 100 did not exceed."""
+    processor: float
+    """Milliseconds that all processes of the server took for a page."""
+    median: float
+    """Milliseconds."""
+    slowest: float
+    """Milliseconds that 99 of 100 did not exceed."""
     errors: int
     size: int
     """Bytes of one page."""
@@ -74,7 +90,8 @@ def main() -> None:
     )
     parser.add_argument("--projects", type=int, default=1000)
     parser.add_argument("--files", type=int, default=50)
-    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--server", action="append", choices=sorted(OTHERS))
     parser.add_argument(
         "--environments", type=Path, default=Path(tempfile.gettempdir()) / "wheelfit-servers"
@@ -83,22 +100,26 @@ def main() -> None:
     arguments = parser.parse_args()
     if shutil.which("wrk") is None:
         sys.exit("this needs wrk: apt-get install wrk")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
+        folder = Path(temporary)
         wheels = make_wheels(folder / "wheels", arguments.projects, arguments.files)
         fill(folder / "index", wheels)
-        loads: dict[str, Load] = {}
-        with wheelfit(folder / "index") as origin:
-            loads["wheelfit"] = measure(origin, "/simple/", arguments)
-            print(f"wheelfit: {loads['wheelfit']}", flush=True)
-            for server in arguments.server or OTHERS:
-                program = install(arguments.environments / server, OTHERS[server])
-                # Ours stays for those that mirror it, and is asked for nothing meanwhile.
-                with STARTS[server](program, folder, f"{origin}/simple/") as (other, prefix):
-                    warms = server in ("proxpi", "devpi-server")
-                    loads[server] = measure(other, prefix, arguments, warms=warms)
-                print(f"{server}: {loads[server]}", flush=True)
-    text = table(loads)
+        ours = stack.enter_context(wheelfit(folder / "index"))
+        servers = {"wheelfit": ours}
+        for server in arguments.server or OTHERS:
+            programs = install(arguments.environments / server, OTHERS[server])
+            started = STARTS[server](programs, folder, f"{ours.origin}/simple/")
+            servers[server] = stack.enter_context(started)
+        rounds: dict[str, list[Load]] = {server: [] for server in servers}
+        sizes = {
+            name: warm(server, arguments, every=name in ("wheelfit", "proxpi", "devpi-server"))
+            for name, server in servers.items()
+        }
+        for _ in range(arguments.rounds):
+            for name, server in servers.items():
+                rounds[name].append(measure(server, arguments, sizes[name]))
+                print(f"{name}: {rounds[name][-1]}", flush=True)
+    text = table({name: typical(loads) for name, loads in rounds.items()})
     print(text)
     if arguments.docs:
         PAGE.write_text(page(text, arguments))
@@ -134,32 +155,33 @@ def fill(folder: Path, wheels: Path) -> None:
             store.records.add(new, keep=lambda: None)
 
 
-def install(folder: Path, requirement: str) -> Path:
+def install(folder: Path, requirements: tuple[str, ...]) -> Path:
     """Return the folder of programs of an environment that has a server."""
     programs = folder / "bin"
     if not (folder / "complete").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        command = [programs / "python", "-m", "pip", "install", "--quiet", requirement]
+        command: list[str | Path] = [programs / "python", "-m", "pip", "install", "--quiet"]
+        command += requirements
         subprocess.run(command, check=True)
         (folder / "complete").touch()
     return programs
 
 
 def without_proxies() -> dict[str, str]:
-    """Return the environment of a server that shall reach the index here and nothing else."""
+    """Return the environment of a server that reaches the index here and nothing else."""
     return {name: text for name, text in os.environ.items() if not name.lower().endswith("_proxy")}
 
 
 def free_port() -> int:
-    """Return a port that nobody listens at just now."""
+    """Return a port that is free at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 @contextmanager
-def running(command: list[object], url: str, **environ: str) -> Iterator[None]:
-    """Run a server until it is no more needed; go on once it answers."""
+def running(command: list[object], url: str, **environ: str) -> Iterator[int]:
+    """Run a server; yield the number of its process once it answers."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             [str(word) for word in command], stdout=log, stderr=log, env=without_proxies() | environ
@@ -176,69 +198,78 @@ def running(command: list[object], url: str, **environ: str) -> Iterator[None]:
                         log.seek(0)
                         sys.exit(log.read().decode()[-2000:])
                     time.sleep(0.2)
-            yield
+            yield process.pid
         finally:
             process.terminate()
             process.wait()
 
 
 @contextmanager
-def wheelfit(folder: Path) -> Iterator[str]:
+def wheelfit(folder: Path) -> Iterator[Server]:
     """Run this server."""
     port = free_port()
+    origin = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "wheelfit", "index", "serve", folder, "--port", port]
-    with running(command, f"http://127.0.0.1:{port}/-/health/ready"):
-        yield f"http://127.0.0.1:{port}"
+    with running(command, f"{origin}/-/health/ready") as process:
+        yield Server(origin, "/simple/", process)
 
 
 @contextmanager
-def pypiserver(programs: Path, folder: Path, _index: str) -> Iterator[tuple[str, str]]:
-    """Run pypiserver."""
+def pypiserver(programs: Path, folder: Path, _index: str) -> Iterator[Server]:
+    """Run pypiserver on gunicorn; by default it takes one connection at a time."""
     port = free_port()
-    command = [programs / "pypi-server", "run", "-i", "127.0.0.1", "-p", port, folder / "wheels"]
-    with running(command, f"http://127.0.0.1:{port}/simple/bench-0/"):
-        yield f"http://127.0.0.1:{port}", "/simple/"
+    origin = f"http://127.0.0.1:{port}"
+    command = [
+        programs / "pypi-server", "run", "--server", "gunicorn", "-i", "127.0.0.1", "-p", port,
+        folder / "wheels",
+    ]  # fmt: skip
+    with running(command, f"{origin}/simple/bench-0/") as process:
+        yield Server(origin, "/simple/", process)
 
 
 @contextmanager
-def simple_repository_server(
-    programs: Path, folder: Path, _index: str
-) -> Iterator[tuple[str, str]]:
+def simple_repository_server(programs: Path, folder: Path, _index: str) -> Iterator[Server]:
     """Run simple-repository-server."""
     port = free_port()
+    origin = f"http://127.0.0.1:{port}"
     command = [programs / "simple-repository-server", "--host", "127.0.0.1", "--port", port]
     command.append(folder / "wheels")
-    with running(command, f"http://127.0.0.1:{port}/simple/bench-0/"):
-        yield f"http://127.0.0.1:{port}", "/simple/"
+    with running(command, f"{origin}/simple/bench-0/") as process:
+        yield Server(origin, "/simple/", process)
 
 
 @contextmanager
-def proxpi(programs: Path, _folder: Path, index: str) -> Iterator[tuple[str, str]]:
-    """Run proxpi, with the server that its container has."""
+def proxpi(programs: Path, _folder: Path, index: str) -> Iterator[Server]:
+    """Run proxpi as its container does."""
     port = free_port()
-    command = [programs / "flask", "--app", "proxpi.server", "run", "--port", port]
-    url = f"http://127.0.0.1:{port}/index/bench-0/"
-    with running(command, url, PROXPI_INDEX_URL=index, PROXPI_INDEX_TTL="86400"):
-        yield f"http://127.0.0.1:{port}", "/index/"
+    origin = f"http://127.0.0.1:{port}"
+    command = [
+        programs / "gunicorn", "--preload", "--access-logfile", "-",
+        "--logger-class", "proxpi.server._GunicornLogger", "--threads", "2",
+        "--bind", f"127.0.0.1:{port}", "proxpi.server:app",
+    ]  # fmt: skip
+    settings = {"PROXPI_INDEX_URL": index, "PROXPI_INDEX_TTL": "86400"}
+    with running(command, f"{origin}/index/bench-0/", **settings) as process:
+        yield Server(origin, "/index/", process)
 
 
 @contextmanager
-def devpi_server(programs: Path, folder: Path, index: str) -> Iterator[tuple[str, str]]:
+def devpi_server(programs: Path, folder: Path, index: str) -> Iterator[Server]:
     """Run devpi-server, with its own mirror set to the index here."""
     port, data = free_port(), folder / "devpi"
     subprocess.run([programs / "devpi-init", "--serverdir", data], check=True, capture_output=True)
     command = [programs / "devpi-server", "--serverdir", data, "--port", port]
     origin = f"http://127.0.0.1:{port}"
-    with running(command, f"{origin}/+api"):
+    with running(command, f"{origin}/+api") as process:
         said = ask("POST", f"{origin}/+login", {"user": "root", "password": ""}, "")
         login = base64.b64encode(f"root:{said['result']['password']}".encode()).decode()
         changes = [f"mirror_url={index}", "mirror_cache_expiry=86400"]
         ask("PATCH", f"{origin}/root/pypi", changes, login)
-        yield origin, "/root/pypi/+simple/"
+        yield Server(origin, "/root/pypi/+simple/", process)
 
 
 def ask(method: str, url: str, said: object, login: str) -> dict[str, dict[str, str]]:
-    """Tell devpi-server something."""
+    """Change something at devpi-server."""
     headers = {"content-type": "application/json", "accept": "application/json"}
     if login:
         headers["x-devpi-auth"] = login
@@ -256,54 +287,92 @@ STARTS = {
 }
 
 
-def measure(origin: str, prefix: str, arguments: argparse.Namespace, *, warms: bool = True) -> Load:
-    """Ask for every page once, then for pages picked by chance, as quickly as they come."""
-    # Whoever looks at the folder again for every page has nothing to be warmed.
-    for number in range(arguments.projects if warms else 3):
-        request = urllib.request.Request(
-            f"{origin}{prefix}bench-{number}/", headers={"accept": "text/html"}
-        )
+def warm(server: Server, arguments: argparse.Namespace, *, every: bool) -> int:
+    """Ask for pages once, and check them; return the bytes of the last one.
+
+    :param every: whether for all, so that a server that keeps pages has them.
+    """
+    content = b""
+    for number in range(arguments.projects if every else 3):
+        url = f"{server.origin}{server.prefix}bench-{number}/"
+        request = urllib.request.Request(url, headers={"accept": "text/html"})
         with urllib.request.urlopen(request) as answer:
             content = answer.read()
         # The page of the right project, with all of its files.
         if content.count(b".whl</a>") != arguments.files:
-            sys.exit(f"{origin}{prefix}bench-{number}/ has {content.count(b'.whl</a>')} files")
+            sys.exit(f"{url} has {content.count(b'.whl</a>')} files")
+    return len(content)
+
+
+def measure(server: Server, arguments: argparse.Namespace, size: int) -> Load:
+    """Ask for pages picked by chance, as quickly as they come."""
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
-        script.write(SCRIPT.format(prefix=prefix, last=arguments.projects - 1))
+        script.write(SCRIPT.format(prefix=server.prefix, last=arguments.projects - 1))
         script.flush()
         command = ["wrk", "-t1", "-c32", f"-d{arguments.seconds}s", "--timeout", "30s"]
+        before = processor_time(server.process)
         done = subprocess.run(
-            [*command, "--latency", "-s", script.name, origin],
+            [*command, "--latency", "-s", script.name, server.origin],
             check=True, capture_output=True, text=True,
         )  # fmt: skip
-    found = dict(re.findall(r"^ +(50|99)% +(\S+)", done.stdout, re.MULTILINE))
-    errors = sum(
-        map(
-            int,
-            re.findall(
-                r"(?:Non-2xx or 3xx responses|timeout|read|write|connect):? (\d+)", done.stdout
-            ),
-        )
+        took = processor_time(server.process) - before
+    latencies = dict(re.findall(r"^ +(50|99)% +(\S+)", done.stdout, re.MULTILINE))
+    errors = re.findall(
+        r"(?:Non-2xx or 3xx responses|timeout|read|write|connect):? (\d+)", done.stdout
     )
     pages = re.search(r"Requests/sec: +([\d.]+)", done.stdout)
-    if pages is None:
+    count = re.search(r"^ +(\d+) requests in", done.stdout, re.MULTILINE)
+    if pages is None or count is None:
         sys.exit(done.stdout)
-    return Load(float(pages[1]), found["50"], found["99"], errors, len(content))
+    return Load(
+        float(pages[1]),
+        1000 * took / max(int(count[1]), 1),
+        milliseconds(latencies["50"]),
+        milliseconds(latencies["99"]),
+        sum(map(int, errors)),
+        size,
+    )
+
+
+def milliseconds(text: str) -> float:
+    """Return a duration as `wrk` writes it."""
+    number, unit = re.fullmatch(r"([\d.]+)(us|ms|s|m)", text).groups()  # type: ignore[union-attr]
+    return float(number) * {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000}[unit]
+
+
+def processor_time(process: int) -> float:
+    """Return the seconds that a process and those that it started took so far."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    ticks = int(fields[11]) + int(fields[12])
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return ticks / os.sysconf("SC_CLK_TCK") + sum(map(processor_time, map(int, children)))
+
+
+def typical(loads: list[Load]) -> Load:
+    """Return the median of each figure; of errors the sum."""
+    return Load(
+        median(load.pages for load in loads),
+        median(load.processor for load in loads),
+        median(load.median for load in loads),
+        median(load.slowest for load in loads),
+        sum(load.errors for load in loads),
+        loads[0].size,
+    )
 
 
 def table(loads: dict[str, Load]) -> str:
     """Write the figures as a table."""
-    ours = loads["wheelfit"].pages
+    ours = loads["wheelfit"]
     lines = [
-        "| server | pages/s | wheelfit has | half within | 99 % within | errors | bytes a page |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "| server | pages/s | time a page | of ours | half within | 99 % within | errors | bytes |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for name, load in loads.items():
-        version = OTHERS.get(name, name).replace("[cache]", "").replace("==", " ")
-        ratio = "" if name == "wheelfit" else f"{ours / load.pages:.1f} times as many"
+        version = OTHERS.get(name, (name,))[0].replace("[cache]", "").replace("==", " ")
+        ratio = "" if name == "wheelfit" else f"{load.processor / ours.processor:,.1f} times"
         lines.append(
-            f"| {version} | {load.pages:,.0f} | {ratio} | {load.median} | {load.slowest} "
-            f"| {load.errors} | {load.size:,} |"
+            f"| {version} | {load.pages:,.0f} | {load.processor:,.2f} ms | {ratio} "
+            f"| {load.median:,.1f} ms | {load.slowest:,.1f} ms | {load.errors} | {load.size:,} |"
         )
     return "\n".join(lines)
 
@@ -317,6 +386,7 @@ def page(text: str, arguments: argparse.Namespace) -> str:
         projects=arguments.projects,
         files=arguments.files,
         seconds=arguments.seconds,
+        rounds=arguments.rounds,
         table=text,
     )
 
@@ -326,16 +396,20 @@ PAGE_TEXT = """\
 
 `wheelfit index serve` beside other servers, on the same page. `python benchmarks/server.py --docs`
 wrote this on {day}, on a machine with {cores} cores, CPython {python}. The index has
-{projects:,} projects of {files} files each; 32 connections ask for pages picked by chance, in HTML,
-for {seconds} seconds.
+{projects:,} projects of {files} files each; 32 connections ask for pages picked by chance, in HTML.
+The servers were asked in turns of {seconds} seconds, and each figure is the median of {rounds}.
 
 {table}
 
-The load runs on the same machine as the server. Each server
-ran as its documentation starts it: one process. pypiserver and simple-repository-server have the
-wheels in a folder; proxpi and devpi-server mirror the index and have each page in their cache.
-The pages differ in size because not all servers say the same of a file. The server that pypiserver
-starts with takes one connection at a time, so that 32 at once are its worst case.
+The load ran on the same machine as the server, and so did other work: pages a second and latencies
+depend on that, the processor time that a server took for a page depends on it little.
+
+Each server ran as its documentation or its container starts it: pypiserver on gunicorn, because
+the server that it has itself takes one connection at a time, proxpi on gunicorn with two threads,
+the others alone. pypiserver and simple-repository-server have the wheels in a folder; for each page
+pypiserver goes through the names of all files that it has. proxpi and devpi-server mirror the index
+and have each page in their cache. The pages differ in size because not all servers say the same of
+a file.
 
 ## Why
 
@@ -343,7 +417,8 @@ starts with takes one connection at a time, so that 32 at once are its worst cas
   event loop, without a thread and without the database.
 - Whether it is still true is one question to the database in a tenth of a second, for all pages
   together. When something has changed, each page is held against the number of the last change of
-  its project, and only those that have another one are written anew.
+  its project, and only those that have another one are written anew. One request asks before that
+  time is over, so that the others need not wait for the answer together.
 - Requests are read by a parser in C.
 
 A page that is not at hand takes a thread, one query for the number of the last change of its
