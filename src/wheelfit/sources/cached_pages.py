@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.client import Client
 
 
+Outcome: TypeAlias = Literal["fetched", "revalidated", "missing", "failed"]
 _T = TypeVar("_T")
 _LONGEST_FRESHNESS = 3600.0  # seconds; a page that must not change for a year is a mistake
 _USUAL_FRESHNESS = 600.0  # seconds
@@ -250,6 +251,8 @@ class SharedPages(Generic[_T]):
     :param asking: makes the context in which the one that asks does so.
     :param note_stale: called with the URL and the age of an old copy that is given, in seconds,
         and the reason.
+    :param note_asked: called with what came of it whenever a server was asked: ``fetched``,
+        ``revalidated`` if the page is the same, ``missing`` or ``failed``.
     """
 
     def __init__(
@@ -262,6 +265,7 @@ class SharedPages(Generic[_T]):
         waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
         asking: Callable[[], AbstractContextManager[object]] = nullcontext,
         note_stale: Callable[[str, float, NetworkError], None] = lambda _url, _age, _error: None,
+        note_asked: Callable[[Outcome], None] = lambda _outcome: None,
     ) -> None:
         self._pages = pages
         self._memory = memory
@@ -271,6 +275,7 @@ class SharedPages(Generic[_T]):
         self._waiting = waiting
         self._asking = asking
         self._note_stale = note_stale
+        self._note_asked = note_asked
         self._trouble: tuple[float, NetworkError] | None = None
 
     @property
@@ -340,6 +345,7 @@ class SharedPages(Generic[_T]):
             with self._asking():
                 found = self._ask(key, known, read)
         except NetworkError as error:
+            self._note_asked("failed")
             if isinstance(error, UnexpectedStatus) and error.status in _REFUSED:
                 raise
             if is_of(key[0], error):
@@ -351,6 +357,7 @@ class SharedPages(Generic[_T]):
             return known
         self._trouble = None
         if found is None:
+            self._note_asked("missing")
             self._memory.forget(key)
             self._absent.put(key, self._pages.clock())
         else:
@@ -375,6 +382,7 @@ class SharedPages(Generic[_T]):
             raise unexpected(found.status, found.url)
         is_same = known is not None and found.is_page_of(known[0])
         content = known[1] if known is not None and is_same else read(found.answer)
+        self._note_asked("revalidated" if is_same else "fetched")
         kept = self._pages.keep(url, accept, found, before)
         return replace(kept, body=b"", digest=kept.sha256), content
 

@@ -28,13 +28,19 @@ def mount_point(path: Path) -> Path:
 
 def free_space(path: Path) -> int:
     """Return the bytes that are free on the disk of a path."""
+    return disk_space(path)[1]
+
+
+def disk_space(path: Path) -> tuple[int, int]:
+    """Return the bytes that are used and free on the disk of a path."""
     place = _existing(path)
     if hasattr(os, "statvfs"):
         disk = os.statvfs(place)
-        return disk.f_bavail * disk.f_frsize
+        return (disk.f_blocks - disk.f_bfree) * disk.f_frsize, disk.f_bavail * disk.f_frsize
     import shutil  # noqa: PLC0415 - start-up
 
-    return shutil.disk_usage(place).free
+    usage = shutil.disk_usage(place)
+    return usage.used, usage.free
 
 
 def no_space_in_words(

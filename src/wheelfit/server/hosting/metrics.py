@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from wheelfit.errors import NeedsExtra
+from wheelfit.wheels.disk_space import disk_space
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from wheelfit.server.upstream.counts import MirrorCounts
 
 
 _SECONDS = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
@@ -52,6 +57,7 @@ class Metrics:
             lambda route, status: requests.labels(route, str(status))
         )
         self._seconds: Callable[[str], Any] = lru_cache(None)(seconds.labels)
+        self._register = registry.register
         self._write: Callable[[], bytes] = lambda: prometheus.generate_latest(registry)
 
     def served(self, route: str, status: int, sent: int, seconds: float) -> None:
@@ -74,6 +80,61 @@ class Metrics:
         """
         self._webhooks.labels(outcome).inc()
 
+    def watch(self, mirrors: Iterable[MirrorCounts], places: Mapping[str, Path]) -> None:
+        """Read counts of mirrors, and the space on disks, whenever metrics are asked for.
+
+        :param places: folders by what lies there.
+        """
+        self._register(_Watched(tuple(mirrors), places))
+
     def written(self) -> bytes:
         """Return all counters, as monitoring reads them."""
         return self._write()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Watched:
+    """A collector of counts that stand elsewhere."""
+
+    mirrors: tuple[MirrorCounts, ...]
+    places: Mapping[str, Path]
+
+    def collect(self) -> Iterator[Any]:
+        """Yield all counts, as they are now."""
+        from prometheus_client.core import (  # noqa: PLC0415 - an extra
+            CounterMetricFamily,
+            GaugeMetricFamily,
+        )
+
+        files = CounterMetricFamily(
+            "wheelfit_mirror_files",
+            "Requests for mirrored files, and transfers that failed",
+            labels=["mirror", "outcome"],
+        )
+        pages = CounterMetricFamily(
+            "wheelfit_mirror_pages",
+            "Requests to upstreams for pages, by what came of them",
+            labels=["mirror", "outcome"],
+        )
+        sizes = CounterMetricFamily(
+            "wheelfit_mirror_bytes",
+            "Bytes of files from upstreams, and to clients",
+            labels=["mirror", "direction"],
+        )
+        families = {"file": files, "page": pages, "bytes": sizes}
+        for mirror in self.mirrors:
+            for what, count in mirror.read().items():
+                kind, outcome = what.split()
+                families[kind].add_metric([mirror.name, outcome], count)
+        yield from families.values()
+        disks = GaugeMetricFamily(
+            "wheelfit_disk_bytes", "Bytes of disks", labels=["place", "state"]
+        )
+        for place, folder in self.places.items():
+            try:
+                used, free = disk_space(folder)
+            except OSError:  # the log of the server has more to say of that
+                continue
+            disks.add_metric([place, "used"], used)
+            disks.add_metric([place, "free"], free)
+        yield disks

@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
@@ -34,13 +35,13 @@ from wheelfit.server.store.tokens import issue_first, without_secrets
 from wheelfit.server.upstream.merged import IndexWithLocations
 from wheelfit.sources.open import open_web
 from wheelfit.sources.settings import SourceSettings
+from wheelfit.sources.urls import file_path
 from wheelfit.wheels.atomic_write import write_file
 from wheelfit_runtime.errors import InvalidConfiguration, WheelfitError
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
     from typing import TextIO
 
     from wheelfit.server.asgi import ServedRequest
@@ -100,6 +101,9 @@ def run_server(
         _telling_webhooks(settings, store, log, metrics),
         _mirroring(settings, environ, log, advisories := _advisories(settings, log)) as mirrors,
     ):
+        metrics.watch(
+            () if mirrors is None else (one.counts for one in mirrors.all()), _places(settings)
+        )
         stored = StoredIndex(store)
         index: Index = stored
         bridges: Mapping[str, Application] = {}
@@ -325,6 +329,18 @@ def _cleaning(store: Store, log: Log, audit_lasts: timedelta) -> Iterator[None]:
     finally:
         over.set()
         thread.join(_LEAVE_WITHIN)  # a silent storage must not keep the server from ending
+
+
+def _places(settings: ServerSettings) -> Mapping[str, Path]:
+    """Return the folders of this machine in which the index keeps files."""
+    storages = {"uploads": settings.storage}
+    if settings.mirrors:
+        storages["mirrors"] = settings.mirror_storage
+    return {
+        place: settings.folder if storage is None else Path(file_path(storage))
+        for place, storage in storages.items()
+        if storage is None or storage.startswith("file:")
+    }
 
 
 def _advisories(settings: ServerSettings, log: Log) -> Advisories | None:

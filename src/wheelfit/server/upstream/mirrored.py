@@ -14,6 +14,7 @@ from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, 
 from wheelfit.errors import InvalidFilename, TooLarge
 from wheelfit.server.backing_services import upstream_of
 from wheelfit.server.offering import OfferRules
+from wheelfit.server.upstream.counts import MirrorCounts
 from wheelfit.server.upstream.documents import MADE, documents_of, make_document
 from wheelfit.server.upstream.listings import ProjectPages
 from wheelfit.server.upstream.pull_through import Pull, Pulls
@@ -37,17 +38,20 @@ from wheelfit_runtime.errors import (
 from wheelfit_runtime.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Iterator, Mapping
 
     from packaging.utils import NormalizedName
 
     from wheelfit.server.backing_services import Dependency
+    from wheelfit.server.upstream.counts import Counted
     from wheelfit.server.upstream.listings import Listing
     from wheelfit.server.upstream.pulled_files import Pulled
     from wheelfit.server.upstream.settings import MirrorSettings
+    from wheelfit.sources.cached_pages import Outcome
     from wheelfit.sources.client import Answer
     from wheelfit.sources.open import Web
     from wheelfit.sources.page import File
+    from wheelfit_runtime.errors import WheelfitError
 
 
 MOST = 12
@@ -71,6 +75,12 @@ _SELDOM = 3600.0
 _ASK_AGAIN = 60.0
 """Seconds after which a server that failed is asked again whether it gives ranges."""
 _NOT_THERE = frozenset({404, 410})
+_PAGES: Mapping[Outcome, Counted] = {
+    "fetched": "page fetched",
+    "revalidated": "page revalidated",
+    "missing": "page missing",
+    "failed": "page failed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +131,7 @@ class Mirrored(ReadsContent):
     ) -> None:
         self._rules = rules
         self.name = settings.label
+        self.counts = MirrorCounts(settings.label)
         self._settings = settings
         self._web = web
         self._pulled = pulled
@@ -139,6 +150,7 @@ class Mirrored(ReadsContent):
             waiting=lambda: upstream.asked(is_elsewhere=True),
             asking=upstream.answering,
             note_stale=self._note_stale,
+            note_asked=lambda outcome: self.counts.add(_PAGES[outcome]),
         )
         self._pulls = Pulls(patience=settings.timeout, note=note)
         self._shown: Memory[_ServedPage] = Memory(
@@ -447,23 +459,31 @@ class Mirrored(ReadsContent):
         if parse_index_file_name(file.filename) is not None:
             return self._document(name, file)
         if self._settings.redirect and not self._web.client.user_at(file.url):
+            self.counts.add("file redirect")
             return Elsewhere(file.url)
         learned = self._known(file)
         sha256 = file.hashes.get("sha256") or (learned.sha256 if learned else None)
         if sha256 is not None:
             size = self._pulled.size(sha256)
             if size is not None:
-                return Content(size, sha256, partial(self._pulled.parts, sha256))
+                self.counts.add("file hit")
+                parts = partial(self._pulled.parts, sha256)
+                return Content(size, sha256, partial(self._served, parts))
             # It must be what it was before, where the upstream promises nothing.
             file = replace(file, hashes={**file.hashes, "sha256": sha256})
-        make = lambda ended: Pull(  # noqa: E731
-            self._web.client,
-            file,
-            self._pulled,
-            largest=self._settings.largest,
-            finish=partial(self._learn, name, file),
-            ended=ended,
-        )
+        self.counts.add("file miss")
+
+        def make(ended: Callable[[Pull, WheelfitError | None], None]) -> Pull:
+            return Pull(
+                self._web.client,
+                file,
+                self._pulled,
+                largest=self._settings.largest,
+                took=partial(self.counts.add, "bytes fetched"),
+                finish=partial(self._learn, name, file),
+                ended=partial(self._ended, ended),
+            )
+
         try:
             with self._upstream.asked(is_elsewhere=True):
                 pull = self._pulls.get((file.url, sha256), make)
@@ -473,7 +493,25 @@ class Mirrored(ReadsContent):
                 self._expire(name)
                 return None
             raise
-        return Content(size, sha256 or pull.sha256, pull.parts)
+        return Content(size, sha256 or pull.sha256, partial(self._served, pull.parts))
+
+    def _served(
+        self, parts: Callable[[int, int], Iterator[bytes]], start: int, stop: int
+    ) -> Iterator[bytes]:
+        """Yield and count the bytes between two positions."""
+        for piece in parts(start, stop):
+            self.counts.add("bytes served", len(piece))
+            yield piece
+
+    def _ended(
+        self,
+        ended: Callable[[Pull, WheelfitError | None], None],
+        pull: Pull,
+        error: WheelfitError | None,
+    ) -> None:
+        if error is not None:
+            self.counts.add("file failed")
+        ended(pull, error)
 
     def _learn(self, name: NormalizedName, file: File, sha256: str, size: int) -> None:
         """Remember the digest and size of a file for its page, if none were promised."""

@@ -106,15 +106,16 @@ class Mirrors:
 
     def cut(self) -> None:
         """Break off what is under way; nothing more is fetched."""
-        for one in self._all():
+        for one in self.all():
             one.cut()
 
     def close(self) -> None:
         """Stop what is under way, and close every connection."""
-        for one in self._all():
+        for one in self.all():
             one.close()
 
-    def _all(self) -> Iterable[Mirrored]:
+    def all(self) -> Iterable[Mirrored]:
+        """Yield all mirrors, those of families too."""
         yield from self.indexes
         for family in self.families.values():
             yield from family.mirrors()

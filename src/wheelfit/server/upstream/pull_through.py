@@ -61,6 +61,7 @@ class Pull:
     """The transfer of one file, in a thread of its own.
 
     :param largest: bytes of the largest file that is fetched.
+    :param took: called with the bytes that have come since the last call.
     :param finish: called with digest and size once the file is right, before anybody sees its end.
     :param ended: called when the thread ends, with the error if there was one.
     """
@@ -72,6 +73,7 @@ class Pull:
         pulled: Pulled,
         *,
         largest: int,
+        took: Callable[[int], None],
         finish: Callable[[str, int], None],
         ended: Callable[[Pull, WheelfitError | None], None],
     ) -> None:
@@ -79,6 +81,7 @@ class Pull:
         self._client = client
         self._pulled = pulled
         self._largest = largest
+        self._took = took
         self._finish = finish
         self._ended = ended
         self._changed = threading.Condition()
@@ -275,6 +278,7 @@ class Pull:
                 raise self._too_large(shown)
             check.update(fresh)
             draft.write(fresh)
+            self._took(len(fresh))
             with self._changed:
                 self._written = draft.size
                 self._changed.notify_all()
