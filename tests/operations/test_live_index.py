@@ -13,6 +13,7 @@ from server.uploading import upload
 from wheelfit.operations.context import Context
 from wheelfit.operations.live_index import (
     AuditRequest,
+    CleanIndexRequest,
     CreateTokenRequest,
     DeleteRequest,
     FilesRequest,
@@ -103,13 +104,13 @@ def test_clean(at: str, tmp_path: Path) -> None:
     """The room of deleted files is free at once; what may be an upload stays."""
     size = (tmp_path / FILE).stat().st_size
     delete(DeleteRequest(at=at, what=("some",), yes=True), Context())
-    assert clean_index(LiveIndexRequest(at=at), Context()).files == 0
+    assert clean_index(CleanIndexRequest(at=at), Context()).files == 0
     for path in Path(at).rglob("*"):
         if path.is_file():
             os.utime(path, (0, 0))
-    report = clean_index(LiveIndexRequest(at=at), Context())
+    report = clean_index(CleanIndexRequest(at=at), Context())
     assert (report.files, report.size) == (1, size)
-    assert clean_index(LiveIndexRequest(at=at), Context()).files == 0
+    assert clean_index(CleanIndexRequest(at=at), Context()).files == 0
 
 
 def test_clean_keeps_what_is_needed(at: str) -> None:
@@ -117,15 +118,42 @@ def test_clean_keeps_what_is_needed(at: str) -> None:
     for path in Path(at).rglob("*"):
         if path.is_file():
             os.utime(path, (0, 0))
-    assert clean_index(LiveIndexRequest(at=at), Context()).files == 0
+    assert clean_index(CleanIndexRequest(at=at), Context()).files == 0
     what = ("some",)
     assert yank(YankRequest(at=at, what=what), Context()).files == (FILE,)
+
+
+def test_clean_expired_releases(at: str, tmp_path: Path) -> None:
+    """Releases go by the rules of the settings, after a dry run that lists the same."""
+    with open_store(Path(at)) as store:
+        for version in ("2.0", "3.0", "4.0"):
+            upload(store, build_wheel(tmp_path, "some", version))
+        for version in ("1.0", "2.0"):
+            upload(store, build_wheel(tmp_path, "other", version))
+        store.records.yank(["some-4.0-py3-none-any.whl"], "broken", time="2026-11-22T12:00:00Z")
+    settings = tmp_path / "serve.toml"
+    settings.write_text('[[project]]\nnames = ["some"]\nkeep-releases = 2\n')
+    request = CleanIndexRequest(at=at, settings=str(settings), dry_run=True)
+    listed = clean_index(request, Context())
+    assert [(one.project, one.version) for one in listed.releases] == [("some", "1.0")]
+    assert clean_index(request, Context()) == listed  # nothing has gone
+    done = clean_index(CleanIndexRequest(at=at, settings=str(settings)), Context())
+    assert done.releases == listed.releases
+    with open_store(Path(at)) as store:
+        assert store.records.file(FILE) is None
+        assert len(store.records.projects()) == 2
+        assert isinstance(upload(store, tmp_path / FILE), tuple)  # its name never comes back
+    (entry,) = read_audit_log(AuditRequest(at=at, action="delete"), Context()).entries
+    assert (entry["subject"], entry["detail"]) == (FILE, "older than the newest 2 releases")
+    assert clean_index(CleanIndexRequest(at=at, settings=str(settings)), Context()).releases == ()
+    with raises_code("usage"):
+        clean_index(CleanIndexRequest(at=at, dry_run=True), Context())
 
 
 def test_clean_a_server() -> None:
     """A server cleans its own store."""
     with raises_code("usage"):
-        clean_index(LiveIndexRequest(at="https://wheels.example.org/"), Context())
+        clean_index(CleanIndexRequest(at="https://wheels.example.org/"), Context())
 
 
 def test_tokens(at: str) -> None:

@@ -14,13 +14,16 @@ from wheelfit.operations.requests import ValidatedRequest
 from wheelfit.server.hosting.administration import AUDIT_FILTERS, StoreAdministration, seconds_of
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit.server.store.audit import Actor
+from wheelfit.server.store.database import written
 from wheelfit.server.store.opening import DATABASE, clean, open_store
+from wheelfit.server.store.project_rules import ExpiredRelease, expired_releases, rules_of
 from wheelfit_runtime.errors import FileProblem, PolicyRefusal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from wheelfit.operations.context import Context
+    from wheelfit.server.store.opening import Store
 
 
 _UNDER_WAY = timedelta(hours=1)  # a file of many gigabytes may be on its way to the storage so long
@@ -128,9 +131,17 @@ def delete(request: DeleteRequest, context: Context) -> FilesReport:
         return FilesReport(tuple(administration.delete(request.what)))
 
 
+class CleanIndexRequest(LiveIndexRequest):
+    """The index to clean, and by which rules."""
+
+    settings: str | None = None
+    """The file with the settings of the server, which has rules for projects."""
+    dry_run: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class CleaningReport:
-    """What was removed from the store of an index."""
+    """What was removed from the store of an index, or would be."""
 
     files: int
     """Files that no record has: deleted, or of uploads that did not finish."""
@@ -140,19 +151,44 @@ class CleaningReport:
     """Stages that had expired, or to which nothing was uploaded."""
     uploads: int
     """Uploads that broke off."""
+    releases: tuple[ExpiredRelease, ...] = ()
+    """Releases that went by the rules of their projects."""
+    dry_run: bool = False
+    """Whether nothing was removed; then the releases alone were looked for."""
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain data."""
-        return {"version": 1, **asdict(self)}
+        releases = [
+            {
+                "project": one.project,
+                "version": one.version,
+                "reason": one.reason,
+                "files": [file.filename for file in one.files],
+                "size": sum(file.size for file in one.files),
+            }
+            for one in self.releases
+        ]
+        return {
+            "version": 1,
+            "dry_run": self.dry_run,
+            "files": self.files,
+            "size": self.size,
+            "stages": self.stages,
+            "uploads": self.uploads,
+            "releases": releases,
+        }
 
 
-def clean_index(request: LiveIndexRequest, context: Context) -> CleaningReport:
-    """Remove now what nobody needs, which a server does once a day.
+def clean_index(request: CleanIndexRequest, context: Context) -> CleaningReport:
+    """Remove now what nobody needs, which a server does once a day, and releases that expired.
 
     An upload that is under way is left alone: nothing of it is older than an hour.
 
-    :raises UsageError: a server is named, which cleans its store itself.
+    :raises UsageError: a server is named, which cleans its store itself; or a dry run has no
+        settings, whose rules it would be about.
     """
+    if request.dry_run and request.settings is None:
+        raise UsageError("--dry-run lists the releases that the rules of --settings remove")
     if request.is_server:
         raise UsageError(
             "a server cleans its store once a day; to do it now, name the store",
@@ -160,8 +196,34 @@ def clean_index(request: LiveIndexRequest, context: Context) -> CleaningReport:
         )
     with closing(open_administration(request, context)) as administration:
         store = cast("StoreAdministration", administration).store
-        found = clean(store, now=datetime.now(UTC), grace=_UNDER_WAY)
-    return CleaningReport(found.blobs, found.size, found.stages, found.drafts)
+        now = datetime.now(UTC)
+        releases = tuple(_expired(store, request, context, now))
+        if request.dry_run:
+            return CleaningReport(0, 0, 0, 0, releases, dry_run=True)
+        found = clean(store, now=now, grace=_UNDER_WAY)
+    return CleaningReport(found.blobs, found.size, found.stages, found.drafts, releases)
+
+
+def _expired(
+    store: Store, request: CleanIndexRequest, context: Context, now: datetime
+) -> Iterator[ExpiredRelease]:
+    """Yield the releases that go by the rules of the settings; delete them if it is not a dry run.
+
+    :raises InvalidConfiguration: a setting cannot be used.
+    """
+    if request.settings is None:
+        return
+    from wheelfit.server.hosting.settings import read_settings
+
+    rules = read_settings({}, context.environ, request.settings).rules.projects
+    for project in store.records.projects() if rules else ():
+        listing = store.records.listing(project)
+        files = () if listing is None else listing.files
+        for release in expired_releases(files, rules_of(rules, project), now=now):
+            if not request.dry_run:
+                names = [file.filename for file in release.files]
+                store.records.delete(names, time=written(now), why=release.reason)
+            yield release
 
 
 class MoveIndexRequest(LiveIndexRequest):

@@ -27,6 +27,7 @@ from wheelfit.server.messages import Request
 from wheelfit.server.site.site import Site
 from wheelfit.server.store.blobs import Blobs
 from wheelfit.server.store.opening import open_store
+from wheelfit.server.store.project_rules import ProjectRules
 from wheelfit.testing.wheels import build_wheel
 from wheelfit_runtime.errors import UnexpectedStatus
 
@@ -115,6 +116,31 @@ def test_a_private_index_is_read_with_a_token(host: Host, tmp_path: Path) -> Non
         assert host.ask("POST", f"/-/api/{act}", reader, said).status == 403
     for path in ("/-/api/stages", "/-/api/tokens", "/-/metrics"):
         assert host.ask("GET", path, reader).status == 403
+
+
+_FEW = Rules(projects=(ProjectRules(("s*",), most_files=1), ProjectRules(("t*",), largest_file=9)))
+
+
+@pytest.mark.parametrize("rules", [_FEW])
+def test_a_project_has_no_more_than_it_may(host: Host, tmp_path: Path) -> None:
+    """What is too much for a project is refused with a reference; other projects are as ever."""
+    token = host.token("upload")
+    one, two = (build_wheel(tmp_path, "some", version) for version in ("1.0", "2.0"))
+    assert host.upload(one, token).status == 200
+    answer = host.upload(two, token)
+    assert (answer.status, "[over-quota]" in answer.reason) == (403, True)
+    answer = host.upload(build_wheel(tmp_path, "two", "1.0"), token)
+    assert (answer.status, "[too-large]" in answer.reason) == (413, True)
+    assert host.upload(build_wheel(tmp_path, "other", "1.0"), token).status == 200
+    assert host.ask("GET", f"/files/{two.name}").status == 404
+    kind = "application/vnd.pypi.upload.v2+json"
+    meta = {"meta": {"api-version": "2.0"}}
+    session = {**meta, "name": "two", "version": "1.0"}
+    opened = json.loads(text(host.ask("POST", "/upload/", token, session, kind=kind)))
+    said = {**meta, "filename": "two-1.0-py3-none-any.whl", "size": 10, "hashes": {"sha256": "0"},
+            "mechanism": "http-post-bytes"}  # fmt: skip
+    answer = host.ask("POST", opened["links"]["upload"], token, said, kind=kind)
+    assert (answer.status, "too-large" in text(answer)) == (413, True)
 
 
 def test_yanking_is_for_owners(host: Host, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from wheelfit.server.hosting.settings import read_settings
+from wheelfit.server.store.project_rules import ProjectRules
 from wheelfit.sources.page import OtherPages
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
@@ -71,6 +72,30 @@ def test_what_is_private(tmp_path: Path) -> None:
     for wrong in ({"private": "acme/*"}, {"private": "[a]"}):
         with pytest.raises(InvalidConfiguration):
             read_settings(wrong, {})
+
+
+def test_rules_for_projects(tmp_path: Path) -> None:
+    """Each table is for some projects; what cannot be is told with its key."""
+    file = tmp_path / "serve.toml"
+    file.write_text(
+        '[[project]]\nnames = ["acme-*"]\nmost-bytes = "1GiB"\nkeep-releases = 3\n'
+        'dev-releases-last = "30d"\n[[project]]\nnames = ["*"]\nlargest-file = 100\n'
+    )
+    assert read_settings({}, {}, str(file)).rules.projects == (
+        ProjectRules(
+            ("acme-*",), most_bytes=1 << 30, keep_releases=3, dev_releases_last=timedelta(days=30)
+        ),
+        ProjectRules(("*",), largest_file=100),
+    )
+    for wrong in ("keep-releases = 0", "most-files = -1", 'most-bytes = "much"', "most-files = 1.5",
+                  "most-files = true", 'prereleases-last = "999999999w"', "keep = 1"):  # fmt: skip
+        file.write_text(f'[[project]]\nnames = ["acme-*"]\n{wrong}\n')
+        with pytest.raises(InvalidConfiguration, match=wrong.partition(" ")[0]):
+            read_settings({}, {}, str(file))
+    for wrong in ('names = ["a/b"]', "names = []", "keep-releases = 1"):
+        file.write_text(f"[[project]]\n{wrong}\n")
+        with pytest.raises(InvalidConfiguration, match="name"):
+            read_settings({}, {}, str(file))
 
 
 def test_where_projects_are_besides(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from wheelfit.cli.options.table.environment import INTERPRETER
 from wheelfit.cli.options.table.indexes import (
     AUDIT,
     CHECK_INDEX,
+    CLEAN,
     CONVERT_INDEX,
     DELETE,
     EXPORT_FOLDER,
@@ -317,9 +318,9 @@ Remove now what nobody needs from the store of a live index.
 
 That is what was deleted, stages that have expired, and uploads that broke off. A server does it
 once a day; whoever deletes files to make room has it at once with this. What is being uploaded
-stays, also while servers run.
+stays, also while servers run. With --settings, releases go too that [[project]] tables let expire.
 """,
-                (PLACE, STORE),
+                (CLEAN, PLACE, STORE),
                 Operation("live_index.clean_index", "indexes.show_cleaning"),
             ),
             "yank": Command(

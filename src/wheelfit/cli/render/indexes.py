@@ -65,11 +65,23 @@ def show_files(report: FilesReport, output: Output) -> None:
 
 
 def show_cleaning(report: CleaningReport, output: Output) -> None:
-    """Print what was removed."""
+    """Print what was removed, or would be."""
     output.result_json(report.to_json())
+    rows = [
+        (one.project, one.version, str(len(one.files)),
+         size_words(sum(file.size for file in one.files)), one.reason)
+        for one in report.releases
+    ]  # fmt: skip
+    for line in columns(("project", "version", "files", "size", "why"), rows, output.width):
+        output.result(line)
+    if report.dry_run:
+        what = count_of(len(rows), "release")
+        output.report(f"{what} would be removed" if rows else "no release would be removed")
+        return
     parts = [
         count_of(count, noun)
         for count, noun in (
+            (len(report.releases), "release"),
             (report.files, "file"),
             (report.stages, "stage"),
             (report.uploads, "broken upload"),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from wheelfit.server.hosting.access import Visitor
     from wheelfit.server.messages import Request
     from wheelfit.server.store.opening import Store
+    from wheelfit.server.store.project_rules import ProjectRules
     from wheelfit.server.store.records import StoredFile
 
     Result = Mapping[str, object]
@@ -108,6 +109,8 @@ class Rules:
     metrics: Literal["operator", "everybody"] = "operator"
     private: tuple[str, ...] = ()
     """Patterns of the projects that are read with a token only, which has to be for them."""
+    projects: tuple[ProjectRules, ...] = ()
+    """Rules for some projects; of several for one the first counts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from wheelfit.server.rebinding_guard import is_of_foreign_page
 from wheelfit.server.simple import SimpleIndex
 from wheelfit.server.store.audit import Actor
 from wheelfit.server.store.database import written
+from wheelfit.server.store.project_rules import rules_of
 from wheelfit.server.store.records import PUBLISHED, refusal, refused, violations_of
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.store.tokens import STAGE_PREFIX, stage_of
@@ -213,10 +214,18 @@ class HostedIndex:
             if not name:
                 self._metrics.uploaded("refused")
                 raise refused("bad-form", "it names no project", "the form: name")
-            attempt.project, attempt.subject = canonicalize_name(name), upload.filename
-            who.need("upload", canonicalize_name(name))
+            project = canonicalize_name(name)
+            attempt.project, attempt.subject = project, upload.filename
+            who.need("upload", project)
             size, store = upload.draft.size, self._store.acting(who.actor)
-            outcome = accept(upload, store, now=self._now(), stage=stage, by=who.token.owner)
+            outcome = accept(
+                upload,
+                store,
+                now=self._now(),
+                stage=stage,
+                by=who.token.owner,
+                rules=rules_of(self._rules.projects, project),
+            )
         log = partial(
             self._log,
             file=upload.filename,
@@ -230,7 +239,7 @@ class HostedIndex:
             log("refused", reason="; ".join(violation.reference for violation in outcome))
             self._metrics.uploaded("refused")
             raise refusal(outcome)
-        self._pages.changed(canonicalize_name(name))
+        self._pages.changed(project)
         log("upload" if outcome.is_new else "repeated")
         self._metrics.uploaded("accepted" if outcome.is_new else "repeated")
         lines = [f"{outcome.filename} is {'waiting' if stage else 'published'}"]

@@ -28,6 +28,7 @@ from wheelfit.server.hosting.readers import Reader
 from wheelfit.server.messages import Answer
 from wheelfit.server.store.database import written
 from wheelfit.server.store.opening import EMPTY_STAGE_LASTS
+from wheelfit.server.store.project_rules import rules_of
 from wheelfit.server.store.records import Violation, refusal, refused, violations_of
 from wheelfit.server.store.sessions import Session, SessionUpload, shown_status
 from wheelfit.server.store.tokens import digest, new_stage
@@ -298,8 +299,10 @@ class SessionApi:
             raise refused("other-release", message, filename)
         if type(size) is not int or size < 0:
             raise InvalidConfiguration("size is a number of bytes")
-        if size > self.rules.file_size:
-            message = f"it has more than {self.rules.file_size} bytes"
+        own = rules_of(self.rules.projects, session.project).largest_file
+        most = self.rules.file_size if own is None else min(own, self.rules.file_size)
+        if size > most:
+            message = f"it has more than {most} bytes"
             raise refused("too-large", message, filename)
         if body.text("mechanism") != _MECHANISM:
             return problem(422, f"the one mechanism here is {_MECHANISM}")
@@ -337,8 +340,14 @@ class SessionApi:
             violations = tuple(_differences(draft, upload))
             if not violations:
                 form = _as_form(session, upload, draft)
-                owner = who.token.owner
-                outcome = accept(form, self.store, now=self.now(), stage=session.id, by=owner)
+                outcome = accept(
+                    form,
+                    self.store,
+                    now=self.now(),
+                    stage=session.id,
+                    by=who.token.owner,
+                    rules=rules_of(self.rules.projects, session.project),
+                )
                 violations = () if isinstance(outcome, AcceptedUpload) else outcome
         if violations:
             sessions.move(upload, "error")

@@ -24,6 +24,7 @@ from wheelfit.server.hosting.trusted_publishing import TrustedPublisher, check_p
 from wheelfit.server.hosting.webhooks import EVENTS, Webhook, check_webhook
 from wheelfit.server.rebinding_guard import host_name
 from wheelfit.server.store.audit import ACTIONS
+from wheelfit.server.store.project_rules import ProjectRules
 from wheelfit.server.upstream.merged import Owners
 from wheelfit.server.upstream.settings import (
     MirrorSettings,
@@ -147,6 +148,7 @@ def read_settings(
             stage_lasts=values["stage-lasts"],
             metrics=values["metrics"],
             private=_private(values, tables),
+            projects=tuple(map(_project_rules, tables.tables("project"))),
         ),
         audit_lasts=values["audit-lasts"],
         mirrors=_mirrors(values, said, tables, environ),
@@ -270,6 +272,23 @@ def _publisher(table: Table) -> TrustedPublisher:
     )
     check_publisher(publisher)
     return publisher
+
+
+def _project_rules(table: Table) -> ProjectRules:
+    """Read a table ``[[project]]``."""
+    table.only("names", *_PROJECT_KEYS)
+    names = table.strings("names")
+    check_patterns(names, where="project.names")
+    if not names:
+        table.fault("is missing", "names")
+    values = {}
+    for key, parse in _PROJECT_KEYS.items():
+        given = table.content.get(key)
+        if type(given) is int or isinstance(given, str):
+            values[key.replace("-", "_")] = table.parsed(parse, str(given), key)
+        elif given is not None:
+            table.must_be("a string or a number", given, key)
+    return ProjectRules(names, **values)
 
 
 def _webhooks(tables: Table) -> tuple[Webhook, ...]:
@@ -398,9 +417,18 @@ def _yes(text: str) -> bool:
     return _one_of("yes", "no", "true", "false", "1", "0")(text.lower()) in ("yes", "true", "1")
 
 
+_PROJECT_KEYS: Mapping[str, Callable[[str], Any]] = {
+    "most-bytes": parse_size,
+    "most-files": _number(0, 1 << 40),
+    "largest-file": parse_size,
+    "keep-releases": _number(1, 1 << 20),
+    "prereleases-last": lambda text: timedelta(seconds=_span(text)),
+    "dev-releases-last": lambda text: timedelta(seconds=_span(text)),
+}
+"""The rules for projects, and what reads each."""
 _TABLES = (
     "mirror", "owners", "reserved", "private", "tracks", "alternate-locations", "trusted-publisher",
-    "webhook",
+    "webhook", "project",
 )  # fmt: skip
 """What a file says in tables and lists; of these, only ``mirror``, ``reserved`` and ``private`` can
 be said elsewhere too."""

@@ -16,6 +16,7 @@ from wheelfit.core.labels import Label
 from wheelfit.core.metadata import write_document
 from wheelfit.errors import InconsistentDocuments
 from wheelfit.server.store.database import insert
+from wheelfit.server.store.project_rules import quota_faults
 from wheelfit.server.store.records import PUBLISHED, ReleaseDocument, Violation, refusal
 from wheelfit_runtime.errors import InvalidDocument, InvalidWheel
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.core.document import VariantDocument
     from wheelfit.core.index_metadata import Contradiction
     from wheelfit.server.store.database import Execute, Row
+    from wheelfit.server.store.project_rules import ProjectRules
     from wheelfit.server.store.records import NewFile
 
 
@@ -144,7 +146,7 @@ def _parsed(content: bytes, label: Label, filename: str) -> VariantDocument:
     return read_wheel_document(content, label, where=filename)
 
 
-def admit(execute: Execute, new: NewFile, stage: str, by: str | None) -> bool:
+def admit(execute: Execute, new: NewFile, stage: str, by: str | None, rules: ProjectRules) -> bool:
     """Check that a file may be added; return False if it is there already.
 
     :raises UploadRefused: it may not.
@@ -165,6 +167,7 @@ def admit(execute: Execute, new: NewFile, stage: str, by: str | None) -> bool:
     if others and not violations and (new.filename, new.sha256, stage) in others:
         return False
     violations += [_taken(new, other, stage) for other in others]
+    violations += quota_faults(execute, new, rules)
     for (deleted,) in execute(
         "SELECT filename FROM tombstone WHERE folded = ?", (folded_name(new),)
     ):

@@ -13,6 +13,7 @@ from packaging.utils import NormalizedName, canonicalize_version
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.server.store.audit import Actor, AuditLog, note
 from wheelfit.server.store.database import insert, migrate
+from wheelfit.server.store.project_rules import NO_RULES
 from wheelfit.server.store.records import (
     PUBLISHED,
     Change,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
     from wheelfit.server.store.audit import Action
     from wheelfit.server.store.database import Database, Execute, Row, Value
+    from wheelfit.server.store.project_rules import ProjectRules
     from wheelfit.server.store.records import NewFile, Scope
 
 
@@ -225,10 +227,17 @@ class Records:
 
     # --- files -----------------------------------------------------------------------
 
-    def check(self, new: NewFile, *, stage: str = PUBLISHED, by: str | None = None) -> bool:
+    def check(
+        self,
+        new: NewFile,
+        *,
+        stage: str = PUBLISHED,
+        by: str | None = None,
+        rules: ProjectRules = NO_RULES,
+    ) -> bool:
         """Return whether `add` would add a file; False if it is there already."""
         with self._database.reading() as execute:
-            return admit(execute, new, stage, by)
+            return admit(execute, new, stage, by, rules)
 
     def add(
         self,
@@ -237,6 +246,7 @@ class Records:
         keep: Callable[[], None],
         stage: str = PUBLISHED,
         by: str | None = None,
+        rules: ProjectRules = NO_RULES,
     ) -> bool:
         """Add a file, and write the document of its release anew (F-70, F-74).
 
@@ -247,13 +257,14 @@ class Records:
             can write, so that no file without bytes is ever recorded.
         :param stage: where it waits; by default it is published at once.
         :param by: an owner of the project, which it becomes if there is none; None: not checked.
+        :param rules: the rules for its project.
         :return: False if the very same file was there before.
         :raises UploadRefused: ``name-taken``, ``name-collision``, ``name-deleted``,
-            ``other-spelling`` of the version, ``second-sdist``, ``not-an-owner``,
+            ``other-spelling`` of the version, ``second-sdist``, ``not-an-owner``, ``over-quota``,
             ``inconsistent-variants``, or ``no-such-stage``; all of them that hold.
         """
         with self._database.writing() as execute:
-            if not admit(execute, new, stage, by):
+            if not admit(execute, new, stage, by, rules):
                 return False
             keep()
             metadata, version = new.metadata, canonicalize_version(new.version)
@@ -308,10 +319,12 @@ class Records:
                  reason or "")  # fmt: skip
         return len(touched)
 
-    def delete(self, filenames: Iterable[str], *, time: str) -> int:
+    def delete(self, filenames: Iterable[str], *, time: str, why: str = "") -> int:
         """Delete those of the files that exist; return how many there were.
 
         The name of a published one can never be used again, in no spelling.
+
+        :param why: the reason, for the audit log.
         """
         count, touched, releases = 0, [], set()
         with self._database.writing() as execute:
@@ -332,7 +345,8 @@ class Records:
                 touched.append((project, "delete", filename))
                 releases.add((project, version))
             _log(execute, touched, time)
-            note(execute, self._actor, "delete", [(name, file) for name, _, file in touched])
+            about = [(name, file) for name, _, file in touched]
+            note(execute, self._actor, "delete", about, why)
             for project, version in sorted(releases):
                 renew(execute, project, version)
         return count

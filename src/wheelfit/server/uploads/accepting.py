@@ -15,6 +15,7 @@ from wheelfit.core.filename import parse_index_file_name
 from wheelfit.core.versions import parse_specifiers, parse_version
 from wheelfit.errors import UploadRefused
 from wheelfit.server.store.database import written
+from wheelfit.server.store.project_rules import NO_RULES
 from wheelfit.server.store.records import PUBLISHED, Violation, violations_of
 from wheelfit.server.uploads.rules import check_file, check_name, provenance_of
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.server.store.opening import Store
+    from wheelfit.server.store.project_rules import ProjectRules
     from wheelfit.server.store.records import NewFile
     from wheelfit.server.uploads.form import Upload
 
@@ -48,7 +50,13 @@ class AcceptedUpload:
 
 
 def accept(
-    upload: Upload, store: Store, *, now: datetime, stage: str = PUBLISHED, by: str | None = None
+    upload: Upload,
+    store: Store,
+    *,
+    now: datetime,
+    stage: str = PUBLISHED,
+    by: str | None = None,
+    rules: ProjectRules = NO_RULES,
 ) -> AcceptedUpload | tuple[Violation, ...]:
     """Check an upload, keep its bytes, and record it; or return everything that is wrong.
 
@@ -56,6 +64,7 @@ def accept(
     that `wheelfit.server.store.opening.clean` removes. Permissions were checked before.
 
     :param stage: where it waits; by default it is published at once.
+    :param rules: the rules for its project, which the form names.
     :return: the accepted upload; or at least one violation, and nothing has changed.
     :raises StorageUnavailable: it cannot be kept now; repeating the upload is right.
     """
@@ -65,6 +74,9 @@ def accept(
             return _index_file(upload, store, stage)
         return (*violations, *wrong)
     draft = upload.draft
+    if rules.largest_file is not None and draft.size > rules.largest_file:
+        message = f"it has more than the {rules.largest_file} bytes that its project allows"
+        return (*violations, Violation("too-large", message, upload.filename))
     verdict = check_file(
         draft.path, upload.filename, sha256=draft.sha256, size=draft.size, uploaded=written(now)
     )
@@ -78,26 +90,28 @@ def accept(
     new = replace(new, provenance=provenance)
     is_new = True
     try:
-        is_new = store.records.check(new, stage=stage, by=by)
+        is_new = store.records.check(new, stage=stage, by=by, rules=rules)
     except UploadRefused as error:
         violations += violations_of(error)
     if violations:
         return _bounded(violations)
     try:
-        is_new = is_new and _keep(upload, new, store, stage, by)
+        is_new = is_new and _keep(upload, new, store, stage, by, rules)
     except UploadRefused as error:  # another upload was quicker
         return violations_of(error)
     return AcceptedUpload(new.filename, new.project, new.version, is_new, verdict.warnings)
 
 
-def _keep(upload: Upload, new: NewFile, store: Store, stage: str, by: str | None) -> bool:
+def _keep(
+    upload: Upload, new: NewFile, store: Store, stage: str, by: str | None, rules: ProjectRules
+) -> bool:
     def keep() -> None:
         # It may have been cleaned up in this very moment, as the leftover of another upload.
         if store.blobs.size(new.sha256) != new.size:
             store.blobs.keep(upload.draft)
 
     store.blobs.keep(upload.draft)
-    return store.records.add(new, keep=keep, stage=stage, by=by)
+    return store.records.add(new, keep=keep, stage=stage, by=by, rules=rules)
 
 
 def _bounded(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:

@@ -294,6 +294,16 @@ NEW_TOKEN = OptionGroup(
     Option("--note TEXT", ANY_TEXT, "what it is for, in lists", default=""),
 )
 
+CLEAN = OptionGroup(
+    "",
+    Option(
+        "--settings FILE",
+        FILE,
+        "also remove the releases that the rules for projects in the server's settings name",
+    ),
+    Option("--dry-run", FLAG, "list those releases, and remove nothing"),
+)
+
 AUDIT = OptionGroup(
     "",
     Option("--project NAME", TEXT, "what was done to this project"),

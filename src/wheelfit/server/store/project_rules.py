@@ -1,0 +1,113 @@
+"""The operator's rules for projects: how much they may have, and which releases expire."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from packaging.version import Version
+
+from wheelfit.core.project_patterns import fits
+from wheelfit.server.store.records import Violation
+from wheelfit_runtime.wording import count_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.server.store.database import Execute
+    from wheelfit.server.store.records import NewFile, StoredFile
+
+
+class ProjectRules(NamedTuple):
+    """The rules for some projects; None: there is no such rule."""
+
+    names: tuple[str, ...] = ()
+    """Names and patterns of the projects."""
+    most_bytes: int | None = None
+    """Bytes of all files of a project, those in stages included."""
+    most_files: int | None = None
+    """Files of a project, those in stages included."""
+    largest_file: int | None = None
+    """Bytes of one file."""
+    keep_releases: int | None = None
+    """Final releases to keep, those that are yanked not counted; what is older goes."""
+    prereleases_last: timedelta | None = None
+    """How long after its last upload a pre-release stays."""
+    dev_releases_last: timedelta | None = None
+    """How long after its last upload a development release stays."""
+
+
+NO_RULES = ProjectRules()
+
+
+def rules_of(rules: Iterable[ProjectRules], project: NormalizedName) -> ProjectRules:
+    """Return the first rules that are for a project."""
+    return next((one for one in rules if fits(project, one.names)), NO_RULES)
+
+
+def quota_faults(execute: Execute, new: NewFile, rules: ProjectRules) -> list[Violation]:
+    """Return what a project would have too much of with another file."""
+    rows = execute(
+        "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM file WHERE project = ?", (new.project,)
+    )
+    count, size = map(int, rows[0])
+    faults = []
+    if rules.most_files is not None and count >= rules.most_files:
+        faults.append(f"{new.project} has {count} files, and may have {rules.most_files}")
+    if rules.most_bytes is not None and size + new.size > rules.most_bytes:
+        faults.append(
+            f"{new.project} has {size} bytes, and may have {rules.most_bytes}; "
+            f"this file has {new.size}"
+        )
+    return [Violation("over-quota", fault, new.filename) for fault in faults]
+
+
+class ExpiredRelease(NamedTuple):
+    """A release that has expired by the rules of its project."""
+
+    project: NormalizedName
+    version: str
+    files: tuple[StoredFile, ...]
+    reason: str
+
+
+def expired_releases(
+    files: Sequence[StoredFile], rules: ProjectRules, *, now: datetime
+) -> list[ExpiredRelease]:
+    """Return the releases of a project that have expired, the lowest version first.
+
+    A project that has a release which is not yanked keeps the newest one of these.
+
+    :param files: all published files of the project.
+    """
+    releases: dict[Version, list[StoredFile]] = {}
+    for file in files:
+        releases.setdefault(Version(file.version), []).append(file)
+    sound = sorted(
+        version for version, own in releases.items() if any(file.yanked is None for file in own)
+    )
+    # Builds that differ in the local part only, as 1.0+cpu and 1.0+cu128, count as one.
+    final = sorted({Version(one.public) for one in sound if not one.is_prerelease})
+    keep = rules.keep_releases or 0
+    oldest = final[-keep] if 0 < keep <= len(final) else None
+    reasons: dict[Version, str] = {}
+    for version, own in releases.items():
+        age = now - max(datetime.fromisoformat(file.uploaded) for file in own)
+        if oldest is not None and version < oldest:
+            reasons[version] = f"older than the newest {count_of(keep, 'release')}"
+        elif version.is_prerelease:
+            is_dev = version.is_devrelease
+            lasts = rules.dev_releases_last if is_dev else rules.prereleases_last
+            if lasts is not None and age > lasts:
+                kind = "development release" if is_dev else "pre-release"
+                reasons[version] = f"a {kind} of {age.days} days ago"
+    if sound and reasons.keys() >= set(sound):
+        reasons = {one: why for one, why in reasons.items() if one.public != sound[-1].public}
+    return [
+        ExpiredRelease(
+            releases[version][0].project, str(version), tuple(releases[version]), reasons[version]
+        )
+        for version in sorted(reasons)
+    ]
