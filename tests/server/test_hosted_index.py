@@ -173,15 +173,27 @@ def test_a_stage_is_seen_by_its_token_only_and_published_at_once(
     assert index.get("/simple/staged/")[0] == 200
 
 
-def test_a_private_index_is_read_by_installers_with_a_token(
-    pip: Path, uv: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("options", "projects"),
+    [
+        (("--read", "tokens"), ()),
+        (("--private", "hid*", "--private", "other"), ("--project=hid*",)),
+    ],
+)
+def test_private_projects_are_read_by_installers_with_a_token(
+    pip: Path, uv: Path, tmp_path: Path, options: tuple[str, ...], projects: tuple[str, ...]
 ) -> None:
     """pip, uv and wheelfit take the token from the URL; without one there is nothing to see."""
-    with RunningIndex(tmp_path / "store", "--read", "tokens") as index:
-        assert index.upload(build_wheel(tmp_path, "hidden", "1.0")) == 200
+    with RunningIndex(tmp_path / "store", *options) as index:
+        assert index.upload(build_wheel(tmp_path, "hidden", "1.0", requires=["free"])) == 200
+        for name in ("free", "other"):
+            assert index.upload(build_wheel(tmp_path, name, "1.0")) == 200
         create = [sys.executable, "-m", "wheelfit", "index", "token", "create", "--scope", "read"]
-        token = run(*create, "--at", index.folder, folder=tmp_path).split()[0]
-        assert index.get("/simple/hidden/")[0] == index.get("/")[0] == 401
+        token = run(*create, *projects, "--at", index.folder, folder=tmp_path).split()[0]
+        assert index.get("/simple/hidden/")[0] == index.get("/simple/other/")[0] == 401
+        shown = basic(token)
+        other = index.get("/simple/other/", authorization=shown)[0]
+        assert other == (404 if projects else 200)
         url = index.url.replace("://", f"://__token__:{token}@")
         for number, command in enumerate(
             (
@@ -193,6 +205,7 @@ def test_a_private_index_is_read_by_installers_with_a_token(
             target = tmp_path / f"target{number}"
             run(*command, "--target", target, "hidden", folder=tmp_path)
             assert (target / "hidden-1.0.dist-info").is_dir()
+            assert (target / "free-1.0.dist-info").is_dir()
 
 
 # --- what goes over the wire ----------------------------------------------------------------------

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase
+from fnmatch import translate
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from wheelfit_runtime.errors import InvalidConfiguration
@@ -26,7 +27,13 @@ def fits(project: NormalizedName, patterns: Iterable[str]) -> bool:
 
     :param patterns: with ``*`` for any characters, ``?`` for one.
     """
-    return any(fnmatchcase(project, normalised(one)) for one in patterns)
+    return _expression(tuple(patterns)).match(project) is not None
+
+
+@lru_cache(1024)  # an index compares each of its names with the same few
+def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Return what fits any of several patterns; without one nothing does."""
+    return re.compile("|".join(translate(normalised(one)) for one in patterns) or "(?!)")
 
 
 def normalised(text: str) -> str:

@@ -128,8 +128,8 @@ class StoreAdministration:
             raise InvalidConfiguration(f"actions are {', '.join(ACTIONS)}", where=action[:80])
         if outcome not in ("", "done", "refused"):
             raise InvalidConfiguration("an outcome is done or refused", where=outcome[:80])
-        if not (most.isascii() and most.isdigit() and len(most) <= 5):
-            raise InvalidConfiguration("most is a number up to 99999", where=most[:80])
+        if not (most.isascii() and most.isdigit() and len(most) <= 4):
+            raise InvalidConfiguration("most is a number up to 9999", where=most[:80])
         since, until = (
             written(moment_of(wanted[name], self.now())) if wanted[name] else ""
             for name in ("since", "until")

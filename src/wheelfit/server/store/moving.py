@@ -33,6 +33,9 @@ FILES = "files"
 _FORMAT = 1
 _COUNTER = "counter"
 """The table in which a new store has a row by itself."""
+_LOG = "audit"
+"""The table whose rows are read in parts, because there may be a year of them."""
+_TOGETHER = 10_000
 _PARTED = "file"
 """The table whose rows are read by project, because each may have megabytes."""
 _LONG = 86400.0
@@ -176,7 +179,11 @@ def _rows(execute: Execute) -> Iterator[tuple[str, dict[str, object]]]:
         names = ", ".join(columns)
         sql = f"SELECT {names} FROM {table}"  # noqa: S608 - ours
         rows: Iterable[Row] = (
-            _by_project(execute, sql) if table == _PARTED else sorted(execute(sql), key=repr)
+            _by_project(execute, sql)
+            if table == _PARTED
+            else _by_serial(execute, sql)
+            if table == _LOG
+            else sorted(execute(sql), key=repr)
         )
         for row in rows:
             yield (
@@ -191,6 +198,14 @@ def _rows(execute: Execute) -> Iterator[tuple[str, dict[str, object]]]:
 def _by_project(execute: Execute, sql: str) -> Iterator[Row]:
     for (project,) in execute(f"SELECT DISTINCT project FROM {_PARTED} ORDER BY project"):  # noqa: S608
         yield from execute(f"{sql} WHERE project = ? ORDER BY filename", (project,))
+
+
+def _by_serial(execute: Execute, sql: str) -> Iterator[Row]:
+    """Yield the rows of a log that may be long, a part of it at a time."""
+    serial = 0
+    while rows := execute(f"{sql} WHERE serial > ? ORDER BY serial LIMIT ?", (serial, _TOGETHER)):
+        yield from rows
+        serial = rows[-1][0]
 
 
 def _read(path: Path) -> Iterator[tuple[str, dict[str, Value]]]:
