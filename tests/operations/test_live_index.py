@@ -17,6 +17,7 @@ from wheelfit.operations.live_index import (
     CreateTokenRequest,
     DeleteRequest,
     FilesRequest,
+    ImportIndexRequest,
     LiveIndexRequest,
     MoveIndexRequest,
     OpenedStage,
@@ -69,18 +70,19 @@ def test_move(at: str, tmp_path: Path) -> None:
     report = export_live_index(MoveIndexRequest(at=at, folder=there), Context())
     assert (report.files, report.copied) == (1, 1)
     with raises_code("file-problem"):
-        import_live_index(MoveIndexRequest(at=str(new), folder=at), Context())
+        import_live_index(ImportIndexRequest(at=str(new), source=at), Context())
     assert not new.exists()
-    assert import_live_index(MoveIndexRequest(at=str(new), folder=there), Context()).files == 1
+    assert import_live_index(ImportIndexRequest(at=str(new), source=there), Context()).files == 1
     assert yank(YankRequest(at=str(new), what=("some",)), Context()).files == (FILE,)
 
 
 def test_move_a_server() -> None:
     """Only a store is moved."""
-    request = MoveIndexRequest(at="https://wheels.example.org/", folder="there")
-    for move in (export_live_index, import_live_index):
-        with raises_code("usage"):
-            move(request, Context())
+    server = "https://wheels.example.org/"
+    with raises_code("usage"):
+        export_live_index(MoveIndexRequest(at=server, folder="there"), Context())
+    with raises_code("usage"):
+        import_live_index(ImportIndexRequest(at=server, source="there"), Context())
 
 
 def test_audit(at: str, tmp_path: Path) -> None:
@@ -93,7 +95,7 @@ def test_audit(at: str, tmp_path: Path) -> None:
     assert read_audit_log(AuditRequest(at=at, refused=True), Context()).entries == ()
     folder, new = str(tmp_path / "export"), str(tmp_path / "new")
     export_live_index(MoveIndexRequest(at=at, folder=folder), Context())
-    import_live_index(MoveIndexRequest(at=new, folder=folder), Context())
+    import_live_index(ImportIndexRequest(at=new, source=folder), Context())
     moved = read_audit_log(AuditRequest(at=new), Context()).entries
     assert [one["action"] for one in moved] == ["import", "yank", "upload"]
     with raises_code("invalid-configuration"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from getpass import getuser
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from wheelfit.errors import UsageError
-from wheelfit.operations.requests import ValidatedRequest
+from wheelfit.operations.requests import SourceOptions, ValidatedRequest
 from wheelfit.server.hosting.administration import AUDIT_FILTERS, StoreAdministration, seconds_of
 from wheelfit.server.hosting.client import ServerAdministration
 from wheelfit.server.store.audit import Actor
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from wheelfit.operations.context import Context
+    from wheelfit.operations.import_index import ImportedPackages
     from wheelfit.server.store.opening import Store
 
 
@@ -227,7 +228,7 @@ def _expired(
 
 
 class MoveIndexRequest(LiveIndexRequest):
-    """The folder of an export, and the store that it is of or for."""
+    """The folder of an export, and the store that it is of."""
 
     folder: str
 
@@ -267,24 +268,72 @@ def export_live_index(request: MoveIndexRequest, context: Context) -> MovedIndex
     return MovedIndexReport(*found)
 
 
-def import_live_index(request: MoveIndexRequest, context: Context) -> MovedIndexReport:
-    """Put an exported index into a new store, which is created.
+class ImportIndexRequest(LiveIndexRequest, SourceOptions):
+    """An export, or the packages of another index, and the store that they are for."""
 
-    :raises UsageError: a server is named.
-    :raises FileProblem: there is no export, or the store has an index.
-    :raises IntegrityError: the content of a file is not what it should be.
+    source: str
+    project: tuple[str, ...] = ()
+    owner: str = "admin"
+    dry_run: bool = False
+
+
+def import_live_index(
+    request: ImportIndexRequest, context: Context
+) -> MovedIndexReport | ImportedPackages:
+    """Put an export into a new store, or the packages of another index into any store.
+
+    :raises UsageError: a server is named, or a part of an export.
+    :raises FileProblem: there is nothing to import, or the store of an export has an index.
+    :raises IntegrityError: the content of a file of an export is not what it should be.
+    :raises NetworkError: the projects of another index cannot be listed.
     """
-    from wheelfit.server.store.moving import check_export, import_index
+    from wheelfit.operations.import_index import import_packages
+    from wheelfit.server.store.moving import RECORDS
 
     _need_store(request)
-    folder = Path(request.folder)
+    if "://" not in request.source and (Path(request.source) / RECORDS).is_file():
+        return _import_export(request, context)
+    is_there = bool(request.database) or (Path(request.at) / DATABASE).is_file()
+    with ExitStack() as stack:
+
+        def open_once() -> Store | None:
+            if request.dry_run and not is_there:
+                return None
+            return stack.enter_context(closing(_new_store(request)))
+
+        return import_packages(
+            request.source,
+            request.project,
+            request.owner,
+            open_once,
+            request,
+            context,
+            dry_run=request.dry_run,
+        )
+
+
+def _import_export(request: ImportIndexRequest, context: Context) -> MovedIndexReport:
+    from wheelfit.server.store.moving import check_export, import_index
+
+    if request.project:
+        raise UsageError(
+            "an export is imported as a whole", hint="leave out --project, or delete afterwards"
+        )
+    folder = Path(request.source)
     wanted = check_export(folder)  # before anything is created
-    store = open_store(Path(request.at), records=request.database, blobs=request.storage)
-    store = store.acting(_local_actor())
+    if request.dry_run:
+        return MovedIndexReport(len(wanted), 0, sum(wanted.values()), 0)
+    store = _new_store(request)
     with closing(store), context.reporter.work("copying") as progress:
         found = import_index(folder, wanted, store.records.database, store.blobs, progress)
         store.records.note("import", f"{found.files} files, {found.records} records")
     return MovedIndexReport(*found)
+
+
+def _new_store(request: LiveIndexRequest) -> Store:
+    """Open the store that a request names, and create what is missing."""
+    store = open_store(Path(request.at), records=request.database, blobs=request.storage)
+    return store.acting(_local_actor())
 
 
 def _need_store(request: LiveIndexRequest) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _HTML = (".html", ".htm")
 
 
-class _FlatListing(ReadsFiles):
+class FlatListing(ReadsFiles):
     """Files of any projects in one place; read once, when first needed."""
 
     def __init__(self, name: str, files: Files) -> None:
@@ -65,7 +65,7 @@ class _FlatListing(ReadsFiles):
         raise NotImplementedError
 
 
-class DirectoryIndex(_FlatListing):
+class DirectoryIndex(FlatListing):
     """A folder of wheels and index files; its subfolders do not count.
 
     HTML files in it are read as lists of links, as pip does.
@@ -99,7 +99,7 @@ class DirectoryIndex(_FlatListing):
                 found.extend(more)
                 notes.extend(other)
             else:
-                found.append(_local_file(name, base, self.name))
+                found.append(local_file(name, base, self.name))
         return found, tuple(notes)
 
     def _labelled(self, name: str, base: str) -> Sequence[File]:
@@ -111,7 +111,7 @@ class DirectoryIndex(_FlatListing):
         from wheelfit.sources.wheel_labels import labelled, labels_of  # noqa: PLC0415 - start-up
 
         try:
-            return labelled(_local_file(name, base, self.name), labels_of(_page(path)))
+            return labelled(local_file(name, base, self.name), labels_of(_page(path)))
         except (ValueError, InvalidFilename) as error:
             raise FileProblem(
                 f"the labels of {name} cannot be read: {error}",
@@ -120,7 +120,7 @@ class DirectoryIndex(_FlatListing):
             ) from None
 
 
-class LinkPage(_FlatListing):
+class LinkPage(FlatListing):
     """The links of one page, or one file that is named itself.
 
     A page that cannot be fetched lists nothing, with a note: as in pip, places
@@ -163,7 +163,7 @@ class LinkPage(_FlatListing):
 
     def _list_local(self, path: Path) -> tuple[Iterable[File], tuple[str, ...]]:
         if path.suffix.lower() not in _HTML:
-            return [_local_file(path.name, file_url(path.parent), self.name)], ()
+            return [local_file(path.name, file_url(path.parent), self.name)], ()
         return _links(_page(path), "text/html", file_url(path), self.name)
 
     def _fetch(self, url: str) -> tuple[Iterable[File], tuple[str, ...]]:
@@ -219,7 +219,7 @@ class FileIndex(ReadsFiles):
                 return None
             base = file_url(folder)
             files = tuple(
-                _local_file(path.name, base, self.name)
+                local_file(path.name, base, self.name)
                 for path in sorted(folder.iterdir())
                 if path.is_file()
             )
@@ -244,7 +244,12 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _local_file(name: str, base: str, source: str) -> File:
+def local_file(name: str, base: str, source: str) -> File:
+    """Return the entry of a file of a folder.
+
+    :param base: the URL of the folder, without a slash at its end.
+    :param source: the name of the repository.
+    """
     return File(filename=name, url=f"{base}/{_quoted(name)}", source=source)
 
 

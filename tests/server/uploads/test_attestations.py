@@ -12,10 +12,14 @@ import pytest
 from server.signed import signed_files
 from server.uploading import refused, upload
 
-from wheelfit.server.store.opening import Store
+from wheelfit.operations.context import Context
+from wheelfit.operations.live_index import ImportIndexRequest, import_live_index
+from wheelfit.server.simple import SimpleIndex
+from wheelfit.server.store.opening import Store, open_store
 from wheelfit.server.store.stored_index import StoredIndex
 from wheelfit.server.uploads.accepting import AcceptedUpload
 from wheelfit.sources.attestations import verify_provenance
+from wheelfit.testing.index import RecordingIndex
 
 pytestmark = [pytest.mark.network]
 
@@ -82,3 +86,17 @@ def test_what_does_not_hold_is_refused(opened: Callable[[], Store], assets: Path
     answer = upload(store, assets / CIRCLECI, changes=attested(assets, CIRCLECI))
     assert "bad-attestation" in refused(answer)
     assert StoredIndex(store).projects() == ()
+
+
+def test_what_holds_is_imported(opened: Callable[[], Store], assets: Path, tmp_path: Path) -> None:
+    """An import from another index verifies its provenance, and serves it."""
+    store = opened()
+    assert isinstance(
+        upload(store, assets / GITHUB, changes=attested(assets, GITHUB)), AcceptedUpload
+    )
+    with RecordingIndex(SimpleIndex(StoredIndex(store))) as index:
+        request = ImportIndexRequest(source=index.url, at=str(tmp_path / "new"))
+        report = import_live_index(request, Context(environ={}))
+    assert report.to_json()["added"] == 1
+    with open_store(tmp_path / "new") as new:
+        assert new.records.provenance(GITHUB) == store.records.provenance(GITHUB) is not None

@@ -16,6 +16,7 @@ from wheelfit.cli.options.table.indexes import (
     EXPORT_FOLDER,
     FILES_OF_INDEX,
     GENERATE,
+    IMPORT,
     MIRRORS,
     NEW_STAGE,
     NEW_TOKEN,
@@ -295,13 +296,20 @@ servers run.
             ),
             "import": Command(
                 """\
-Put an exported index into a new store: any database and storage.
+Put an exported index, or the packages of another one, into a store.
 
-Every file is compared with its digest. Records come last, all or none; if it is interrupted, run it
-again.
+SOURCE is the folder of an export, which goes into a new store: any database and storage. Every file
+is compared with its digest. Records come last, all or none.
+
+Or it is the URL of an index (PEP 503 or 691), a folder of packages as pypiserver has it, or an
+export of devpi. Each file is checked like an upload, and compared with the hashes and all else that
+the source says of it; yanks and times of upload are kept. Exit code 9 says that files were refused,
+5 that some could not be read, 3 that a project is not there.
+
+If it is interrupted, run it again: what is there is not fetched again.
 """,
-                (EXPORT_FOLDER, PLACE, STORE),
-                Operation("live_index.import_live_index", "indexes.show_moved_index"),
+                (IMPORT, PLACE, STORE, SOURCES),
+                Operation("live_index.import_live_index", "indexes.show_import"),
             ),
             "audit": Command(
                 """\

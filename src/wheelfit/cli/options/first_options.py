@@ -35,6 +35,7 @@ _TABLE = {
     "abi bounds": "--against --project --exports --label --newest --built-with -i -f --json",
     "index check": "--project --full --profile --strict --ignore --sarif --output --json",
     "index convert": "--to --rewrite-wheels --accept-losses --keep-going --replace --json",
+    "index import": "--project --owner --dry-run --at --database --storage --cert --offline --json",
     "index prefetch": "-r --lock --family --accelerator --newest --dry-run --at --mirror "
     "--mirror-python --json",
     "index serve": "--settings --host --port --public-url --database --storage --read --delete "

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wheelfit.cli.output import Output
     from wheelfit.operations.convert_index import ConvertedIndex
     from wheelfit.operations.generate_index import GeneratedIndex
+    from wheelfit.operations.import_index import ImportedPackages
     from wheelfit.operations.live_index import (
         AuditReport,
         CleaningReport,
@@ -153,6 +154,32 @@ def show_moved_index(report: MovedIndexReport, output: Output) -> None:
         if report.copied < report.files
         else f"{files} and {count_of(report.records, 'record')}"
     )
+
+
+def show_import(report: MovedIndexReport | ImportedPackages, output: Output) -> int:
+    """Print what was imported, and each file that was refused; return the exit code."""
+    from wheelfit.operations.live_index import MovedIndexReport
+
+    if isinstance(report, MovedIndexReport):
+        show_moved_index(report, output)
+        return 0
+    output.result_json(report.to_json())
+    for refused in report.refused:
+        for reason in refused.reasons:
+            output.report(str(reason), "bad")
+    for failure in report.failed:
+        output.warn(f"{failure.name} was not imported: {failure.message}")
+    for name in report.missing:
+        output.warn(f"the source has no project {name}")
+    added = f"{count_of(report.added, 'file')} ({size_words(report.added_size)})"
+    done = f"{added} would be imported" if report.dry_run else f"imported {added}"
+    refusals = f", {len(report.refused)} refused" if report.refused else ""
+    output.report(f"{done}; {report.kept} of {report.files} were there{refusals}")
+    if report.refused:
+        return FAULTS
+    if report.failed:
+        return _NETWORK
+    return _NO_FIT if report.missing else 0
 
 
 def show_opened_stage(report: OpenedStage, output: Output) -> None:

@@ -13,23 +13,31 @@ from packaging.version import InvalidVersion
 
 from wheelfit.core.filename import parse_index_file_name
 from wheelfit.core.versions import parse_specifiers, parse_version
-from wheelfit.errors import UploadRefused
+from wheelfit.errors import AttestationProblem, UploadRefused
 from wheelfit.server.store.database import written
 from wheelfit.server.store.project_rules import NO_RULES
 from wheelfit.server.store.records import PUBLISHED, Violation, violations_of
 from wheelfit.server.uploads.rules import check_file, check_name, provenance_of
+from wheelfit.sources.attestations import verify_provenance
+from wheelfit.sources.page import time_of_upload
+from wheelfit_runtime.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from datetime import datetime
+    from typing import TypeAlias
 
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
+    from wheelfit.server.store.blobs import Draft
     from wheelfit.server.store.opening import Store
     from wheelfit.server.store.project_rules import ProjectRules
     from wheelfit.server.store.records import NewFile
     from wheelfit.server.uploads.form import Upload
+    from wheelfit.sources.page import File
+
+    _Compared: TypeAlias = tuple[bytes | None, tuple[Violation, ...]]
 
 
 _MOST = 100
@@ -73,19 +81,82 @@ def accept(
         if parse_index_file_name(upload.filename) is not None and not violations:
             return _index_file(upload, store, stage)
         return (*violations, *wrong)
-    draft = upload.draft
-    if rules.largest_file is not None and draft.size > rules.largest_file:
+    if rules.largest_file is not None and upload.draft.size > rules.largest_file:
         message = f"it has more than the {rules.largest_file} bytes that its project allows"
         return (*violations, Violation("too-large", message, upload.filename))
+
+    def compare(new: NewFile) -> _Compared:
+        provenance, more = provenance_of(upload.first("attestations"), new.filename, new.sha256)
+        return provenance, (*_metadata_violations(upload, new), *more)
+
+    return _accept(
+        upload.draft,
+        upload.filename,
+        store,
+        violations,
+        compare,
+        uploaded=written(now),
+        stage=stage,
+        by=by,
+        rules=rules,
+    )
+
+
+def accept_listed(
+    draft: Draft,
+    file: File,
+    store: Store,
+    *,
+    provenance: bytes | None = None,
+    now: datetime,
+    by: str | None = None,
+) -> AcceptedUpload | tuple[Violation, ...]:
+    """Accept a file of another index like an upload, with its time of upload and its yank.
+
+    :param draft: its content.
+    :param file: its entry in that index, which has to agree with it.
+    :param provenance: what that index serves as the provenance of the file; None: nothing.
+    :param by: an owner of the project, as for `accept`.
+    :return: as `accept`.
+    :raises StorageUnavailable: it cannot be kept now.
+    """
+
+    def compare(new: NewFile) -> _Compared:
+        return provenance, (*_entry_violations(file, new), *_provenance_violations(provenance, new))
+
+    uploaded = min(time_of_upload(file) or now, now)
+    found = _accept(draft, file.filename, store, (), compare, uploaded=written(uploaded), by=by)
+    if isinstance(found, AcceptedUpload) and file.yanked is not None:
+        store.records.yank([file.filename], file.yanked, time=written(now))
+    return found
+
+
+def _accept(
+    draft: Draft,
+    filename: str,
+    store: Store,
+    violations: tuple[Violation, ...],
+    compare: Callable[[NewFile], _Compared],
+    *,
+    uploaded: str,
+    stage: str = PUBLISHED,
+    by: str | None,
+    rules: ProjectRules = NO_RULES,
+) -> AcceptedUpload | tuple[Violation, ...]:
+    """Check a file, keep its bytes, and record it; or return everything that is wrong.
+
+    :param violations: those that are known already.
+    :param compare: returns the provenance of a file, and the differences from what was said of it.
+    :param uploaded: the time of its upload, in RFC 3339.
+    """
     verdict = check_file(
-        draft.path, upload.filename, sha256=draft.sha256, size=draft.size, uploaded=written(now)
+        draft.path, filename, sha256=draft.sha256, size=draft.size, uploaded=uploaded
     )
     violations += verdict.violations
     new = verdict.file
     if new is None:
         return _bounded(violations)
-    violations += tuple(_metadata_violations(upload, new))
-    provenance, more = provenance_of(upload.first("attestations"), new.filename, new.sha256)
+    provenance, more = compare(new)
     violations += more
     new = replace(new, provenance=provenance)
     is_new = True
@@ -96,21 +167,21 @@ def accept(
     if violations:
         return _bounded(violations)
     try:
-        is_new = is_new and _keep(upload, new, store, stage, by, rules)
+        is_new = is_new and _keep(draft, new, store, stage, by, rules)
     except UploadRefused as error:  # another upload was quicker
         return violations_of(error)
     return AcceptedUpload(new.filename, new.project, new.version, is_new, verdict.warnings)
 
 
 def _keep(
-    upload: Upload, new: NewFile, store: Store, stage: str, by: str | None, rules: ProjectRules
+    draft: Draft, new: NewFile, store: Store, stage: str, by: str | None, rules: ProjectRules
 ) -> bool:
     def keep() -> None:
         # It may have been cleaned up in this very moment, as the leftover of another upload.
         if store.blobs.size(new.sha256) != new.size:
-            store.blobs.keep(upload.draft)
+            store.blobs.keep(draft)
 
-    store.blobs.keep(upload.draft)
+    store.blobs.keep(draft)
     return store.records.add(new, keep=keep, stage=stage, by=by, rules=rules)
 
 
@@ -136,6 +207,7 @@ def _index_file(upload: Upload, store: Store, stage: str) -> AcceptedUpload | tu
     return AcceptedUpload(upload.filename, *release, is_new=False)
 
 
+_HASHES = ("sha256", "sha384", "sha512")
 _KINDS = {"bdist_wheel": (".whl",), "sdist": (".tar.gz", ".zip")}
 
 
@@ -195,6 +267,28 @@ def _metadata_violations(upload: Upload, new: NewFile) -> Iterator[Violation]:
     if python and not _same_specifiers(python, new.requires_python or ""):
         message = f"the form says {python[:80]!r}, the file {new.requires_python!r}"
         yield Violation("form-disagrees", message, "the form: requires_python")
+
+
+def _entry_violations(file: File, new: NewFile) -> Iterator[Violation]:
+    """Yield differences between the entry of another index and the file."""
+    python = (file.requires_python or "").strip()
+    if python and not _same_specifiers(python, new.requires_python or ""):
+        message = f"the page has Requires-Python {python[:80]!r}, the file {new.requires_python!r}"
+        yield Violation("page-disagrees", message, new.filename)
+    for name, promised in (file.metadata_hashes or {}).items():
+        if new.metadata is None or name not in _HASHES:
+            continue
+        if hashlib.new(name, new.metadata, usedforsecurity=False).hexdigest() != promised:
+            message = f"the page promises METADATA with {name} {promised[:128]}, which it has not"
+            yield Violation("page-disagrees", message, new.filename)
+
+
+def _provenance_violations(provenance: bytes | None, new: NewFile) -> Iterator[Violation]:
+    try:
+        if provenance is not None:
+            verify_provenance(provenance, new.filename, new.sha256)
+    except (AttestationProblem, UserError) as error:
+        yield Violation("bad-attestation", error.message, new.filename)
 
 
 def _same_specifiers(one: str, other: str) -> bool:

@@ -48,6 +48,21 @@ PLACE = OptionGroup(
 
 EXPORT_FOLDER = OptionGroup("", Option("FOLDER", FOLDER, "the folder of the export"))
 
+IMPORT = OptionGroup(
+    "",
+    Option(
+        "SOURCE",
+        FILE,
+        "the folder of an export of wheelfit or devpi, a folder of packages, or the URL of an "
+        "index",
+    ),
+    Option("--project NAME", TEXTS, "import this project only"),
+    Option(
+        "--owner NAME", TEXT, "who owns projects that are new (default: admin)", default="admin"
+    ),
+    Option("--dry-run", FLAG, "show how many files and bytes would come, and stop"),
+)
+
 FILES_OF_INDEX = OptionGroup(
     "",
     Option("WHAT ...", TEXT, "the name of a file, a release as NAME==VERSION, or a project"),
@@ -183,16 +198,16 @@ SERVER = OptionGroup(
         "believe what a server in front at this address or network says of clients (default: none)",
         default=None,
     ),
-)
-
-MIRRORS = OptionGroup(
-    "mirrors",
     Option(
         "--proxy-headers KIND",
         TEXT,
         "the headers in which it says so: x-forwarded (X-Forwarded-For, -Proto and -Host; "
         "default) or forwarded (RFC 7239)",
     ),
+)
+
+MIRRORS = OptionGroup(
+    "mirrors",
     Option(
         "--mirror [NAME=]URL|FAMILY",
         TEXTS,

@@ -1,0 +1,287 @@
+"""Import of the packages of another index, of a folder, or of an export of devpi."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from packaging.utils import canonicalize_name
+
+from wheelfit.errors import StorageUnavailable
+from wheelfit.operations.plain_data import plain_fields, plain_report
+from wheelfit.operations.whole_index import open_whole_index
+from wheelfit.server.store.database import written
+from wheelfit.server.store.records import Violation
+from wheelfit.server.uploads.accepting import AcceptedUpload, accept_listed
+from wheelfit.sources.concurrency import at_once
+from wheelfit.sources.local_files import LocalFiles, path_of
+from wheelfit.sources.package_tree import TreeIndex
+from wheelfit.sources.page import File
+from wheelfit.sources.urls import redact
+from wheelfit_runtime.errors import FileProblem, NetworkError, WheelfitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from packaging.utils import NormalizedName
+
+    from wheelfit.operations.context import Context
+    from wheelfit.operations.requests import SourceOptions
+    from wheelfit.server.store.opening import Store
+    from wheelfit.sources.page import ProjectPage
+    from wheelfit.sources.repository import Repository
+
+
+_AT_ONCE = 4
+"""Files that are fetched and checked at the same time."""
+_MOST_FAILURES = 25
+"""Files that may fail before it is taken that all others will, too."""
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedFile:
+    """A file that the index does not take, as it would not take an upload of it."""
+
+    filename: str
+    reasons: tuple[Violation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedImport:
+    """A file or page that could not be read."""
+
+    name: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedPackages:
+    """The packages that an index has now from another one, or would have."""
+
+    dry_run: bool
+    files: int
+    """Wheels and source distributions of the other index."""
+    size: int
+    """Bytes of those whose size is known."""
+    kept: int
+    """Files that were there already."""
+    added: int
+    """Files that are new; of a dry run, that would be fetched and checked."""
+    added_size: int
+    refused: tuple[RefusedFile, ...]
+    failed: tuple[FailedImport, ...]
+    missing: tuple[str, ...]
+    """Projects that were named, and that the other index does not have."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        return plain_report(
+            self,
+            "dry_run files size kept added added_size missing",
+            refused=[
+                plain_fields(
+                    one,
+                    "filename",
+                    reasons=[plain_fields(each, "reference message where") for each in one.reasons],
+                )
+                for one in self.refused
+            ],
+            failed=[plain_fields(one, "name message") for one in self.failed],
+        )
+
+
+def import_packages(
+    source: str,
+    projects: tuple[str, ...],
+    owner: str,
+    store: Callable[[], Store | None],
+    options: SourceOptions,
+    context: Context,
+    *,
+    dry_run: bool = False,
+) -> ImportedPackages:
+    """Add the packages of a source to a store, each checked like an upload.
+
+    What is there is not fetched again, so that it goes on where an earlier import ended.
+
+    :param source: the URL of an index, or a folder.
+    :param projects: the projects to take; none: all.
+    :param owner: the owner of projects that are new.
+    :param store: returns the store, once it is known that there is something to import; None, for
+        a dry run only: there is none yet.
+    :param dry_run: whether nothing is added.
+    :raises FileProblem: the folder has no packages, or does not exist.
+    :raises NetworkError: the projects of the index cannot be listed.
+    """
+    with _open(source, options, context) as (repository, cut):
+        failed: list[FailedImport] = []
+        names = tuple(map(canonicalize_name, projects)) or tuple(repository.projects())
+        pages = _pages(repository, names, failed, context)
+        unread = {one.name for one in failed}
+        found = {page.name for page in pages}
+        files = [
+            file
+            for page in pages
+            for file in page.files
+            if file.filename.endswith((".whl", ".tar.gz", ".zip"))
+        ]
+        importing = _Import(repository, store(), owner, failed, dry_run=dry_run)
+        with context.reporter.work("importing") as progress:
+            progress.start(sum(file.size or 0 for file in files) or None)
+
+            def take(file: File) -> None:
+                importing.take(file)
+                progress.advance(file.size or 0)
+
+            if files:
+                at_once(files, take, most=_AT_ONCE, cancel=cut)
+            progress.done()
+        importing.note(source)
+    counts = importing.counts
+    return ImportedPackages(
+        dry_run,
+        len(files),
+        sum(file.size or 0 for file in files),
+        counts["kept"],
+        counts["added"],
+        counts["size"],
+        tuple(sorted(importing.refused, key=lambda one: one.filename)),
+        tuple(failed),
+        tuple(name for name in names if name not in found and name not in unread),
+    )
+
+
+@contextmanager
+def _open(
+    source: str, options: SourceOptions, context: Context
+) -> Iterator[tuple[Repository, Callable[[], None]]]:
+    """Open a source; yield it with a function that breaks off its transfers."""
+    if "://" in source:
+        # A whole index would fill the cache; it goes there only if one is named.
+        options = options.with_options(no_cache_dir=options.cache_dir is None)
+        with open_whole_index(source, options, context, refresh=True) as index:
+            yield index, index.cut
+        return
+    tree = TreeIndex(Path(source), LocalFiles())
+    if not tree.projects():
+        raise FileProblem(
+            "the folder has neither a finished export nor packages",
+            where=source,
+            hint="`wheelfit index export` writes records.jsonl last; run it again",
+        )
+    yield tree, lambda: None
+
+
+def _pages(
+    repository: Repository,
+    names: tuple[NormalizedName, ...],
+    failed: list[FailedImport],
+    context: Context,
+) -> list[ProjectPage]:
+    with context.reporter.work("reading pages") as progress:
+        progress.start(len(names))
+
+        def read(name: NormalizedName) -> ProjectPage | None:
+            try:
+                return repository.project(name)
+            except WheelfitError as error:
+                failed.append(FailedImport(name, error.message))
+                if len(failed) > _MOST_FAILURES:
+                    raise
+                return None
+            finally:
+                progress.advance(1)
+
+        pages = at_once(names, read, most=_AT_ONCE) if names else []
+        progress.done()
+    return [page for page in pages if page is not None]
+
+
+class _Import:
+    """An import that is under way, by several threads."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        store: Store | None,
+        owner: str,
+        failed: list[FailedImport],
+        *,
+        dry_run: bool,
+    ) -> None:
+        self._repository = repository
+        self._store = store
+        self._owner = owner
+        self._failed = failed
+        self._dry_run = dry_run
+        self.refused: list[RefusedFile] = []
+        self.counts: Counter[str] = Counter()
+
+    def note(self, source: str) -> None:
+        """Write into the audit log how much was imported."""
+        if self._store is not None and self.counts["added"] and not self._dry_run:
+            self._store.records.note("import", f"{self.counts['added']} files of {redact(source)}")
+
+    def take(self, file: File) -> None:
+        """Add a file unless it is there."""
+        try:
+            if self._is_there(file):
+                self.counts["kept"] += 1
+            elif self._store is None or self._dry_run:
+                self.counts.update(added=1, size=file.size or 0)
+            else:
+                self._add(file, self._store)
+        except StorageUnavailable:
+            raise
+        except (NetworkError, FileProblem, OSError) as error:
+            message = error.message if isinstance(error, WheelfitError) else str(error)
+            self._failed.append(FailedImport(file.filename, message))
+            if len(self._failed) > _MOST_FAILURES:
+                raise
+        except WheelfitError as error:
+            reason = Violation(error.reference, error.message, file.filename)
+            self.refused.append(RefusedFile(file.filename, (reason,)))
+
+    def _is_there(self, file: File) -> bool:
+        if self._store is None or (stored := self._store.records.file(file.filename)) is None:
+            return False
+        promised = file.hashes.get("sha256")
+        if promised is None and file.is_local:
+            with path_of(file).open("rb") as content:
+                promised = hashlib.file_digest(content, "sha256").hexdigest()
+        if stored.sha256 != promised:
+            return False
+        if file.yanked is not None and stored.yanked is None and not self._dry_run:
+            now = written(datetime.now(UTC))
+            self._store.records.yank([file.filename], file.yanked, time=now)
+        return True
+
+    def _add(self, file: File, store: Store) -> None:
+        provenance = None
+        if file.provenance is not None:
+            document = File(f"{file.filename}.provenance", file.provenance, source=file.source)
+            provenance = self._repository.read(document)
+        with TemporaryDirectory(prefix="wheelfit-") as folder, store.blobs.draft() as draft:
+            path = self._repository.download(file, Path(folder))
+            with path.open("rb") as content:
+                while piece := content.read(_PIECE):
+                    draft.write(piece)
+            found = accept_listed(
+                draft,
+                file,
+                store,
+                provenance=provenance,
+                now=datetime.now(UTC),
+                by=self._owner,
+            )
+            if isinstance(found, AcceptedUpload):
+                self.counts.update(added=1, size=draft.size)
+            else:
+                self.refused.append(RefusedFile(file.filename, found))

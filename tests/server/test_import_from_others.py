@@ -1,0 +1,138 @@
+"""Imports from the servers that people move away from: real ones, in environments of their own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from server.running import clean_environ
+
+from wheelfit.operations.context import Context
+from wheelfit.operations.live_index import ImportIndexRequest, import_live_index
+from wheelfit.server.store.opening import open_store
+from wheelfit.testing.wheels import build_wheel
+
+pytestmark = pytest.mark.integration
+DEVPI = ("devpi-server==6.20.3", "devpi-client==7.3.0")
+PYPISERVER = "pypiserver==2.4.2"
+
+
+@contextmanager
+def serving(folder: Path, command: list[object], port: int) -> Iterator[str]:
+    """Run a server until the block ends; yield its URL once it answers."""
+    url = f"http://127.0.0.1:{port}/"
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(
+            [str(word) for word in command], stdout=log, stderr=log, env=clean_environ(folder)
+        )
+    try:
+        end = time.monotonic() + 120
+        while True:
+            try:
+                urllib.request.urlopen(url, timeout=5).close()
+                break
+            except (urllib.error.URLError, OSError):
+                assert server.poll() is None, (folder / "log").read_text()
+                assert time.monotonic() < end
+                time.sleep(0.1)
+        yield url
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+def free_port() -> int:
+    """Return a port that nobody listens at."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def run(folder: Path, *command: object) -> str:
+    """Run a program that succeeds; return all it says."""
+    done = subprocess.run(
+        [str(word) for word in command], env=clean_environ(folder), cwd=folder,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def bring(source: object, at: Path, **more: object) -> object:
+    """Import something into a store; nothing is refused."""
+    request = ImportIndexRequest(source=str(source), at=str(at), **more)  # type: ignore[arg-type]
+    report = import_live_index(request, Context(environ={}))
+    content = report.to_json()
+    assert (content["refused"], content["failed"]) == ([], [])
+    return content["added"]
+
+
+def test_devpi(environment_with: Callable[..., Path], tmp_path: Path) -> None:
+    """What devpi's own client uploads comes out of its export, and out of its pages."""
+    programs = environment_with(*DEVPI).parent
+    home, export, dist = tmp_path / "devpi", tmp_path / "export", tmp_path / "dist"
+    for version in ("1.0", "2.0"):
+        build_wheel(dist, "some", version)
+    build_wheel(dist, "other", "1.0")
+    run(tmp_path, programs / "devpi-init", "--serverdir", home, "--root-passwd", "x",
+        "--no-root-pypi")  # fmt: skip
+    port = free_port()
+    server = [programs / "devpi-server", "--serverdir", home, "--port", port]
+    with serving(tmp_path, server, port) as url:
+        devpi = programs / "devpi"
+        run(tmp_path, devpi, "use", url)
+        run(tmp_path, devpi, "user", "-c", "acme", "password=secret")
+        run(tmp_path, devpi, "login", "acme", "--password", "secret")
+        run(tmp_path, devpi, "index", "-c", "prod", "bases=", "volatile=True")
+        run(tmp_path, devpi, "use", "acme/prod")
+        run(tmp_path, devpi, "upload", *sorted(dist.iterdir()))
+        pages = f"{url}acme/prod/+simple/"
+        assert bring(pages, tmp_path / "one", project=("some",)) == 2
+        assert bring(pages, tmp_path / "one") == 1
+    run(tmp_path, programs / "devpi-export", "--serverdir", home, export)
+    assert bring(export / "acme" / "prod", tmp_path / "two") == 3
+    assert bring(export, tmp_path / "one") == 0
+    with open_store(tmp_path / "two") as store:
+        file = store.records.file("some-1.0-py3-none-any.whl")
+        assert file is not None
+        assert file.uploaded.endswith(".000000Z")  # the second in which devpi got it
+
+
+def test_pypiserver(environment_with: Callable[..., Path], tmp_path: Path) -> None:
+    """The folder of packages and the pages of pypiserver have the same."""
+    python = environment_with(PYPISERVER)
+    packages = tmp_path / "packages"
+    build_wheel(packages / "nested", "some", "1.0")
+    build_wheel(packages, "other", "1.0")
+    port = free_port()
+    server = [python.parent / "pypi-server", "run", "-i", "127.0.0.1", "-p", port, packages]
+    with serving(tmp_path, server, port) as url:
+        assert bring(f"{url}simple/", tmp_path / "new") == 2
+    assert bring(packages, tmp_path / "new") == 0
+
+
+def test_the_registry(registry: None, tmp_path: Path) -> None:
+    """A project of the public registry, with a yank and an older file beside it."""
+    del registry
+    from wheelfit.operations.pip_rules import pip_surroundings
+    from wheelfit.sources.pip_configuration import read_pip_configuration
+
+    index = read_pip_configuration(pip_surroundings(os.environ, None)).index_url
+    request = ImportIndexRequest(
+        source=str(index), at=str(tmp_path / "new"), project=("iniconfig",)
+    )
+    content = import_live_index(request, Context(environ=os.environ)).to_json()
+    assert content["failed"] == []
+    assert isinstance(content["added"], int)
+    assert content["added"] >= 5, content
+    with open_store(tmp_path / "new") as store:
+        file = store.records.file("iniconfig-2.0.0-py3-none-any.whl")
+        assert file is not None
+        assert file.uploaded.startswith("2023-01-07T") or file.uploaded > "2026"
