@@ -71,6 +71,7 @@ COMMANDS = [
     "index-prefetch",
     "index-serve",
     "index-stage",
+    "index-status",
     "index-token",
     "index-yank",
     "providers",

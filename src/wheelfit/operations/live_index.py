@@ -88,6 +88,37 @@ class YankRequest(FilesRequest):
     reason: str = ""
 
 
+class StatusRequest(LiveIndexRequest):
+    """What a project is to be as a whole (PEP 792), and why."""
+
+    project: str
+    status: Literal["active", "archived", "deprecated", "quarantined"]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusReport:
+    """What a project is as a whole."""
+
+    project: str
+    status: str
+    reason: str
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as plain data."""
+        return {"version": 1, **asdict(self)}
+
+
+def set_status(request: StatusRequest, context: Context) -> StatusReport:
+    """Set what a project is as a whole: installers show it, and of a quarantine get no file.
+
+    :raises FileProblem: the index has no such project.
+    """
+    with closing(open_administration(request, context)) as administration:
+        found = administration.set_status(request.project, request.status, request.reason)
+    return StatusReport(found["project"], found["status"], found["reason"])
+
+
 class DeleteRequest(FilesRequest):
     """The files to delete, and the consent to it."""
 

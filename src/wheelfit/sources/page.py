@@ -187,6 +187,8 @@ class Status(Struct, frozen=True):
         return self.marker == "quarantined"
 
 
+STATUSES = ("active", "archived", "deprecated", "quarantined")
+"""The markers that there are (PEP 792)."""
 ACTIVE = Status()
 """What a project is of which nothing is said."""
 

@@ -22,6 +22,7 @@ from wheelfit.cli.options.table.indexes import (
     NEW_TOKEN,
     PLACE,
     PREFETCH,
+    PROJECT_STATUS,
     PUBLISH,
     SERVE,
     SERVER,
@@ -340,6 +341,15 @@ stays, also while servers run. With --settings, releases go too that [[project]]
                 "Take back that files of a live index were yanked.",
                 (FILES_OF_INDEX, PLACE, STORE),
                 Operation("live_index.unyank", "indexes.show_files"),
+            ),
+            "status": Command(
+                """\
+Set what a project of a live index is as a whole: active, archived, deprecated or quarantined.
+
+Installers show it (PEP 792). Only the operator quarantines a project, or ends that.
+""",
+                (PROJECT_STATUS, PLACE, STORE),
+                Operation("live_index.set_status", "indexes.show_status"),
             ),
             "delete": Command(
                 """\

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         OpenedStage,
         RevokedToken,
         StagesReport,
+        StatusReport,
         TokensReport,
     )
     from wheelfit.operations.prefetch import PrefetchReport
@@ -63,6 +64,13 @@ def show_files(report: FilesReport, output: Output) -> None:
     output.result_json(report.to_json())
     for name in report.files:
         output.report(name)
+
+
+def show_status(report: StatusReport, output: Output) -> None:
+    """Print what a project is now."""
+    output.result_json(report.to_json())
+    why = f": {report.reason}" if report.reason else ""
+    output.report(f"{report.project} is {report.status}{why}")
 
 
 def show_cleaning(report: CleaningReport, output: Output) -> None:

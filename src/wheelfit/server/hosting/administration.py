@@ -17,6 +17,7 @@ from wheelfit.server.store.audit import ACTIONS, AuditFilter
 from wheelfit.server.store.database import written
 from wheelfit.server.store.records import PUBLISHED
 from wheelfit.server.store.tokens import issue, open_stage
+from wheelfit.sources.page import STATUSES, Status
 from wheelfit_runtime.errors import FileProblem, InvalidConfiguration
 
 if TYPE_CHECKING:
@@ -48,6 +49,21 @@ class StoreAdministration:
         names = self._names(what)
         self.store.records.yank(names, reason, time=written(self.now()))
         return names
+
+    def set_status(self, project: str, marker: str, reason: str) -> dict[str, Any]:
+        """Set what a project is as a whole (PEP 792); return its name and that.
+
+        :param marker: ``active``, ``archived``, ``deprecated`` or ``quarantined``.
+        :param reason: shown by installers, may be empty.
+        """
+        if marker not in STATUSES:
+            raise InvalidConfiguration(f"a status is one of {', '.join(STATUSES)}")
+        name = canonicalize_name(project)
+        if self.store.records.listing(name) is None or not self.may_read(name):
+            raise FileProblem("the index has no such project", where=project[:200])
+        status = Status(marker, " ".join(reason.split()))
+        self.store.records.set_status(name, status, time=written(self.now()))
+        return {"project": name, "status": status.marker, "reason": status.reason}
 
     def delete(self, what: Sequence[str]) -> list[str]:
         """Delete files for ever; return their names."""

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from packaging.utils import canonicalize_name
+
 from wheelfit.server.hosting.access import OPERATOR, Attempt, Denied, is_operator
 from wheelfit.server.hosting.administration import (
     AUDIT_FILTERS,
@@ -130,6 +132,9 @@ class HostingApi:
                 what = self.body.texts("what")
                 project = named_project(what[0]) if len(what) == 1 else ""
                 return Attempt(act, project, ", ".join(what))
+            case ["POST", "status"]:
+                project = self.body.text("project")
+                return Attempt("status", named_project(project), self.body.text("status"))
             case ["POST", "stages"]:
                 return Attempt("open-stage")
             case ["POST", "stages", stage, "publish"]:
@@ -162,6 +167,8 @@ class HostingApi:
             case ["POST", "delete"]:
                 acts = replace(acts, admits=self._need_delete)
                 return {"files": acts.delete(body.texts("what"))}
+            case ["POST", "status"]:
+                return self._set_status(acts)
             case ["GET", "stages"]:
                 who.need_scope("upload")
                 stages = acts.stages()
@@ -190,6 +197,15 @@ class HostingApi:
             case ["DELETE", "tokens", token]:
                 return {"revoked": acts.revoke(token)}
         return None
+
+    def _set_status(self, acts: StoreAdministration) -> Result:
+        """Set the status of a project: its owners do, but only the operator about a quarantine."""
+        project, marker = canonicalize_name(self.body.text("project")), self.body.text("status")
+        if marker == "quarantined" or self.store.records.status(project).is_quarantined:
+            self.who.need_operator()
+        elif not is_operator(self.who.token):
+            self.who.need("upload", project)
+        return acts.set_status(project, marker, self.body.text("reason"))
 
     def _create_token(self, acts: StoreAdministration) -> Result:
         scopes = self.body.texts("scopes")

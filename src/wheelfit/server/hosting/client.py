@@ -97,6 +97,11 @@ class ServerAdministration:
             return _files(self._ask("POST", "unyank", _FILES, what=list(what)))
         return _files(self._ask("POST", "yank", _FILES, what=list(what), reason=reason))
 
+    def set_status(self, project: str, marker: str, reason: str) -> dict[str, Any]:
+        """Set what a project is as a whole."""
+        shape = {"project": str, "status": str, "reason": str}
+        return self._ask("POST", "status", shape, project=project, status=marker, reason=reason)
+
     def delete(self, what: Sequence[str]) -> list[str]:
         """Delete files for ever."""
         return _files(self._ask("POST", "delete", _FILES, what=list(what)))

@@ -38,7 +38,7 @@ def status_of(violations: Sequence[Violation]) -> int:
         return 413
     if references <= {"name-taken", "name-deleted", "upload-unfinished", "session-ended"}:
         return 409
-    return 403 if references <= {"not-an-owner", "over-quota"} else 400
+    return 403 if references <= {"not-an-owner", "over-quota", "closed-project"} else 400
 
 
 def error_answer(request: Request, status: int, error: WheelfitError) -> Answer:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 Action = Literal[
-    "upload", "stage", "publish", "yank", "unyank", "delete", "open-stage", "drop-stage",
+    "upload", "stage", "publish", "yank", "unyank", "delete", "status", "open-stage", "drop-stage",
     "create-token", "mint-token", "revoke-token", "clean", "import",
 ]  # fmt: skip
 ACTIONS: tuple[Action, ...] = get_args(Action)

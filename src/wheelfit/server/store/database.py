@@ -287,6 +287,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             " attempts {number} NOT NULL, due TEXT NOT NULL)"
         ),
     ),
+    # What projects are as a whole (PEP 792); those without a row are active.
+    (
+        (
+            "CREATE TABLE project_status (project TEXT PRIMARY KEY, marker TEXT NOT NULL,"
+            " reason TEXT NOT NULL)"
+        ),
+    ),
 )
 """For each version of the schema, from 1, the statements that make it of the one before."""
 

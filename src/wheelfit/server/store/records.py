@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from wheelfit.errors import UploadRefused
+from wheelfit.sources.page import ACTIVE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from wheelfit.core.labels import Label
+    from wheelfit.sources.page import Status
 
 
 PUBLISHED = ""
@@ -132,6 +134,8 @@ class Listing:
     """Sorted by name; at least one."""
     documents: tuple[ListedDocument, ...]
     """One for each release that has variant wheels (F-70)."""
+    status: Status = ACTIVE
+    """What the project is as a whole (PEP 792)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +146,8 @@ class Change:
     """Ever growing; what was done as one act has one number."""
     project: NormalizedName
     action: str
-    """``upload`` (of a staged file: its publication), ``yank``, ``unyank`` or ``delete``."""
+    """``upload`` (of a staged file: its publication), ``yank``, ``unyank``, ``delete`` or
+    ``status``."""
     filename: str
     time: str
     """RFC 3339, UTC."""

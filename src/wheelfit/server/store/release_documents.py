@@ -18,6 +18,7 @@ from wheelfit.errors import InconsistentDocuments
 from wheelfit.server.store.database import insert
 from wheelfit.server.store.project_rules import quota_faults
 from wheelfit.server.store.records import PUBLISHED, ReleaseDocument, Violation, refusal
+from wheelfit.sources.page import ACTIVE, Status
 from wheelfit_runtime.errors import InvalidDocument, InvalidWheel
 
 if TYPE_CHECKING:
@@ -160,6 +161,7 @@ def admit(execute: Execute, new: NewFile, stage: str, by: str | None, rules: Pro
     if by is not None and owners and by not in owners:
         message = f"{new.project} belongs to others than {by}"
         violations.append(Violation("not-an-owner", message, new.filename))
+    violations += status_faults(execute, new.project, new.filename)
     others = execute(
         "SELECT filename, sha256, stage FROM file WHERE filename = ? OR folded = ?",
         (new.filename, folded_name(new)),
@@ -232,6 +234,20 @@ def owners_of(execute: Execute, project: NormalizedName) -> frozenset[str]:
 def folded_name(new: NewFile) -> str:
     """Return the name as compared with the names of all other files."""
     return new.folded or new.filename.lower()
+
+
+def status_of(execute: Execute, project: NormalizedName) -> Status:
+    """Return what a project is as a whole (PEP 792)."""
+    rows = execute("SELECT marker, reason FROM project_status WHERE project = ?", (project,))
+    return Status(*rows[0]) if rows else ACTIVE
+
+
+def status_faults(execute: Execute, project: NormalizedName, filename: str) -> list[Violation]:
+    """Return the violation of a new file of a project that takes none (PEP 792)."""
+    status = status_of(execute, project)
+    if status.marker not in ("archived", "quarantined"):
+        return []
+    return [Violation("closed-project", f"{project} is {status}", filename)]
 
 
 def spelling_faults(execute: Execute, project: NormalizedName, version: str) -> list[Violation]:

@@ -35,6 +35,8 @@ from wheelfit.server.store.release_documents import (
     renew,
     source_faults,
     spelling_faults,
+    status_faults,
+    status_of,
     wheels_of,
 )
 from wheelfit.server.store.sessions import (
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from wheelfit.server.store.database import Database, Execute, Row, Value
     from wheelfit.server.store.project_rules import ProjectRules
     from wheelfit.server.store.records import NewFile, Scope
+    from wheelfit.sources.page import Status
 
 
 _FILE = (
@@ -133,9 +136,25 @@ class Records:
                     ListedDocument(one.filename, one.sha256, len(one.content))
                     for one in documents_of(execute, project, stage)
                 ]
+            status = status_of(execute, project)
         files = sorted(map(_stored, rows), key=lambda file: file.filename)
         documents.sort(key=lambda document: document.filename)
-        return Listing(tuple(files), tuple(documents))
+        return Listing(tuple(files), tuple(documents), status)
+
+    def status(self, project: NormalizedName) -> Status:
+        """Return what a project is as a whole (PEP 792)."""
+        with self._database.reading() as execute:
+            return status_of(execute, project)
+
+    def set_status(self, project: NormalizedName, status: Status, *, time: str) -> None:
+        """Set what a project is as a whole (PEP 792)."""
+        with self._database.writing() as execute:
+            execute("DELETE FROM project_status WHERE project = ?", (project,))
+            if status:
+                texts = {"marker": status.marker, "reason": status.reason}
+                insert(execute, "project_status", project=project, **texts)
+            _log(execute, [(project, "status", "")], time)
+            note(execute, self._actor, "status", [(project, status.marker)], status.reason)
 
     def file(self, filename: str, stage: str = PUBLISHED) -> StoredFile | None:
         """Return the record of a visible file."""
@@ -261,7 +280,8 @@ class Records:
         :return: False if the very same file was there before.
         :raises UploadRefused: ``name-taken``, ``name-collision``, ``name-deleted``,
             ``other-spelling`` of the version, ``second-sdist``, ``not-an-owner``, ``over-quota``,
-            ``inconsistent-variants``, or ``no-such-stage``; all of them that hold.
+            ``closed-project``, ``inconsistent-variants``, or ``no-such-stage``; all of them that
+            hold.
         """
         with self._database.writing() as execute:
             if not admit(execute, new, stage, by, rules):
@@ -383,8 +403,8 @@ class Records:
 
         :param time: the time of upload that the files get.
         :raises UploadRefused: ``inconsistent-variants`` with what was published meanwhile,
-            ``other-spelling`` or ``second-sdist``; or ``upload-unfinished`` of a publishing
-            session. The stage stays as it is.
+            ``other-spelling``, ``second-sdist`` or ``closed-project``; or ``upload-unfinished`` of
+            a publishing session. The stage stays as it is.
         """
         if stage == PUBLISHED:
             return ()
@@ -408,6 +428,7 @@ class Records:
                     *disagreements(wheels_of(execute, project, version, PUBLISHED)),
                     *spelling_faults(execute, project, version),
                     *source_faults(execute, project, version, names),
+                    *status_faults(execute, project, project),
                 )
             ]
             if violations:

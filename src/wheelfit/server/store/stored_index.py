@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from wheelfit.core.filename import project_of
 from wheelfit.server.store.records import PUBLISHED
 from wheelfit.sources.file_readers import ReadsContent
 from wheelfit.sources.page import VARIANTS_SUFFIX, File, ProjectPage
@@ -62,9 +63,11 @@ class StoredIndex(ReadsContent):
         listing = self._records.listing(name, self._stage)
         if listing is None:
             return None
+        if listing.status.is_quarantined:
+            return ProjectPage(name, (), source=self.name, status=listing.status)
         files = [*map(_file, listing.files), *map(_document, listing.documents)]
         files.sort(key=lambda file: file.filename)
-        return ProjectPage(name, tuple(files), source=self.name)
+        return ProjectPage(name, tuple(files), source=self.name, status=listing.status)
 
     def stamp(self, name: NormalizedName) -> int | None:
         """Return the number of the last change of a project; None for stages, which change."""
@@ -72,6 +75,9 @@ class StoredIndex(ReadsContent):
 
     def content(self, filename: str) -> Content | None:
         """Return the bytes of a listed file, or what stands beside it."""
+        name = project_of(filename.removesuffix(_METADATA).removesuffix(_PROVENANCE))
+        if name is not None and self._records.status(name).is_quarantined:
+            return None
         data = None  # no file has a name with one of these endings
         if filename.endswith(_METADATA):
             data = self._records.metadata(filename.removesuffix(_METADATA), self._stage)

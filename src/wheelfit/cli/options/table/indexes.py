@@ -344,6 +344,18 @@ NEW_STAGE = OptionGroup(
 
 YANK = OptionGroup("", Option("--reason TEXT", ANY_TEXT, "why, which installers show", default=""))
 
+PROJECT_STATUS = OptionGroup(
+    "",
+    Option("PROJECT", TEXT, "the project"),
+    Option(
+        "STATUS",
+        OneOf("active", "archived", "deprecated", "quarantined"),
+        "what it is: archived and quarantined take no uploads, and of quarantined nobody gets a "
+        "file",
+    ),
+    Option("--reason TEXT", ANY_TEXT, "why, which installers show", default=""),
+)
+
 DELETE = OptionGroup("", Option("--yes", FLAG, "delete without being asked again"))
 
 PUBLISH = OptionGroup(
