@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,17 @@ def build_zstd_wheel(folder: Path, name: str, version: str, **arguments: Any) ->
     """Write a wheel as `build_wheel` does, with every member packed with Zstandard."""
     library = zstd_library()
     assert library is not None
+    # The writer of Python 3.14, or its backport.
+    is_own = library.__name__ == "compression.zstd"
+    writer: Any = zipfile if is_own else import_module("backports.zstd.zipfile")
     path = build_wheel(folder, name, version, **arguments)
     with zipfile.ZipFile(path) as archive:
         contents = {one.filename: (archive.read(one), one) for one in archive.infolist()}
-    write_archive(
-        path,
-        {
-            name: (content, library.compress(content, 19), one.external_attr)
-            for name, (content, one) in contents.items()
-        },
-    )
+    with writer.ZipFile(path, "w", writer.ZIP_ZSTANDARD) as archive:
+        for member, (content, one) in contents.items():
+            info = writer.ZipInfo(member, one.date_time)
+            info.external_attr = one.external_attr
+            archive.writestr(info, content, writer.ZIP_ZSTANDARD)
     return path
 
 
