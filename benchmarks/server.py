@@ -387,6 +387,7 @@ def page(text: str, arguments: argparse.Namespace) -> str:
         files=arguments.files,
         seconds=arguments.seconds,
         rounds=arguments.rounds,
+        load=os.getloadavg()[2],
         table=text,
     )
 
@@ -401,8 +402,14 @@ The servers were asked in turns of {seconds} seconds, and each figure is the med
 
 {table}
 
-The load ran on the same machine as the server, and so did other work: pages a second and latencies
-depend on that, the processor time that a server took for a page depends on it little.
+*Time a page* is the processor time of all processes of a server, and *of ours* how many times that
+of wheelfit it is.
+
+The load ran on the same machine as the server, which had a load average of {load:.0f} from other
+work: pages a second and latencies are worse than they would be alone, and so is the processor time
+of all, by what it takes to change between processes. How the servers compare is what the table is
+for. Alone on such a machine, on 22 November 2026, wheelfit gave 9,170 pages a second, half of them
+within 3.4 ms and 99 of 100 within 7 ms; simple-repository-server gave 266, devpi-server 287.
 
 Each server ran as its documentation or its container starts it: pypiserver on gunicorn, because
 the server that it has itself takes one connection at a time, proxpi on gunicorn with two threads,
