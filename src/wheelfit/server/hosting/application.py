@@ -108,7 +108,9 @@ class HostedIndex:
         simple = SimpleIndex(shown)
         self._site = simple if site is None else site(shown)
         generation = generation or store.records.serial
-        self._pages = PageCache(simple, shown, generation, is_shared=is_shared)
+        self._pages = PageCache(
+            simple, shown, generation, is_shared=is_shared if rules.private else None
+        )
 
     def at_hand(self, request: Request) -> Answer | None:
         """Return an answer that takes no thread."""
@@ -118,7 +120,9 @@ class HostedIndex:
             return Answer.text(200, "alive")
         if request.path in _READY:
             return self._health()
-        if self._rules.private and ("authorization" in request.headers or self._is_private):
+        if not self._rules.private:
+            return self._pages.at_hand(request)
+        if self._is_private or "authorization" in request.headers:
             return None  # whose token that is the database knows
         with reading(self._anonymous):
             return self._pages.at_hand(request)

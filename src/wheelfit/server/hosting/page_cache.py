@@ -79,6 +79,7 @@ class PageCache:
     :param generation: returns a value that stays equal as long as all pages do; in a thread.
     :param is_shared: returns whether this request sees the page of a project as all do that see
         it; ``""``: the list of projects. What is not shared is neither kept nor given from here.
+        None: all pages are.
     :param room: bytes that pages may take.
     :param trust: seconds for which a generation counts; after half of them it is read again.
     :param oldest: seconds for which a page is served while the database does not answer.
@@ -90,7 +91,7 @@ class PageCache:
         index: Index,
         generation: Callable[[], Hashable],
         *,
-        is_shared: Callable[[str], bool] = lambda project: True,  # noqa: ARG005
+        is_shared: Callable[[str], bool] | None = None,
         room: int = _ROOM,
         trust: float = _TRUST,
         oldest: float = _OLDEST,
@@ -119,7 +120,7 @@ class PageCache:
     def __call__(self, request: Request) -> Answer:
         """Answer a request."""
         place = _place(request)
-        if place is None or not self._is_shared(place[0]):
+        if place is None or not (self._is_shared is None or self._is_shared(place[0])):
             return self._application(request)
         try:
             page = self._up_to_date(request, place)
@@ -167,7 +168,9 @@ class PageCache:
         """Return the answer if it is here and surely up to date; None: ask in a thread."""
         place = _place(request)
         page = None if place is None else self._pages.get(place)
-        if place is None or page is None or not self._is_shared(place[0]):
+        if place is None or page is None:
+            return None
+        if self._is_shared is not None and not self._is_shared(place[0]):
             return None
         since, generation = self._seen
         now = self._clock()
