@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,11 +30,12 @@ _LONG = (
     "clients_long",
     "faults_long",
 )
-# Folders and fixtures of integration tests; single modules have the marker themselves.
+# Folders, modules and fixtures of integration tests; single tests have the marker themselves.
 _WHOLE = {"benchmarks", "conformance", "differential", "end_to_end", "faults", "fuzz"} | {
     "hostile",
     "property",
 }
+_WHOLE_MODULE = re.compile(rb"^pytestmark = (\[\s*)?pytest\.mark\.integration\b", re.MULTILINE)
 _TOOLS = {
     "environment_with",
     "object_storage",
@@ -57,9 +59,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import no folder of integration tests where none is asked for."""
-    whole = collection_path.parent == Path(__file__).parent and collection_path.name in _WHOLE
-    return True if whole and config.option.markexpr == "not integration" else None
+    """Import no folder and no module of integration tests where none is asked for."""
+    if config.option.markexpr != "not integration":
+        return None
+    if collection_path.parent == Path(__file__).parent and collection_path.name in _WHOLE:
+        return True
+    is_test = collection_path.match("test_*.py") and collection_path.is_file()
+    return True if is_test and _WHOLE_MODULE.search(collection_path.read_bytes()) else None
 
 
 def pytest_collection() -> None:
