@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +18,6 @@ from wheelfit_runtime.platforms.child_processes import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
 
@@ -59,31 +59,39 @@ def test_a_program_that_does_not_exist_is_data() -> None:
 
 def test_a_hanging_child_is_killed_at_the_deadline() -> None:
     """P-37: the deadline, then the kill."""
-    started = time.monotonic()
-    answer = _run("echo before; exec sleep 30", deadline=0.3)
-    assert time.monotonic() - started < 5
+    answer = _run("echo before; exec sleep 1000", deadline=1)
     assert answer.ending is Ending.LATE
     assert answer.output == b"before\n"
 
 
 def test_a_child_that_cannot_be_collected_is_abandoned() -> None:
     """P-37: pipes held by someone else are not waited for without limit."""
-    started = time.monotonic()
     # In a session of its own the sleeper outlives the kill.
-    sleeper = "import os, time; os.setsid(); time.sleep(12)"
-    answer = _run(f"echo before; exec 3>&1; {sys.executable} -c '{sleeper}' & sleep 15", 0.3)
-    assert time.monotonic() - started < 10
+    sleeper = "import os, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(1000)"
+    answer = _run(f"{sys.executable} -S -c '{sleeper}' & sleep 1000", deadline=2)
     assert answer.ending is Ending.LATE
-    assert answer.output == b"before\n"
+    os.kill(int(answer.output), signal.SIGKILL)  # it is still there
 
 
-def test_what_the_child_started_is_killed_with_it(tmp_path: Path) -> None:
+def test_what_the_child_started_is_killed_with_it() -> None:
     """P-37: a kill ends the whole session, so no grandchild goes on."""
-    mark = tmp_path / "alive"
-    answer = _run(f"(sleep 1.2; echo > '{mark}') & sleep 9", deadline=0.2)
+    answer = _run("sleep 1000 & echo $!; exec sleep 1000", deadline=1)
     assert answer.ending is Ending.LATE
-    time.sleep(1.5)
-    assert not mark.exists()
+    # What was killed is collected by another process, a little later.
+    while _is_running(int(answer.output)):
+        time.sleep(0.01)
+
+
+def _is_running(pid: int) -> bool:
+    """Return whether a process is there and has not ended."""
+    state = Path(f"/proc/{pid}/stat")
+    if Path("/proc/self/stat").exists():
+        return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_a_child_is_out_of_reach_of_the_terminal() -> None:
@@ -95,11 +103,9 @@ def test_a_child_is_out_of_reach_of_the_terminal() -> None:
 
 def test_a_flood_is_cut_off() -> None:
     """P-37: endless output costs neither memory nor the whole deadline."""
-    started = time.monotonic()
     answer = child_processes.run(
         ["/bin/sh", "-c", "yes"], environ={"PATH": os.environ["PATH"]}, deadline=60, limit=100_000
     )
-    assert time.monotonic() - started < 30
     assert answer.ending is Ending.FLOODED
     assert len(answer.output) == 100_000
 
@@ -129,43 +135,41 @@ def test_an_abandoned_child_neither_delays_the_end_nor_is_complained_about() -> 
     program = (
         "import subprocess, gc\n"
         "from wheelfit_runtime.platforms import child_processes\n"
-        "child = subprocess.Popen(['sleep', '20'], stdout=-3, stderr=-3)\n"
+        "child = subprocess.Popen(['sleep', '1000'], stdout=-3, stderr=-3)\n"
         "print(child.pid, flush=True)\n"
         "child_processes.abandon(child)\n"
         "del child; gc.collect()\n"
     )
-    started = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", program],
         capture_output=True,
         text=True,
         check=False,
     )
-    os.kill(int(done.stdout), 9)
-    assert time.monotonic() - started < 15
+    os.kill(int(done.stdout), signal.SIGKILL)  # it is still there
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_child_whose_pipes_are_held_does_not_delay_the_end() -> None:
     """P-37: the threads that listened to it are not waited for either."""
-    sleeper = "import os, time; os.setsid(); time.sleep(20)"
+    sleeper = "import os, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(1000)"
     program = (
         "import sys\n"
         "from wheelfit_runtime.platforms import child_processes\n"
-        f"script = [sys.executable, '-c', {sleeper!r}]\n"
-        "nested = 'import subprocess, sys; subprocess.Popen(sys.argv[1:]).wait()'\n"
-        "arguments = [sys.executable, '-c', nested, *script]\n"
-        "print(child_processes.run(arguments, environ={}, deadline=1.0).ending)\n"
+        f"script = sys.executable + ' -S -c \"{sleeper}\" & sleep 1000'\n"
+        "answer = child_processes.run(['/bin/sh', '-c', script], environ={}, deadline=2.0)\n"
+        "print(answer.ending, int(answer.output))\n"
     )
-    started = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", program],
         capture_output=True,
         text=True,
         check=False,
+        timeout=300,
     )
-    assert time.monotonic() - started < 15
-    assert (done.returncode, done.stdout, done.stderr) == (0, "late\n", "")
+    ending, pid = done.stdout.split()
+    os.kill(int(pid), signal.SIGKILL)  # it is still there
+    assert (done.returncode, ending, done.stderr) == (0, "late", "")
 
 
 # --- threads, where there is no interpreter to start ------------------------------------------
