@@ -6,6 +6,7 @@ import doctest
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ PAGES = [
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
+@cache
 def anchors(page: Path) -> set[str]:
     """Return the anchors that the headings of a page make."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
@@ -134,13 +136,13 @@ def test_site(tmp_path: Path) -> None:
     assert "variant-shorthands" in (tmp_path / "searchindex.js").read_text()
 
 
-@pytest.mark.parametrize("command", working_commands())
-def test_every_command_is_in_the_reference(command: str) -> None:
+def test_every_command_is_in_the_reference() -> None:
     """``docs/reference/commands.md`` has a section for each command, with its options."""
     page = (REPOSITORY / "docs/reference/commands.md").read_text()
-    assert f"## `wheelfit {command}`" in page
-    if command != "wheel check":  # the same as check
-        assert f"<!-- options of wheelfit {command} -->" in page
+    for command in working_commands():
+        assert f"## `wheelfit {command}`" in page
+        if command != "wheel check":  # the same as check
+            assert f"<!-- options of wheelfit {command} -->" in page
 
 
 def test_every_page_is_reachable() -> None:

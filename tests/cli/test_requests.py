@@ -95,40 +95,41 @@ UNREAD = {
 """Groups of options of which a command names none."""
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_no_option_is_lost(command: str) -> None:
+def test_no_option_is_lost() -> None:
     """Each option of a command is a field of a request that it makes, or read by itself."""
-    run: Any = COMMANDS[command].run
-    if isinstance(run, Operation):
-        taken = set(field_types(run.request))
-    else:
-        source = inspect.getsource(getattr(run, "func", run))
-        taken = set(re.findall(r"arguments\.(\w+)", source))
-        for kind in _kinds(ast.parse(source)):
-            taken |= field_types(kind).keys()
-    options = {
-        option.destination
-        for group in COMMANDS[command].options
-        if group not in UNREAD.get(command, ())
-        for option in group.options
-        if option.is_on_command_line
-    }
-    assert options <= taken
+    for command, row in COMMANDS.items():
+        run: Any = row.run
+        if isinstance(run, Operation):
+            taken = set(field_types(run.request))
+        else:
+            source = inspect.getsource(getattr(run, "func", run))
+            taken = set(re.findall(r"arguments\.(\w+)", source))
+            for kind in _kinds(ast.parse(source)):
+                taken |= field_types(kind).keys()
+        options = {
+            option.destination
+            for group in row.options
+            if group not in UNREAD.get(command, ())
+            for option in group.options
+            if option.is_on_command_line
+        }
+        assert options <= taken, command
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_what_a_row_names_fits_together(command: str) -> None:
+def test_what_a_row_names_fits_together() -> None:
     """An operation takes a request and a context, and the renderer the report that it returns."""
-    run = COMMANDS[command].run
-    assert run is not None
-    if not isinstance(run, Operation):
-        return
-    operation = inspect.signature(loaded(run.function))
-    show = inspect.signature(loaded(run.show, "wheelfit.cli.render"))
-    (request, context), (report, output) = operation.parameters.values(), show.parameters.values()
-    assert (request.annotation, context.annotation) == (run.request.__name__, "Context")
-    assert (report.annotation, output.annotation) == (operation.return_annotation, "Output")
-    assert show.return_annotation in ("int", "None")
+    for command, row in COMMANDS.items():
+        run = row.run
+        assert run is not None
+        if not isinstance(run, Operation):
+            continue
+        operation = inspect.signature(loaded(run.function))
+        show = inspect.signature(loaded(run.show, "wheelfit.cli.render"))
+        request, context = (one.annotation for one in operation.parameters.values())
+        assert (request, context) == (run.request.__name__, "Context"), command
+        report, output = (one.annotation for one in show.parameters.values())
+        assert (report, output) == (operation.return_annotation, "Output"), command
+        assert show.return_annotation in ("int", "None"), command
 
 
 def loaded(name: str, package: str = "wheelfit.operations") -> Any:

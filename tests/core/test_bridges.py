@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 
@@ -14,6 +15,7 @@ from packaging.version import Version
 from sources.bridge_table import HEAD, PAGE, table
 
 from wheelfit.core.bridge_file import parse_family
+from wheelfit.core.bridges import BridgeFamily
 from wheelfit.core.index_metadata import combine
 from wheelfit.core.labels import Label
 from wheelfit.core.metadata import read_document
@@ -92,12 +94,17 @@ def test_marker() -> None:
     )
 
 
-@pytest.mark.parametrize("name", shipped_names())
-def test_cuda_13_is_for_newer_gpus(name: str) -> None:
+def every_shipped() -> Iterator[BridgeFamily]:
+    """Yield the families that are shipped."""
+    for name in shipped_names():
+        family = shipped(name)
+        assert family is not None
+        yield family
+
+
+def test_cuda_13_is_for_newer_gpus() -> None:
     """P-95: CUDA 13 compiles nothing for a V100, whatever its driver is."""
-    family = shipped(name)
-    assert family is not None
-    for member in family.members:
+    for member in (member for family in every_shipped() for member in family.members):
         needs = {str(feature): values for feature, values in member.when.features()}
         (bound,) = needs.get("nvidia :: cuda_version_lower_bound", ("0",))
         if int(bound.partition(".")[0]) >= 13:
@@ -175,40 +182,35 @@ def test_one_label_means_one_thing() -> None:
     assert len(parse_family(same.encode()).members) == 3
 
 
-@pytest.mark.parametrize("name", shipped_names())
 class TestShipped:
     """What holds for every family that is shipped."""
 
-    def test_is_sound(self, name: str) -> None:
+    def test_is_sound(self) -> None:
         """Its file has its name, a source and something to tell everybody."""
-        family = shipped(name)
-        assert family is not None
-        assert family.name == name
-        assert len(family.members) > 1 or family.is_of_indexes or family.no_fit
-        assert family.source.startswith("https://")
+        for name, family in zip(shipped_names(), every_shipped(), strict=True):
+            assert family.name == name
+            assert len(family.members) > 1 or family.is_of_indexes or family.no_fit, name
+            assert family.source.startswith("https://"), name
 
-    def test_documents_agree(self, name: str) -> None:
+    def test_documents_agree(self) -> None:
         """F-65: what is said of each label alone is what is said of all together."""
-        family = shipped(name)
-        assert family is not None
-        limits = {limit.version for one in family.members for limit in one.versions}
-        releases = [Version(f"{limit}{more}") for limit in limits for more in ("", ".1", "a1")]
-        for project in family.projects:
-            for release in [*releases, Version("0.1"), Version("99")]:
-                labelled = [
-                    member
-                    for member in family.members_of(release, canonicalize_name(project))
-                    if member.label is not None
-                ]
-                if not labelled:
-                    continue
-                whole = read_document(family.document(labelled), where=name)
-                assert not whole.unusable
+        for family in every_shipped():
+            limits = {limit.version for one in family.members for limit in one.versions}
+            releases = [Version(f"{limit}{more}") for limit in limits for more in ("", ".1", "a1")]
+            together = {
+                tuple(one for one in members if one.label is not None)
+                for project in family.projects
+                for release in [*releases, Version("0.1"), Version("99")]
+                if (members := family.members_of(release, canonicalize_name(project)))
+            }
+            for labelled in together - {()}:
+                whole = read_document(family.document(labelled), where=family.name)
+                assert not whole.unusable, family.name
                 alone = [
-                    (str(member.label), read_document(family.document([member]), where=name))
-                    for member in labelled
+                    (str(one.label), read_document(family.document([one]), where=family.name))
+                    for one in labelled
                 ]
-                assert combine([(name, whole), *alone]).variants == whole.variants
+                assert combine([(family.name, whole), *alone]).variants == whole.variants
 
 
 def test_few_count_without_consent() -> None:

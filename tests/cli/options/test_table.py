@@ -45,17 +45,16 @@ def test_a_key_has_one_row() -> None:
                 assert SETTINGS[option.key] == option
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_row_helps(name: str) -> None:
+def test_every_row_helps() -> None:
     """Each option has a line of help without a full stop, and names the value that it takes."""
-    for group in COMMANDS[name].groups:
-        for option in group.options:
-            if option.is_on_command_line:
-                assert option.help
-                assert not option.help.endswith(".") or option.help.endswith("...")
-                assert (
-                    option.metavar or option.is_positional or option.kind.choices
-                ) or option.kind.absent() in (True, False)
+    groups = {group for row in COMMANDS.values() for group in row.groups}
+    for option in (option for group in groups for option in group.options):
+        if option.is_on_command_line:
+            assert option.help, option
+            assert not option.help.endswith(".") or option.help.endswith("..."), option
+            assert (
+                option.metavar or option.is_positional or option.kind.choices
+            ) or option.kind.absent() in (True, False), option
 
 
 def test_lists_are_not_shared() -> None:
