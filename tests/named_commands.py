@@ -38,6 +38,7 @@ class Named:
 
 
 @cache
+@cache
 def messages_of(path: Path, word: str) -> tuple[tuple[str, int], ...]:
     """Return the strings of a module that are no docstrings, with their lines.
 

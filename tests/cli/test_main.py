@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from cli.running import Runner
+from sampled_cases import sampled
 
 from wheelfit.cli.commands import COMMANDS, FIRST, find_command, working_commands
 from wheelfit.cli.main import main
@@ -95,40 +96,43 @@ def test_a_command_with_subcommands_lists_them(
     assert "usage: wheelfit index generate" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", working_commands())
+def help_of(words: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what a command line with ``--help`` prints, which ends well."""
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    assert ended.value.code == 0, words
+    return capsys.readouterr().out
+
+
 def test_each_command_has_help(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``--help`` of a command says what it does within 80 columns, and ends well."""
     monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit) as ended:
-        main([*command.split(), "--help", "all"])
-    assert ended.value.code == 0
-    text = capsys.readouterr().out
-    assert f"usage: wheelfit {command} [OPTIONS]" in text
-    assert "--json" in text
-    assert max(map(len, text.splitlines())) <= 80
+    for command in working_commands():
+        text = help_of(f"{command} --help all", capsys)
+        assert f"usage: wheelfit {command} [OPTIONS]" in text
+        assert "--json" in text, command
+        assert max(map(len, text.splitlines())) <= 80, command
 
 
-@pytest.mark.parametrize("command", working_commands())
 def test_the_help_of_a_command_is_short(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A command with many options shows ten of them at most, and says how to see all."""
     monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit) as ended:
-        main([*command.split(), "--help"])
-    assert ended.value.code == 0
-    text = capsys.readouterr().out
-    number = sum(not option.is_positional for option in working_commands()[command].shown())
-    shown = re.findall(r"^  --?[a-zA-Z]", text, re.MULTILINE)
-    assert (command in FIRST_OPTIONS) == (number > 20)
-    if command in FIRST_OPTIONS:
-        assert len(shown) == len(FIRST_OPTIONS[command]) <= 10
-        assert text.endswith(f"`wheelfit {command} --help all` shows all {number + 1} options.\n")
-    else:
-        assert len(shown) == number + 1  # --help itself is one
-    assert max(map(len, text.splitlines())) <= 80
+    for command, row in working_commands().items():
+        text = help_of(f"{command} --help", capsys)
+        number = sum(not option.is_positional for option in row.shown())
+        shown = re.findall(r"^  --?[a-zA-Z]", text, re.MULTILINE)
+        assert (command in FIRST_OPTIONS) == (number > 20), command
+        if command in FIRST_OPTIONS:
+            assert len(shown) == len(FIRST_OPTIONS[command]) <= 10, command
+            last = f"`wheelfit {command} --help all` shows all {number + 1} options.\n"
+            assert text.endswith(last)
+        else:
+            assert len(shown) == number + 1, command  # --help itself is one
+        assert max(map(len, text.splitlines())) <= 80, command
 
 
 def test_the_usage_names_what_is_required(capsys: pytest.CaptureFixture[str]) -> None:
@@ -227,14 +231,17 @@ def wheelfit(*words: str, **options: Any) -> subprocess.Popen[bytes]:
 
 @pytest.mark.parametrize(
     ("words", "code"),
-    [
-        (["nothing", "--json"], 2),
-        (["list", "--what", "--json"], 2),
-        (["list", "--python", "/nowhere", "--json"], 1),
-        ([*LIST, "--json"], 0),
-        (["list", "--help"], 0),
-        (["--help"], 0),
-    ],
+    sampled(
+        fast={0, 3, 4},
+        cases=[
+            (["nothing", "--json"], 2),
+            (["list", "--what", "--json"], 2),
+            (["list", "--python", "/nowhere", "--json"], 1),
+            ([*LIST, "--json"], 0),
+            (["list", "--help"], 0),
+            (["--help"], 0),
+        ],
+    ),
 )
 def test_everything_arrives(words: list[str], code: int) -> None:
     """The process ends at once, but not before what it printed has arrived in a pipe."""
@@ -248,7 +255,10 @@ def test_everything_arrives(words: list[str], code: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [LIST, [*LIST, "--json"], ["--help"], ["list", "--help"], ["index", "--help"]]
+    "words",
+    sampled(
+        [LIST, [*LIST, "--json"], ["--help"], ["list", "--help"], ["index", "--help"]], fast={0, 3}
+    ),
 )
 def test_a_reader_that_goes_away_is_no_error(words: list[str]) -> None:
     """``wheelfit list | head -n 0`` ends quietly."""
@@ -261,7 +271,9 @@ def test_a_reader_that_goes_away_is_no_error(words: list[str]) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
-@pytest.mark.parametrize("words", [LIST, [*LIST, "--json"], ["list", "--help"], ["--help"]])
+@pytest.mark.parametrize(
+    "words", sampled([LIST, [*LIST, "--json"], ["list", "--help"], ["--help"]], fast={0, 2})
+)
 def test_a_full_disk_is_an_error(words: list[str]) -> None:
     """``wheelfit list > file`` on a full disk says so instead of losing the result silently."""
     with Path("/dev/full").open("wb") as full, wheelfit(*words, stdout=full) as process:
@@ -277,7 +289,7 @@ def test_without_standard_streams() -> None:
     assert subprocess.run(["sh", "-c", script], check=False, timeout=60).returncode == 0
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+@pytest.mark.parametrize("encoding", sampled(["ascii", "latin-1", "utf-8"], fast={0}))
 def test_any_encoding(encoding: str) -> None:
     """A terminal that knows few characters gets the others spelled out; JSON stays JSON."""
     environ = {**os.environ, "PYTHONIOENCODING": encoding}

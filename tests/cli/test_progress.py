@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from cli.running import tree
 from cli.terminal import in_terminal, screen
+from sampled_cases import sampled
 
 from wheelfit.cli.output import Output
 from wheelfit.cli.progress import Bars, Cancelled
@@ -188,6 +189,7 @@ class TestBars:
         )
         assert not any(BAR in line for line in screen(done.shown))
 
+    @pytest.mark.integration
     def test_remarks_stand_above_and_results_elsewhere(
         self, slow_index: RecordingIndex, tmp_path: Path
     ) -> None:
@@ -202,6 +204,7 @@ class TestBars:
         ]
         assert json.loads(done.out)["seconds"].keys() == {"resolve", "download", "install"}
 
+    @pytest.mark.integration
     def test_a_failure_leaves_no_bar(self, slow_index: RecordingIndex, tmp_path: Path) -> None:
         """After an error the terminal shows the error, and no bar."""
         slow_index.faults.wrong_hash.add("slow-1.0-py3-none-any.whl")
@@ -213,7 +216,9 @@ class TestBars:
         assert not any(BAR in line for line in lines)
         assert done.shown.rindex("\x1b[?25h") > done.shown.rindex("\x1b[?25l"), "no cursor"
 
-    @pytest.mark.parametrize(("more", "environ"), [(["--no-progress"], {}), ([], {"CI": "1"})])
+    @pytest.mark.parametrize(
+        ("more", "environ"), sampled([(["--no-progress"], {}), ([], {"CI": "1"})], fast={0})
+    )
     def test_no_bar_when_unwanted(
         self, more: list[str], environ: dict[str, str], slow_index: RecordingIndex, tmp_path: Path
     ) -> None:
@@ -256,6 +261,7 @@ class TestEndingEarly:
         interrupt([*words(slow_index, tmp_path / "target", "slow"), *more], begun, tmp_path)
         assert slow_index.bytes_sent(name) < SLOW
 
+    @pytest.mark.integration
     def test_interrupted_while_nobody_answers(self, tmp_path: Path) -> None:
         """The same while a server takes its time, whatever other threads are doing."""
         with socket.create_server(("127.0.0.1", 0)) as server:
@@ -267,7 +273,7 @@ class TestEndingEarly:
 
             interrupt([*command, "--target", str(tmp_path / "target")], begun, tmp_path)
 
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize("number", sampled([signal.SIGINT, signal.SIGTERM], fast={1}))
     @pytest.mark.parametrize("size", [SLOW, pytest.param(20 << 20, marks=pytest.mark.integration)])
     def test_interrupted_while_a_server_is_silent(
         self, size: int, number: signal.Signals, tmp_path: Path

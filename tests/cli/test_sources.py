@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from cli.running import Runner
 from msgspec.structs import replace
+from sampled_cases import sampled
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.sources.page import File
@@ -235,9 +236,9 @@ def test_config_shows_them(run: Runner, tmp_path: Path, monkeypatch: pytest.Monk
     assert found["sources"]["origin"][0]["where"].startswith(str(settings))
 
 
-@pytest.mark.parametrize("command", [("config", "show"), ("doctor",)])
+@pytest.mark.parametrize("words", sampled(["config show", "doctor"], fast={0}))
 def test_who_set_each_source(
-    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     """Sources are listed in the order in which they are asked, each with who configured it."""
     (tmp_path / "pip.conf").write_text(
@@ -252,7 +253,7 @@ def test_who_set_each_source(
     monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
     monkeypatch.setenv("PIP_INDEX_URL", "https://main.example/simple")
     monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(tmp_path / "wheelfit.toml"))
-    said = run(*command, "--json")
+    said = run(*words.split(), "--json")
     assert "secret" not in said.out
     home = str(Path.home())
     found = [
@@ -267,7 +268,7 @@ def test_who_set_each_source(
         ("https://****@more.example/simple", f"{folder}/pip.conf [global]", []),
         ("https://apart.example/simple", f"{folder}/wheelfit.toml:4", ["torch"]),
     ]
-    text = run(*command).out
+    text = run(*words.split()).out
     assert "index https://main.example/simple: PIP_INDEX_URL" in text
     assert "(apart), the only source of torch, explicit" in text
 

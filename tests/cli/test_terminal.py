@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from cli.running import Runner
 from cli.terminal import in_terminal
+from sampled_cases import sampled
 
 from wheelfit.cli.commands import working_commands
 from wheelfit.cli.main import main
@@ -67,7 +68,7 @@ def command(folder: Path, *words: str) -> list[str]:
     return ["-m", "wheelfit", *words, *sources]
 
 
-@pytest.mark.parametrize("width", [60, 80, 140])
+@pytest.mark.parametrize("width", sampled([60, 80, 140], fast={0}))
 def test_an_error_on_a_terminal(width: int, folder: Path) -> None:
     """Every part of an error fits, its further lines under their own margin."""
     done = in_terminal(command(folder, "install", "some", "other==99"), {}, width=width)
@@ -77,6 +78,7 @@ def test_an_error_on_a_terminal(width: int, folder: Path) -> None:
     assert [text for text in texts if len(text) > width and len(text.split()) > 2] == []
 
 
+@pytest.mark.integration
 def test_no_color(folder: Path) -> None:
     """With ``NO_COLOR`` the lines of a terminal have no escape sequences."""
     coloured = in_terminal(command(folder, "install", "absent"), {"NO_COLOR": ""})
@@ -114,7 +116,7 @@ def test_columns_count_in_a_pipe(
 HELP = [(), ("host",), ("wheel",), *((*name.split(),) for name in working_commands())]
 
 
-@pytest.mark.parametrize("width", [60, 200])
+@pytest.mark.parametrize("width", sampled([60, 200], fast={0}))
 def test_help_fits(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -156,7 +156,6 @@ HOSTS = st.builds(
 )
 
 
-@settings(max_examples=2 * settings().max_examples)
 @given(HOSTS, HOSTS)
 def test_exchanged(left: HostFile, right: HostFile) -> None:
     """Exchanging the machines exchanges every difference, and no more."""

@@ -35,7 +35,7 @@ VERSIONS = [
 
 
 @pytest.mark.parametrize("file", ["RECORD", "METADATA", "variant.json", "wheelfit.json"])
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples // 3)
 @given(noise=st.one_of(st.binary(max_size=300), ROWS))
 def test_any_bytes(file: str, noise: bytes) -> None:
     """F-130: records of any content are data, never an exception."""

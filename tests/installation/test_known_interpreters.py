@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from sampled_cases import sampled
 
 from wheelfit.errors import UnusableInterpreter
 from wheelfit.installation.interpreter import Interpreter, inspect_interpreter
@@ -139,7 +140,7 @@ class TestChanges:
         assert describe.asked(python)
 
     @pytest.mark.skipif(sys.version_info < (3, 11), reason="older ones do not read it")
-    @pytest.mark.parametrize("link", [True, False])
+    @pytest.mark.parametrize("link", sampled([True, False], fast={0}))
     def test_path_file(self, describe: Describing, tmp_path: Path, link: bool) -> None:  # noqa: FBT001
         """A ``._pth`` beside an interpreter, or beside where its link leads, decides the rest."""
         python = program = a_whole_interpreter(tmp_path / "whole")
@@ -173,7 +174,9 @@ class TestChanges:
         assert describe.asked(python)
         assert describe.asked(tmp_path / "away/bin/python")
 
-    @pytest.mark.parametrize("what", ["program", "module", "new module", "managed"])
+    @pytest.mark.parametrize(
+        "what", sampled(["program", "module", "new module", "managed"], fast={1})
+    )
     def test_upgrade(self, describe: Describing, tmp_path: Path, what: str) -> None:
         """Another program or standard library, or a word of who manages it, is another answer."""
         python = a_whole_interpreter(tmp_path / "whole")

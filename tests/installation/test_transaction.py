@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from error_codes import raises_code
 from installation.scene import LIBRARY, by_folder, change, files, leaving, make, places_of, tree
+from sampled_cases import sampled
 
 from wheelfit.errors import EnvironmentBusy
 from wheelfit.installation.environment_folders import WORKPLACE
@@ -116,7 +117,9 @@ class TestSwitch:
         assert seen == {("old", False), ("new", True)}
 
     @pytest.mark.parametrize(
-        "error", [OSError(errno.EIO, "broken"), KeyboardInterrupt()], ids=["error", "interrupt"]
+        "error",
+        sampled([OSError(errno.EIO, "broken"), KeyboardInterrupt()], fast={1}),
+        ids=["error", "interrupt"],
     )
     def test_failure(self, error: BaseException, root: Path, expected: dict[str, str]) -> None:
         """Whatever change of the disk fails, all is as before; or as after, if that was decided."""
@@ -345,7 +348,9 @@ class TestFileSystems:
             recover(places)
             assert tree(root) == before
 
-    @pytest.mark.parametrize("lasts", [False, True], ids=["once", "from then on"])
+    @pytest.mark.parametrize(
+        "lasts", sampled([False, True], fast={1}), ids=["once", "from then on"]
+    )
     def test_error(self, tmp_path: Path, expected: dict[str, str], *, lasts: bool) -> None:
         """An error at any moment, also of the commit itself: all was done, or all is as before."""
         ended: list[str] = []

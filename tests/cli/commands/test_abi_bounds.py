@@ -130,7 +130,7 @@ def test_parts_of_wheels(consumer: Path, tmp_path: Path, run: Runner) -> None:
             f"fast/{soname}": elf_file(soname=soname, needed=["libmore.so"], exports=exports),
             "fast/libmore.so": elf_file(soname="libmore.so", exports=["more"]),
             "fast/libother.so": elf_file(
-                sections={".rodata": random.Random(1).randbytes(9_000_000)}
+                sections={".rodata": random.Random(1).randbytes(4_000_000)}
             ),
         }
         build_wheel(folder, "fast", version, files=files, tag=TAG)
@@ -138,19 +138,19 @@ def test_parts_of_wheels(consumer: Path, tmp_path: Path, run: Runner) -> None:
         words = ["--against", "project:fast", "--index-url", index.url, "--no-cache-dir"]
         said = run("abi", "bounds", consumer, *words).out.splitlines()
         for version in ("1.0", "1.1", "1.2"):
-            assert 0 < index.bytes_sent(f"fast-{version}-{TAG}.whl") < 3_000_000
+            assert 0 < index.bytes_sent(f"fast-{version}-{TAG}.whl") < 2_000_000
     assert said[1:4] == ["  1.0: lacks fast_scale", "  1.1: fits", "  1.2: has no libfast.so.1"]
 
 
-def test_hundreds_of_releases(consumer: Path, tmp_path: Path, run: Runner) -> None:
+def test_many_releases(consumer: Path, tmp_path: Path, run: Runner) -> None:
     """B-61: of each release its ends are fetched; what cannot be read is told, and no bound."""
     folder = tmp_path / "many"
     payload = random.Random(1).randbytes(300_000)
-    versions = [f"1.{number}" for number in range(200)]
+    versions = [f"1.{number}" for number in range(40)]
     for number, version in enumerate(versions):
-        soname = f"libfast.so.{1 + number // 150}"
-        library = elf_file(soname=soname, exports=["fast_new", "fast_scale"][: 1 + number // 50])
-        if number == 100:
+        soname = f"libfast.so.{1 + number // 30}"
+        library = elf_file(soname=soname, exports=["fast_new", "fast_scale"][: 1 + number // 10])
+        if number == 20:
             library = library[:80]
         files: dict[str, bytes | str] = {"fast/data.bin": payload, f"fast/{soname}": library}
         build_wheel(folder, "fast", version, files=files, tag=TAG)
@@ -158,16 +158,16 @@ def test_hundreds_of_releases(consumer: Path, tmp_path: Path, run: Runner) -> No
         words = ["--against", "project:fast", "--index-url", index.url, "--no-cache-dir"]
         found = run("abi", "bounds", consumer, *words, "--newest", "0", "--json").object
         wheels = [one for one in index.requests if one.path.endswith(".whl")]
-        assert len(wheels) == 400
+        assert len(wheels) == 80
         assert {one.status for one in wheels} == {206}
-        assert sum(one.sent for one in wheels) < 200 * 150_000
+        assert sum(one.sent for one in wheels) < 40 * 150_000
     Draft202012Validator(json.loads(SCHEMA.read_text())).validate(found)
-    assert (found["first"], found["broken_by"]) == ("1.50", "1.150")
-    assert found["requirement"] == "fast>=1.50,<1.150"
+    assert (found["first"], found["broken_by"]) == ("1.10", "1.30")
+    assert found["requirement"] == "fast>=1.10,<1.30"
     undecided = {one["version"]: one["undecided"] for one in found["releases"] if one["undecided"]}
-    assert undecided.keys() == {"1.100"}
-    assert undecided["1.100"].startswith("it cannot be read: libfast.so.1: ")
-    assert "1.100" not in found["values"]
+    assert undecided.keys() == {"1.20"}
+    assert undecided["1.20"].startswith("it cannot be read: libfast.so.1: ")
+    assert "1.20" not in found["values"]
 
 
 def test_json(dist: Path, consumer: Path, run: Runner) -> None:

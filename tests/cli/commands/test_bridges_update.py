@@ -16,6 +16,7 @@ from threading import Thread
 
 import pytest
 from cli.running import Runner
+from sampled_cases import sampled
 
 from wheelfit.sources.bridges import catalogue
 from wheelfit.testing.attestations import SigningAuthority
@@ -272,7 +273,7 @@ class TestWrongWheels:
                 archive.writestr(name, data)
         assert code_of(update(code=4)) == "invalid-wheel"
 
-    @pytest.mark.parametrize("sizes", [True, False])
+    @pytest.mark.parametrize("sizes", sampled([True, False], fast={1}))
     def test_a_huge_one(
         self, *, sizes: bool, update: Update, index: RecordingIndex, wheels: Path
     ) -> None:
@@ -490,6 +491,7 @@ class TestAttestations:
         attested.offer(NEWEST)
         assert attested.update()["action"] == "updated"
 
+    @pytest.mark.integration
     def test_what_does_not_hold(self, attested: AttestedIndex, state: Path) -> None:
         """A signature of other bytes, or of somebody who is not trusted, is refused."""
         attested.offer(NEWER, of="0" * 64)
@@ -498,6 +500,7 @@ class TestAttestations:
         assert code_of(attested.update(code=4)) == "attestation"
         assert not state.exists()
 
+    @pytest.mark.integration
     def test_a_wanted_publisher(self, attested: AttestedIndex) -> None:
         """The options of an install count: who must have signed, and that somebody must have."""
         attested.offer(NEWER)
@@ -508,6 +511,7 @@ class TestAttestations:
         assert code_of(attested.update(*required, code=4)) == "attestation"
         assert attested.update()["signers"] == []
 
+    @pytest.mark.integration
     def test_without_the_library(self, attested: AttestedIndex) -> None:
         """Where the library is missing, that is said, and it is an error where it was asked for."""
         attested.offer(NEWER)

@@ -453,18 +453,14 @@ class TestVerifying:
 class TestUsage:
     """Wrong command lines are refused before anything is looked at."""
 
-    @pytest.mark.parametrize(
-        "words",
-        [
-            ("lst",), ("prune", "torch"), ("verify", "torch"), ("dir", "torch"), ("remove",),
-            ("remove", "torch", "--all"), ("list", "--all"), ("prune", "--keep-damaged"),
-            ("remove", "torch", "--max-size", "1G"), ("info", "--dry-run"),
-        ],
-    )  # fmt: skip
-    def test_refused(self, words: tuple[str, ...], run: Runner, cache: Path) -> None:
+    def test_refused(self, run: Runner, cache: Path) -> None:
         """The error says what belongs together; nothing is removed."""
         before = tree(cache)
-        assert "[usage]" in run("cache", *words, code=2).err
+        for words in (
+            "lst", "prune torch", "verify torch", "dir torch", "remove", "remove torch --all",
+            "list --all", "prune --keep-damaged", "remove torch --max-size 1G", "info --dry-run",
+        ):  # fmt: skip
+            assert "[usage]" in run("cache", *words.split(), code=2).err
         assert tree(cache) == before
 
     @pytest.mark.parametrize("name", ["../x", "a==", "", "a b", "..", "a=1"])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from cli.running import Runner
 from jsonschema import Draft202012Validator
+from sampled_cases import sampled
 
 from wheelfit.cli.render.check import FAULTS, INCOMPLETE
 from wheelfit.testing.index import RecordingIndex
@@ -395,7 +396,9 @@ class TestEnvironment:
         assert "fast 1.0 (gpu)" in said.out
 
 
-@pytest.mark.parametrize("options", [["-j", "1"], ["-j", "2"], ["--executor", "processes"]])
+@pytest.mark.parametrize(
+    "options", sampled([["-j", "1"], ["-j", "2"], ["--executor", "processes"]], fast={1})
+)
 def test_who_works_makes_no_difference(
     spoilt: Path, run: Runner, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:

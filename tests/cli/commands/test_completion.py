@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from cli.running import Runner
+from sampled_cases import sampled
 
 from wheelfit.cli.command import Command
 from wheelfit.cli.commands import COMMANDS, every_command
@@ -191,16 +192,19 @@ class Terminal:
 
 @pytest.mark.parametrize(
     ("words", "shown"),
-    [
-        ("wheelfit wheel re", ["relabel", "repack"]),
-        ("wheelfit install --link-m", ["wheelfit install --link-mode"]),
-        ("wheelfit install --link-mode=", ["auto", "reflink", "hardlink", "copy"]),
-        ("wheelfit sync --prefix wa", ["wheelfit sync --prefix walls/"]),
-        ("wheelfit install -r wa", [r"wall\ paper.toml", "walls/"]),
-        ("wheelfit config ", ["show", "path"]),
-        ("wheelfit index token ", ["create", "list", "revoke"]),
-        ("wheelfit index stage open --la", ["wheelfit index stage open --lasts"]),
-    ],
+    sampled(
+        fast={0, 4},
+        cases=[
+            ("wheelfit wheel re", ["relabel", "repack"]),
+            ("wheelfit install --link-m", ["wheelfit install --link-mode"]),
+            ("wheelfit install --link-mode=", ["auto", "reflink", "hardlink", "copy"]),
+            ("wheelfit sync --prefix wa", ["wheelfit sync --prefix walls/"]),
+            ("wheelfit install -r wa", [r"wall\ paper.toml", "walls/"]),
+            ("wheelfit config ", ["show", "path"]),
+            ("wheelfit index token ", ["create", "list", "revoke"]),
+            ("wheelfit index stage open --la", ["wheelfit index stage open --lasts"]),
+        ],
+    ),
 )
 def test_zsh(folder: Path, tmp_path: Path, words: str, shown: list[str]) -> None:
     """The script for zsh offers the same."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from cli.running import Runner, tree
+from sampled_cases import sampled
 
 pytest.importorskip("tomlkit", reason="needs the extra `build`")
 
@@ -184,7 +185,7 @@ def test_files_that_may_not_be_written_stay(run: Runner, project: Path, tmp_path
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
-@pytest.mark.parametrize("agrees", ["y", "n"])
+@pytest.mark.parametrize("agrees", sampled(["y", "n"], fast={0}))
 def test_it_asks_at_a_terminal(project: Path, agrees: str) -> None:
     """Without options it asks for namespaces and variants, shows the change, and asks again."""
     controller, terminal = os.openpty()

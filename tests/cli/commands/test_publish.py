@@ -191,6 +191,7 @@ def test_limits_can_be_named(run: Runner, dist: Path, legacy: LegacyIndex) -> No
     run(*words, "--project-limit", "9kB", "--strict", code=9)
 
 
+@pytest.mark.integration
 def test_the_limits_of_the_registry_are_known(
     run: Runner, tmp_path: Path, legacy: LegacyIndex
 ) -> None:

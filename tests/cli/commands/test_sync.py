@@ -14,6 +14,7 @@ from urllib.request import urlopen
 import pytest
 from cli.locking import write_lock_of
 from cli.running import Runner, Said, tree
+from sampled_cases import sampled
 
 from wheelfit.locking.document import read_lock
 from wheelfit.testing.index import RecordingIndex
@@ -123,14 +124,17 @@ ROCM, INTEL, MAC = "rocm-6.4-gfx942", "intel-arc-b580", "macos-arm64"
 
 @pytest.mark.parametrize(
     ("host", "label"),
-    [
-        (V1, "v1"),
-        (V3, "v3"),
-        (CUDA_12, "cu128"),
-        (CUDA_13, "cu130"),
-        (ROCM, "rocm"),
-        (INTEL, "xpu"),
-    ],
+    sampled(
+        fast={2},
+        cases=[
+            (V1, "v1"),
+            (V3, "v3"),
+            (CUDA_12, "cu128"),
+            (CUDA_13, "cu130"),
+            (ROCM, "rocm"),
+            (INTEL, "xpu"),
+        ],
+    ),
 )
 def test_each_machine_its_own_build(
     host: str, label: str, lock: Path, run: Runner, index: RecordingIndex, tmp_path: Path

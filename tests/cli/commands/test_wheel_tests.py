@@ -108,6 +108,7 @@ def test_what_cannot_be_installed(run: Runner) -> None:
     assert "nowhere-to-be-found" in result["reason"]
 
 
+@pytest.mark.integration
 def test_publish_refuses(run: Runner, tmp_path: Path) -> None:
     """B-52: once tests were run, a variant whose tests did not pass is not published."""
     add_wheel(None)
@@ -144,6 +145,7 @@ def test_fake_driver(run: Runner, monkeypatch: pytest.MonkeyPatch, fake_driver: 
     assert (result["state"], result["how"]) == ("passed", "described")
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(find_compiler() is None, reason="needs a C compiler")
 def test_fake_drivers(run: Runner, project: Path) -> None:
     """On request, drivers that show the GPU that a wheel asks for stand in for it."""
@@ -178,6 +180,7 @@ def test_no_fake_driver(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no fake driver" in result["reason"]
 
 
+@pytest.mark.integration
 def test_time_limit(run: Runner, project: Path) -> None:
     """Tests that take too long are ended with what they started, and have failed."""
     add_wheel(None)

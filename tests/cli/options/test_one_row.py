@@ -88,6 +88,7 @@ def test_the_command_line(copy: Copy) -> None:
     assert "--paint" not in copy.wheelfit("uninstall", "--help")
 
 
+@pytest.mark.integration
 def test_files_and_variables(copy: Copy) -> None:
     """``wheelfit.toml``, ``WHEELFIT_*``, ``[tool.wheelfit]`` set it; ``config show`` has them."""
     assert tomllib.loads(copy.wheelfit("config", "show", "install"))["paint"] == "red"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from locking.entries import DOCUMENT, lock_table, plain_entry, wheel_name, world
 from locking.entries import lock_world as locked_world
@@ -200,6 +200,7 @@ def test_the_marker_of_a_target_holds_there() -> None:
     assert not marker.evaluate({**linux_target("3.12.1").environment})
 
 
+@settings(max_examples=settings().max_examples // 3)
 @given(st.dictionaries(
     st.sampled_from(["implementation_name", "platform_machine", "sys_platform"]),
     st.text(max_size=8),

@@ -230,6 +230,7 @@ def test_a_body_is_not_taken(base: str) -> None:
         pytest.fail("an endless body is read")
 
 
+@pytest.mark.integration
 def test_what_is_under_way_is_finished_before_it_ends(
     index: RecordingIndex, tmp_path: Path
 ) -> None:
