@@ -224,7 +224,7 @@ def test_what_may_pass(error: Exception, passes: bool) -> None:  # noqa: FBT001 
 def test_what_lies_behind_an_error_decides() -> None:
     """An error of ours passes if the one of the system that it tells of does."""
     for cause, passes in ((OSError(5, "I/O"), True), (OSError(2, "missing"), False)):
-        error = FileProblem("it cannot be read")
+        error = FileProblem("the file cannot be read")
         error.__context__ = cause  # as `raise ... from None` leaves it
         assert may_pass(error) is passes
 

@@ -287,7 +287,7 @@ def test_all_processors() -> None:
 )
 def test_unknown_executors(url: str) -> None:
     """What is not an executor is a slip of whoever typed it."""
-    with pytest.raises(UsageError, match="there is no executor"), open_workers(url):
+    with pytest.raises(UsageError, match="unknown executor"), open_workers(url):
         pytest.fail("it was opened")
 
 

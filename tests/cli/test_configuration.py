@@ -328,7 +328,7 @@ def test_variables(place: Place, variable: str, text: str, name: str, value: obj
         ("WHEELFIT_PLUGIN_DEADLINE", "-1", "not a number of seconds"),
         ("WHEELFIT_PROVIDER", "nvidia", "can be set in a file only"),
         ("WHEELFIT_LABEL", "cu128", "does not say which package is meant"),
-        ("WHEELFIT_EXCLUDES", "a b", "is no name of a package"),
+        ("WHEELFIT_EXCLUDES", "a b", "is not a valid package name"),
         ("WHEELFIT_OVERRIDES", "a >>", "expected semicolon"),
         ("WHEELFIT_FORBID", "A!", "namespace"),
     ],

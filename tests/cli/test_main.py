@@ -151,11 +151,11 @@ def test_the_usage_names_what_is_required(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        (["instal"], "there is no command 'instal'", "did you mean 'install'?"),
-        (["zzz"], "there is no command 'zzz'", "`wheelfit --help` lists the commands"),
-        (["index", "generat"], "there is no command 'index generat'", "did you mean 'generate'?"),
-        (["index", "token", "lst"], "no command 'index token lst'", "did you mean 'list'?"),
-        (["help", "cache", "zzz"], "no command 'cache zzz'", "`wheelfit cache --help` lists"),
+        (["instal"], "unknown command 'instal'", "did you mean 'install'?"),
+        (["zzz"], "unknown command 'zzz'", "`wheelfit --help` lists the commands"),
+        (["index", "generat"], "unknown command 'index generat'", "did you mean 'generate'?"),
+        (["index", "token", "lst"], "unknown command 'index token lst'", "did you mean 'list'?"),
+        (["help", "cache", "zzz"], "unknown command 'cache zzz'", "`wheelfit cache --help` lists"),
         (["install", "--indx-url", "x"], "arguments: --indx-url", "did you mean '--index-url'?"),
         (["install", "--pyton=3", "x"], "arguments: --pyton=3", "did you mean '--python'?"),
         (["uninstall", "--dryrun"], "arguments: --dryrun", "did you mean '--dry-run'?"),
@@ -163,10 +163,14 @@ def test_the_usage_names_what_is_required(capsys: pytest.CaptureFixture[str]) ->
         (["run", "--pyton", "3", "--", "pip"], "arguments: --pyton", "did you mean '--python'?"),
         (["run", "uv", "--version"], "arguments: --version", "stand after --"),
         (["list", "--bogus"], "--bogus", "`wheelfit list --help` lists the options"),
-        (["--verion"], "no option '--verion'", "did you mean '--version'?"),
-        (["index", "--hlep"], "no option '--hlep'", "did you mean '--help'?"),
-        (["index", "--what"], "no option '--what'", "`wheelfit index --help` lists the commands"),
-        (["--what"], "no option '--what'", "`wheelfit --help` lists the commands"),
+        (["--verion"], "unknown option '--verion'", "did you mean '--version'?"),
+        (["index", "--hlep"], "unknown option '--hlep'", "did you mean '--help'?"),
+        (
+            ["index", "--what"],
+            "unknown option '--what'",
+            "`wheelfit index --help` lists the commands",
+        ),
+        (["--what"], "unknown option '--what'", "`wheelfit --help` lists the commands"),
         (["list", "--what"], "unrecognized arguments: --what", "wheelfit list --help"),
         (["uninstall"], "the following arguments are required: NAME", "wheelfit uninstall --help"),
     ],
@@ -316,7 +320,7 @@ class TestErrors:
         """``--debug`` adds the traceback; the error and its code stay the same."""
         said = run("list", "--python", "no-such-python", "--debug", code=1)
         assert "Traceback (most recent call last)" in said.err
-        assert "error: there is no Python interpreter" in said.err
+        assert "error: Python interpreter" in said.err
 
     def test_debug_with_json(self, run: Runner) -> None:
         """Standard output stays one object."""
@@ -421,5 +425,5 @@ def test_a_path_that_cannot_be(command: str, run: Runner, tmp_path: Path) -> Non
 def test_a_folder_that_is_not_there(command: str, option: str, run: Runner, tmp_path: Path) -> None:
     """Of an environment that is not there nothing is said, as if it were sound."""
     said = run(*command.split(), option, tmp_path / "none", code=1)
-    assert f"there is no such folder [file-problem]\n  where: {tmp_path / 'none'}" in said.err
+    assert f"the folder does not exist [file-problem]\n  where: {tmp_path / 'none'}" in said.err
     assert not (tmp_path / "none").exists()

@@ -252,7 +252,7 @@ def test_wheel_and_index(wheel: VariantDocument, label: str, message: str | None
     [
         (write_document(document("one", needs("1"), providers={"x": X})), None),
         (None, "the wheel has no variant.json"),
-        (b"{", "its variant.json cannot be used: the document is not JSON"),
+        (b"{", "variant.json of the wheel cannot be used: the document is not JSON"),
         (write_document(document("two", needs("2"), providers={"x": X})), "describes two"),
     ],
 )

@@ -149,7 +149,7 @@ class Shelves:
     def __call__(self, request: Request) -> Answer:
         """Answer a request for ``/simple/{project}/`` or ``/files/{file}``."""
         index = self._indexes.get(request.path.split("/")[2].split("-")[0])
-        return Answer.text(404, "there is no such project") if index is None else index(request)
+        return Answer.text(404, "the project does not exist") if index is None else index(request)
 
     def _revise(self, file: File) -> File:
         return replace(file, yanked="not good") if file.filename in self._yanked else file

@@ -170,7 +170,7 @@ CHOOSING = [
     Bad("malformed preference", ("some", "--prefer", "a:b"), 1, "invalid-property", "a:b"),
     Bad("malformed need", ("some", "--require", "a :: B"), 1, "invalid-property", "'B'"),
     Bad("malformed ban", ("some", "--forbid", "a::b::c::d"), 1, "invalid-property"),
-    Bad("nothing asked for", (), 2, "usage", "nothing was asked for"),
+    Bad("nothing asked for", (), 2, "usage", "no requirements were given"),
     Bad("unknown option", ("some", "--what"), 2, "usage", "--what"),
     Bad("timeout of nothing", ("some", "--timeout", "0"), 2, "usage", "--timeout"),
     Bad("missing requirements", ("-r", "{here}/no.txt"), 1, "file-problem", "no.txt"),

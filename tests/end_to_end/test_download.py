@@ -124,7 +124,7 @@ def test_all_or_nothing(run: Runner, index: RecordingIndex, tmp_path: Path) -> N
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "small-1.0-py3-none-any.whl").write_text("mine")
     error = run("download", *words, "fast", "--json", code=1).error
-    assert error["message"] == "another file of this name is there"
+    assert error["message"] == "another file of this name exists"
     assert names(tmp_path / "out") == ["small-1.0-py3-none-any.whl"]
     assert (tmp_path / "out" / "small-1.0-py3-none-any.whl").read_text() == "mine"
 
@@ -143,7 +143,7 @@ def test_files_are_nobody_elses(run: Runner, index: RecordingIndex, tmp_path: Pa
 @pytest.mark.parametrize(
     ("words", "code", "part"),
     [
-        ((), 2, "nothing was asked for"),
+        ((), 2, "no requirements were given"),
         (("--platform", "beos", "small"), 2, "is not a platform"),
         (("--python-version", "3.99", "small"), 2, "there is no Python 3.99"),
         (("--platform", "linux-x86_64", "--for", "linux-x86_64", "small"), 2, "name two machines"),

@@ -103,7 +103,7 @@ def test_the_command_line_counts_more(
     ("line", "part"),
     [
         ("fast # wheelfit: label UPPER", "'UPPER' is not a valid variant label"),
-        ("fast # wheelfit: lable open", "nothing is known of the comment"),
+        ("fast # wheelfit: lable open", "unknown comment"),
         ("fast # wheelfit: label mkl\nfast>1  # wheelfit: label open", "two lines name the labels"),
     ],
 )

@@ -215,7 +215,7 @@ def test_what_names_no_package(site: Site, text: str) -> None:
     site.flat = True
     site.shelf.put(build_wheel(site.wheels, "demo", "1"))
     said = site.refused("--require-attestations", text, "demo", code=1)
-    assert "no name of a package" in said.error["message"]
+    assert "not a valid package name" in said.error["message"]
 
 
 def test_the_library_takes_part(signed: Signed) -> None:

@@ -262,7 +262,7 @@ class TestPlaces:
         for words in (["list"], ["install", "demo"], ["explain", "-f", "wheels", "demo"]):
             said = site.bare(*words)
             assert said.code == 1
-            assert "the current folder is not there any more" in said.err
+            assert "the current folder no longer exists" in said.err
 
     def test_a_locale_without_characters(self, site: Site) -> None:
         """Paths with characters that the locale lacks are read and written all the same."""

@@ -561,7 +561,7 @@ class TestOtherPythons:
 
         pythons = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
         if not pythons:
-            pytest.skip(f"there is no Python {version}")
+            pytest.skip(f"unknown Python version {version}")
         subprocess.run([pythons[0], "-m", "venv", "--without-pip", tmp_path / "v"], check=True)
         environment = open_environment(str(tmp_path / "v"), environ=os.environ)
         wheel = build_wheel(

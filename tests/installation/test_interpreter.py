@@ -177,7 +177,7 @@ class TestFind:
         ("python", "message"),
         [
             ("no-such-python", "on PATH"),
-            ("./no/such/python", "no such Python interpreter"),
+            ("./no/such/python", "Python interpreter does not exist"),
             ("9.99", "'python9.99'"),
             ("", "no Python interpreter"),
         ],

@@ -69,7 +69,7 @@ def test_word_that_means_nothing(name: str) -> None:
 
 def test_unknown_profile() -> None:
     """A profile is one of those that `wheelfit check` has."""
-    with pytest.raises(UsageError, match="there is no profile 'pip'"):
+    with pytest.raises(UsageError, match="unknown profile 'pip'"):
         check(CheckRequest(targets=(__file__,), profile=("pip",)), Context({}))
 
 

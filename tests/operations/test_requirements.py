@@ -128,9 +128,9 @@ class TestWords:
             ("some ; variant_label == 'a'", InvalidRequirement, "variant"),  # F-109
             ("-", InvalidRequirement, ""),
             ("[x]", InvalidRequirement, ""),
-            ("missing-1.0-py3-none-any.whl", FileProblem, "no such wheel"),
-            ("./missing", FileProblem, "nothing of that name"),
-            ("missing-1.0.tar.gz", FileProblem, "nothing of that name"),
+            ("missing-1.0-py3-none-any.whl", FileProblem, "the wheel does not exist"),
+            ("./missing", FileProblem, "the path does not exist"),
+            ("missing-1.0.tar.gz", FileProblem, "the path does not exist"),
             ("https://host.example/", UserError, "only wheels can be given"),
             ("http://[::1/some-1.0-py3-none-any.whl", UserError, "cannot be read"),
         ],

@@ -158,10 +158,10 @@ class TestHostile:
             ("../evil.py", "leads out of the archive"),
             ("demo-1.0/../../evil.py", "leads out of the archive"),
             ("/evil.py", "absolute path"),
-            ("C:/evil.py", "not one folder"),
+            ("C:/evil.py", "must consist of one folder"),
             ("demo-1.0/a\\..\\b", "backslash"),
             ("demo-1.0/a\nb", "control character"),
-            ("demo-1.0-evil/x.py", "not one folder"),
+            ("demo-1.0-evil/x.py", "must consist of one folder"),
             ("demo-1.0//x.py", "simplest form"),
             ("demo-1.0/pyproject.toml/x", "also the folder of"),
         ],
@@ -245,7 +245,7 @@ class TestHostile:
         else:
             data += other.getvalue()
         first.write_bytes(data)
-        refused(first, "behind the end|damaged")
+        refused(first, "follows the end|damaged")
 
     @pytest.mark.parametrize(("name", "real"), [("x.zip", "x.tar.gz"), ("x.tar.gz", "x.zip")])
     def test_the_name_decides(self, name: str, real: str, tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ class TestHostile:
 
     def test_a_single_file(self, tmp_path: Path) -> None:
         """An archive of one file is not a project."""
-        refused(write_archive(tmp_path / "demo-1.0.tar.gz", {"demo-1.0": "x"}), "no project")
+        refused(write_archive(tmp_path / "demo-1.0.tar.gz", {"demo-1.0": "x"}), "not a project")
 
     def test_no_archive(self, tmp_path: Path) -> None:
         """Nothing else is unpacked, and what cannot be read is told."""

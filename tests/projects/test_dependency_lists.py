@@ -204,7 +204,7 @@ def test_places() -> None:
         ("[tool.poetry]\n", OWN, "only Poetry edits"),
         (HEAD + 'dynamic = ["dependencies"]\n', OWN, "dependencies are dynamic"),
         (HEAD + 'dynamic = ["optional-dependencies"]\n', EXTRA, "optional-dependencies are dyn"),
-        ('project = {name = "x"}\n', EXTRA, "not changed without changing more"),
+        ('project = {name = "x"}\n', EXTRA, "without changing its other lines"),
     ],
 )
 def test_lists_that_cannot_be_edited(text: str, to: DependencyList, message: str) -> None:

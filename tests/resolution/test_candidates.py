@@ -384,7 +384,13 @@ class TestConfirmation:
                     "only the index has blas :: library :: openblas"
                 ),
             ),
-            ({}, "its variant.json cannot be used: default-priorities: the key is missing (F-20)"),
+            (
+                {},
+                (
+                    "variant.json of the wheel cannot be used: "
+                    "default-priorities: the key is missing (F-20)"
+                ),
+            ),
             (None, "the wheel has no variant.json"),
         ],
     )

@@ -139,7 +139,7 @@ VARIANT_MARKER = (
     ("text", "fault"),
     [
         ("[project]\n", "project.name: line 1: is missing"),
-        ('[project]\nname = "a b"', "project.name: line 2: 'a b' is no name of a project"),
+        ('[project]\nname = "a b"', "project.name: line 2: 'a b' is not a valid project name"),
         (
             '[project]\nname = "a"\ndynamic = [\n"version",\n"dependencies"]',
             "project.dynamic[1]: line 5: dependencies are dynamic: only a build would tell",
@@ -196,13 +196,13 @@ VARIANT_MARKER = (
         ),
         (
             '[dependency-groups]\na = [{include-group="!"}]',
-            "dependency-groups.a[0]: line 2: '!' is no name of a group",
+            "dependency-groups.a[0]: line 2: '!' is not a valid group name",
         ),
         (
             '[dependency-groups]\na = [{include-group="b", x=1}]\nb=[]',
             "dependency-groups.a[0]: line 2: is not an include-group, and nothing else is known",
         ),
-        ("x = 1", "it has neither [project] nor [dependency-groups]"),
+        ("x = 1", "pyproject.toml has neither [project] nor [dependency-groups]"),
     ],
 )
 def test_what_is_wrong(text: str, fault: str) -> None:

@@ -193,8 +193,8 @@ class TestSelectors:
     @pytest.mark.parametrize(
         ("address", "filename", "message"),
         [
-            (f"bridge:nobody/{SELECTOR}", SELECTOR, "nothing is known of the bridge 'nobody'"),
-            (f"bridge:../x/{SELECTOR}", SELECTOR, "nothing is known"),
+            (f"bridge:nobody/{SELECTOR}", SELECTOR, "unknown bridge 'nobody'"),
+            (f"bridge:../x/{SELECTOR}", SELECTOR, "unknown bridge"),
             ("bridge:cupy/x", SELECTOR.replace("cuda13", "cuda99"), "has no cuda99 build"),
         ],
     )

@@ -137,7 +137,7 @@ class TestStructure:
             ("some/e\nvil.py", "control"),
             ("some/tool", "there twice"),
             ("some/tool/evil.py", "also the folder"),
-            ("other-1.0.dist-info/METADATA", "several dist-info"),
+            ("other-1.0.dist-info/METADATA", "several .dist-info"),
         ],
     )
     def test_names(self, with_member: Callable[..., Path], name: str, reason: str) -> None:
@@ -266,7 +266,7 @@ class TestStructure:
         path = tmp_path / "some-1.0-py3-none-any.whl"
         with zipfile.ZipFile(path, "w") as archive:
             add_member(archive, "some.py", b"")
-        assert "no dist-info" in refused(path)
+        assert "no .dist-info" in refused(path)
 
     @pytest.mark.parametrize("name", ["other-1.0-py3-none-any.whl", "some-1.1-py3-none-any.whl"])
     def test_another_release(self, plain: Path, name: str) -> None:

@@ -314,7 +314,7 @@ class TestFiles:
     def test_no_overwriting(self, plain: Path, output: Path) -> None:
         """B-31: an existing file is overwritten only when that is said."""
         output.write_bytes(b"precious")
-        with pytest.raises(FileProblem, match="exists already"):
+        with pytest.raises(FileProblem, match="already exists"):
             rewrite(plain, output)
         assert output.read_bytes() == b"precious"
         rewrite(plain, output, writing=Writing(overwrite=True))
@@ -325,7 +325,7 @@ class TestFiles:
         """B-31: a link to the source is a file in the way, too."""
         for link in (output.symlink_to, output.hardlink_to):
             link(plain)
-            with pytest.raises(FileProblem, match="exists already"):
+            with pytest.raises(FileProblem, match="already exists"):
                 rewrite(plain, output)
             output.unlink()
 

@@ -109,7 +109,7 @@ def test_settings_that_cannot_be_used(world: World) -> None:
     path.parent.mkdir(parents=True)
     path.write_text('bridges = ["pytroch"]\n', "utf-8")
     done = world.run("doctor", "--json", "--only", "mixed-cuda")
-    assert "there is no bridge 'pytroch'" in done.stderr
+    assert "unknown bridge 'pytroch'" in done.stderr
     said = json.loads(done.stdout)
     assert said["sources"]
     assert said["owners"] == []

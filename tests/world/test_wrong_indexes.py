@@ -30,7 +30,7 @@ def world(new_world: Callable[[], World]) -> World:
     [
         ("pytorch@nowhere", 1, "a folder must be there already"),
         ("pytorch@", 1, "does not say where the indexes are"),
-        ("unheard-of", 1, "there is no bridge 'unheard-of'"),
+        ("unheard-of", 1, "unknown bridge 'unheard-of'"),
         ("pytorch@https://mirror.example/whl", 5, "the index of pytorch cannot be reached"),
         ("pytorch@empty", 3, "no index of the bridge pytorch has torch (they are in empty)"),
     ],

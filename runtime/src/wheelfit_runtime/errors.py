@@ -289,8 +289,8 @@ class HashMismatch(IntegrityError, code="hash-mismatch"):
             f"the {algorithm} hash does not match",
             where=where,
             note=f"expected {promised}\n  actual {actual}",
-            hint="nothing was installed from this file; if the hash is yours, correct it, "
-            "else retry, and tell the index operator if it happens again",
+            hint="nothing was installed from this file; if the hash is yours, correct it, else "
+            "try again; if it happens again, report it to the index operator",
         )
 
 

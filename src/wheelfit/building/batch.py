@@ -269,12 +269,12 @@ def _in_family(error: Exception, item: object) -> WheelfitError:
         where = error.filename if isinstance(error.filename, str) else str(item)
         return FileProblem(error.strerror or type(error).__name__, where=where)
     if isinstance(error, MemoryError):
-        words = "there is not enough memory for it"
+        words = "not enough memory"
         return EnvironmentUnavailable(words, where=str(item), hint="-j 1 needs least")
     import traceback  # noqa: PLC0415 - this should not happen
 
     return InternalError(
-        f"it failed in a way it should not: {type(error).__name__}: {error}",
+        f"unexpected error: {type(error).__name__}: {error}",
         code="work-failed",
         where=str(item),
         note="".join(traceback.format_exception(error)).rstrip(),

@@ -112,7 +112,7 @@ def open_workers(
         return
     if urlsplit(url).scheme not in ("dask", "dask+tls") or "://" not in url:
         raise UsageError(
-            f"there is no executor {url!r}", hint="processes, or dask://host:port of a scheduler"
+            f"unknown executor {url!r}", hint="processes, or dask://host:port of a scheduler"
         )
     if jobs is not None:
         raise UsageError(

@@ -60,7 +60,7 @@ def read_wheel_document(path: Path) -> VariantDocument:
     with WheelArchive(path) as wheel:
         data, label = wheel.variant_document(), wheel.filename.label
     if data is None or label is None:
-        raise InvalidWheel("it is not a variant wheel", where=str(path))
+        raise InvalidWheel("the wheel is not a variant wheel", where=str(path))
     return index_metadata.read_wheel_document(data, label, where=str(path))
 
 

@@ -109,9 +109,9 @@ class Staging:
             places[place] = result
             if place not in overwrite and place.exists():
                 raise FileProblem(
-                    "the file exists already",
+                    "the file already exists",
                     where=str(place),
-                    hint="--overwrite lets it give way; or choose another folder",
+                    hint="--overwrite replaces it; or choose another folder",
                 )
         if rehearse:
             return
@@ -132,7 +132,7 @@ class Staging:
         except OSError as error:
             self._take_back(done)
             raise FileProblem(
-                f"it cannot be moved to its place: {error.strerror}", where=str(place)
+                f"the file cannot be moved to its place: {error.strerror}", where=str(place)
             ) from None
         except BaseException:
             self._take_back(done)
@@ -175,7 +175,7 @@ def deliver(files: Sequence[Path], folder: Path) -> tuple[Path, ...]:
                 sync_to_disk(Path(shutil.copyfile(path, room / path.name)))
             for place in places:
                 if place.is_dir():
-                    raise FileProblem("there is a folder of that name", where=str(place))
+                    raise FileProblem("a folder of this name exists", where=str(place))
             staging.publish([(room / place.name, place) for place in places], overwrite=places)
     except OSError as error:
         message = f"what was built cannot be written: {error.strerror or error}"

@@ -209,7 +209,7 @@ def _pruned(data: Table) -> dict[str, Any]:
 
 def _unchangeable(where: str, wanted: Table) -> InvalidDocument:
     table = written_table(wanted.get(_ROOT, {}), {}) if _ROOT in wanted else "no [variant] table\n"
-    message = "it is written in a form that is not changed without changing more"
+    message = "the list cannot be edited without changing its other lines"
     error = _fault(_ROOT, message, where)
     error.hint = "change it by hand; nothing was written"
     error.note = f"it should say\n{table.rstrip()}"

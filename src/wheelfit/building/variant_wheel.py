@@ -138,7 +138,7 @@ def relabel(
     filename = parse_wheel_filename(source.name)
     if filename.label is None:
         raise InvalidFilename(
-            "it is a plain wheel and has no label",
+            "the wheel is plain and has no label",
             where=str(source),
             hint="`wheelfit wheel make` makes a variant wheel of it",
         )
@@ -172,7 +172,7 @@ def make_plain(
     :raises WheelfitError: as for `repack_wheel`.
     """
     if parse_wheel_filename(source.name).label is None:
-        raise InvalidFilename("it is a plain wheel already", where=str(source))
+        raise InvalidFilename("the wheel is plain already", where=str(source))
     return repack_wheel(source, folder, is_plain=True, writing=writing, note=note)
 
 

@@ -125,7 +125,7 @@ def _unknown(names: Sequence[str], word: str, known: Mapping[str, str]) -> Usage
     program = " ".join(["wheelfit", *names])
     name = " ".join([*names, word])
     return UsageError(
-        f"no option {word!r}" if word.startswith("-") else f"there is no command {name!r}",
+        f"unknown option {word!r}" if word.startswith("-") else f"unknown command {name!r}",
         hint=f"did you mean {close[0]!r}?" if close else f"`{program} --help` lists the commands",
     )
 
@@ -155,7 +155,7 @@ def _check_working_folder() -> None:
         os.getcwd()  # noqa: PTH109 - pathlib costs time
     except OSError:
         raise FileProblem(
-            "the current folder is not there any more", hint="change to another folder"
+            "the current folder no longer exists", hint="change to another folder"
         ) from None
 
 
@@ -270,7 +270,7 @@ def _in_family(error: BaseException) -> WheelfitError:
     if (broken := _broken_installation(error)) is not None:
         return broken
     return InternalError(
-        f"wheelfit failed in a way it should not: {type(error).__name__}: {error}",
+        f"unexpected error: {type(error).__name__}: {error}",
         code="internal-error",
         hint="run it again with --debug and report what it prints",
     )

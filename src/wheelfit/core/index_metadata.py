@@ -153,7 +153,9 @@ def read_wheel_document(
         )
     except InvalidDocument as error:
         raise InvalidWheel(
-            f"its variant.json cannot be used: {error.message}", where=where, note=error.note
+            f"variant.json of the wheel cannot be used: {error.message}",
+            where=where,
+            note=error.note,
         ) from None
     fault = label_fault(document, label)
     if fault is not None:

@@ -141,7 +141,7 @@ def _check_identity(pin: Pin, metadata: bytes, where: str) -> None:
                 f"the metadata inside the wheel has the {what} '{found}', not '{expected}'",
                 code="metadata-disagreement",
                 where=where,
-                hint="nothing was installed; tell the index operator",
+                hint="nothing was installed; report it to the index operator",
             )
     if pin.core is not None and not _needs_the_same(core, pin.core):
         shown = [
@@ -155,7 +155,7 @@ def _check_identity(pin: Pin, metadata: bytes, where: str) -> None:
             code="metadata-disagreement",
             where=where,
             note="\n".join(text.rstrip() for text in shown),
-            hint="nothing was installed; tell the index operator",
+            hint="nothing was installed; report it to the index operator",
         )
 
 
@@ -190,7 +190,7 @@ def _check_variant(pin: Pin, wheel: UnpackedWheel, where: str) -> None:
             code="metadata-disagreement",
             where=where,
             note=f"the index:\n{chosen}\nthe wheel:\n{inside}",
-            hint="nothing was installed; tell the index operator",
+            hint="nothing was installed; report it to the index operator",
         )
 
 

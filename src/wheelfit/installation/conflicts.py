@@ -153,7 +153,7 @@ def lay_out(
             _refuse(conflicts, where)
         if startup and startup_files is StartupFiles.DENY:
             raise PolicyRefusal(
-                f"it runs code whenever Python starts: {', '.join(startup[:_SHOWN])}",
+                f"the wheel runs code whenever Python starts: {', '.join(startup[:_SHOWN])}",
                 code="startup-file",
                 where=where,
                 hint="nothing was changed; --startup-files warn lets it in",

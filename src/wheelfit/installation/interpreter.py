@@ -114,7 +114,7 @@ def _of_system(environ: Mapping[str, str]) -> Path:
             if os.access(folder / name, os.X_OK):
                 return folder / name
     raise UnusableInterpreter(
-        "there is no Python on PATH but those of virtual environments",
+        "PATH has no Python outside of virtual environments",
         hint="name one with --python",
     )
 
@@ -158,7 +158,7 @@ def _named(python: str, environ: Mapping[str, str]) -> Path:
             return found
         command = f"python{python}" if _SHORT.fullmatch(python) else python
         raise UnusableInterpreter(
-            f"there is no Python interpreter {command!r} on PATH",
+            f"Python interpreter {command!r} was not found on PATH",
             hint=f"for one of this folder, write {os.path.join(os.curdir, python)}"  # noqa: PTH118
             if python and os.path.lexists(path)
             else "give the path of an interpreter or the folder of a virtual environment",
@@ -168,7 +168,7 @@ def _named(python: str, environ: Mapping[str, str]) -> Path:
     if os.path.lexists(path):
         return path
     raise UnusableInterpreter(
-        "there is no such Python interpreter",
+        "the Python interpreter does not exist",
         where=python,
         hint="give the path of an interpreter or the folder of a virtual environment",
     )

@@ -224,7 +224,7 @@ def check_removable(installed: Installed, environment: Environment) -> None:
     if not (installed.path / "RECORD").is_file():
         by = installed.installer
         raise NotRemovable(
-            f"{installed} has no RECORD, so nobody knows which files are its own",
+            f"{installed} has no RECORD, so its files are unknown",
             where=str(installed.path),
             note=f"it was installed by {by}" if by else None,
             hint=f"remove it with {by}" if by not in _UNABLE else "delete its files by hand",

@@ -112,9 +112,9 @@ def _create(folder: Path) -> bool:
         _check_not_own(folder)
         is_environment = _is_environment(folder)
         raise FileProblem(
-            "a virtual environment is there already"
+            "a virtual environment already exists here"
             if is_environment
-            else "something is there that is not a virtual environment",
+            else "the path exists and is not a virtual environment",
             where=str(folder),
             hint="--clear replaces it by an empty one" if is_environment else "name another path",
         ) from None

@@ -109,7 +109,7 @@ def python_of(text: str) -> Python:
         if (major, 0) <= python <= (major, newest + 1):
             return python
         raise UsageError(
-            f"there is no Python {text}",
+            f"unknown Python version {text}",
             hint=f"known versions are {_text(min(PYTHONS))} to {_text(max(PYTHONS))}",
         )
     raise UsageError(f"{text[:40]!r} is not a Python version", hint="write it as 3.12")

@@ -116,7 +116,7 @@ def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
     :raises UsageError: no release is named, or two files for one version.
     """
     if not request.against:
-        raise UsageError("there is nothing to hold it against", hint="name it with --against")
+        raise UsageError("no release was given to compare with", hint="name it with --against")
     namespace = parse_namespace(request.namespace)
     built_with = None
     if request.built_with is not None:
@@ -225,7 +225,7 @@ class _Releases:
                     )
                 found[release.version] = release
         if not found:
-            raise UsageError("there is no release to hold it against")
+            raise UsageError("no release was found to compare with")
         return [found[version] for version in sorted(found)]
 
     def _of(self, text: str) -> Iterator[Release]:
@@ -243,12 +243,12 @@ class _Releases:
         if path.is_dir():
             wheels = sorted(path.glob("*.whl"))
             if not wheels:
-                raise FileProblem("there are no wheels in the folder", where=str(path))
+                raise FileProblem("the folder has no wheels", where=str(path))
         elif path.exists():
             wheels = [path]
         else:
             raise FileProblem(
-                "there is no such file or folder",
+                "the file or folder does not exist",
                 where=str(path),
                 hint="name a wheel or a folder of wheels, or project:NAME for an index",
             )

@@ -23,10 +23,10 @@ def read_exports_file(file: str) -> AbiExports:
     :raises InvalidDocument: the table has faults.
     """
     try:
-        with reporting_os_errors("it cannot be read", where=file):
+        with reporting_os_errors("the file cannot be read", where=file):
             content = strict_toml.load(Path(file).read_bytes())
     except ValueError as error:
-        raise FileProblem(f"it is not TOML: {error}", where=file) from None
+        raise FileProblem(f"the file is not TOML: {error}", where=file) from None
     exports = read_exports_table(content, where=file)
     if exports is None:
         raise FileProblem(

@@ -60,7 +60,7 @@ def verify_attestations(
         if url is None:
             if is_required:
                 raise AttestationProblem(
-                    "nobody attests where it comes from, and that was required",
+                    "the file has no attestation, but one is required",
                     where=name,
                     hint="nothing was installed; the index has no provenance of this file",
                 )
@@ -111,6 +111,6 @@ def _project(text: str) -> str:
         return canonicalize_name(text, validate=True)
     except InvalidName:
         raise UserError(
-            f"attestations are required of {text[:80]!r}, which is no name of a package",
+            f"attestations are required of {text[:80]!r}, which is not a valid package name",
             hint="give the option once for each name",
         ) from None

@@ -118,7 +118,9 @@ def _remove(path: Path) -> BridgeUpdateReport:
     except FileNotFoundError:
         return BridgeUpdateReport("current", SHIPPED)
     except OSError as error:
-        raise FileProblem(f"it cannot be removed: {error.strerror}", where=str(path)) from None
+        raise FileProblem(
+            f"the file cannot be removed: {error.strerror}", where=str(path)
+        ) from None
     return BridgeUpdateReport("removed", SHIPPED)
 
 
@@ -199,7 +201,7 @@ def _signers(
             return ()
         why = f"{', '.join(before)} signed the former update" if before else "that was required"
         raise AttestationProblem(
-            f"nobody attests where it comes from, and {why}",
+            f"the file has no attestation, but {why}",
             where=file.filename,
             hint=f"nothing was changed; {REMOVE}" if before else "nothing was changed",
         )

@@ -195,7 +195,7 @@ def _wanted(request: BuildRequest) -> tuple[RequestedWheels, ConfigSettings, boo
     if by_settings is not None:
         if wanted.requests or wanted.everything:
             raise UsageError(
-                f"variants are asked for by options, and by the config setting {min(about)}",
+                f"variants are given both by options and by the config setting {min(about)}",
                 hint="leave out one or the other",
             )
         wanted = RequestedWheels((by_settings,), plain=wanted.plain)
@@ -212,7 +212,7 @@ def _order(request: BuildRequest, environ: Mapping[str, str], dialect: str) -> B
     """Return the fields that all orders have in common."""
     if dialect not in ("auto", "none", *DIALECTS):
         raise UsageError(
-            f"there is no dialect {dialect!r}",
+            f"unknown dialect {dialect!r}",
             where="--dialect",
             hint=f"there are none, {', '.join(DIALECTS)}",
         )

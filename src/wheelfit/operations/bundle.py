@@ -230,7 +230,7 @@ def verify(request: VerifyRequest, context: Context) -> VerifiedBundle:
         is_folder = folder.is_dir()
     if not is_folder:
         raise FileProblem(
-            "there is no such folder",
+            "the folder does not exist",
             where=request.verify,
             hint="name the folder of a bundle, as `wheelfit bundle -o DIR` made it",
         )

@@ -78,16 +78,16 @@ class BundlePlace:
     def _of(cls, name: str, *, update: bool) -> BundlePlace:
         folder = Path(os.path.realpath(name))
         if not folder.name or not folder.parent.is_dir():
-            raise FileProblem("there is no folder to put the bundle into", where=name)
+            raise FileProblem("the folder for the bundle does not exist", where=name)
         if not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir())):
             return cls(folder)
         if not (folder / MANIFEST).is_file():
             raise FileProblem(
-                "it exists, and it is not a bundle", where=name, hint="name another folder"
+                "the folder exists and is not a bundle", where=name, hint="name another folder"
             )
         if not update:
             raise FileProblem(
-                "the bundle is there already",
+                "the bundle already exists",
                 where=name,
                 hint="--update makes it anew, and fetches only what it lacks",
             )
@@ -95,7 +95,7 @@ class BundlePlace:
             manifest = load_manifest(folder)
         except DamagedBundle as error:
             raise FileProblem(
-                "it is there already, and its manifest cannot be used",
+                "the folder exists, and its manifest cannot be used",
                 where=name,
                 note=error.note,
                 hint="name another folder, or move this one away",

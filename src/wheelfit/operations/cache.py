@@ -249,7 +249,7 @@ def _parsed(text: str) -> tuple[NormalizedName, str | None]:
     if not re.fullmatch(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?", name) or (
         sign and not version
     ):
-        raise UserError(f"{text!r} is no name of a package", hint="write NAME or NAME==VERSION")
+        raise UserError(f"{text!r} is not a valid package name", hint="write NAME or NAME==VERSION")
     return canonicalize_name(name), version or None
 
 

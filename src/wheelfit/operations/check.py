@@ -94,7 +94,7 @@ def check(request: CheckRequest, context: Context) -> CheckReport:
 
     check_ignored(request.ignore)
     if not request.targets and not request.environment:
-        raise UsageError("there is nothing to check", hint="name a TARGET, or --environment")
+        raise UsageError("no target was given", hint="name a TARGET, or --environment")
     found = graded(_check(request, context), named_profiles(request.profile))
     found = found.without(request.ignore)
     return CheckReport(found, request.targets, request.profile, request.full)
@@ -113,7 +113,7 @@ def check_ignored(codes: Iterable[str], more: Collection[str] = ()) -> None:
     for code in codes:
         if code not in known:
             hint = did_you_mean(code, known, "docs/reference/checks.md lists them")
-            raise UsageError(f"there is no check {code!r}", hint=hint)
+            raise UsageError(f"unknown check {code!r}", hint=hint)
 
 
 def named_profiles(names: Collection[str]) -> frozenset[Profile]:
@@ -127,7 +127,7 @@ def named_profiles(names: Collection[str]) -> frozenset[Profile]:
     known = {one.value: one for one in Profile}
     for name in names:
         if name not in known:
-            raise UsageError(f"there is no profile {name!r}", hint=f"one of {', '.join(known)}")
+            raise UsageError(f"unknown profile {name!r}", hint=f"one of {', '.join(known)}")
     return frozenset(known[name] for name in names)
 
 

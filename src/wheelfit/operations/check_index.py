@@ -100,8 +100,8 @@ def _remote(request: CheckIndexRequest, demands: IndexCheckOptions, context: Con
     if report.count == Count() and not report.unchecked:
         # A URL of the page above the index, or of an empty one, must not pass the check.
         nothing = UserError(
-            "there is nothing to check in the index",
-            hint="name the URL that installers are given, which often ends with /simple/",
+            "the index has no projects to check",
+            hint="give the URL that installers use; it often ends with /simple/",
         )
         report += Report.of((), [Unchecked.because(nothing, place.where)], Count())
     strange = [place.found(checks.STRANGE_ANSWER, note) for note in dict.fromkeys(notes)]

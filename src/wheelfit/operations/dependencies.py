@@ -125,7 +125,7 @@ def add(request: AddRequest, context: Context) -> DependencyReport:
     """
     if not request.requirements:
         raise UsageError(
-            "nothing was named to add", hint="name a requirement: `wheelfit add httpx`"
+            "no requirements were given", hint="name a requirement: `wheelfit add httpx`"
         )
     texts = [_requirement(text) for text in request.requirements]
     editing = _Editing(request, context)
@@ -417,7 +417,7 @@ def _named_reference(place: str, name: str | None = None) -> str:
         path = Path(place.removeprefix("file://")).expanduser().absolute()
         if not path.exists():
             raise FileProblem(
-                "there is no such file or folder", where=place, hint="name one that exists"
+                "the file or folder does not exist", where=place, hint="name one that exists"
             )
         url = path.resolve().as_uri()
         name = name or (name_of(path) if path.is_dir() else None)

@@ -88,7 +88,7 @@ def _check_codes(codes: Iterable[str]) -> None:
     for code in codes:
         if code not in DIAGNOSES:
             hint = did_you_mean(code, DIAGNOSES, "docs/reference/doctor.md lists them")
-            raise UsageError(f"there is no kind of finding {code!r}", hint=hint)
+            raise UsageError(f"unknown finding {code!r}", hint=hint)
 
 
 def _about_wheelfit(unmet: Iterable[UnmetRequirement]) -> Iterable[Finding]:

@@ -291,7 +291,7 @@ def _looked_at(path: Path, place: Path) -> DownloadedFile:
     is_new = not (is_there and filecmp.cmp(path, place, shallow=False))
     if is_there and is_new and not (path.name.endswith(".json") and place.is_file()):
         raise FileProblem(
-            "another file of this name is there",
+            "another file of this name exists",
             where=str(place),
             hint="nothing was written; remove it, or name another folder",
         )

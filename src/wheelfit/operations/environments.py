@@ -43,7 +43,7 @@ def open_environment_of(
         for named in (request.target, prefix, request.root):
             if named and not Path(named).exists():
                 raise FileProblem(
-                    "there is no such folder", where=named, hint="name one that exists"
+                    "the folder does not exist", where=named, hint="name one that exists"
                 )
 
     def folder(name: str | None) -> Path | None:

@@ -277,7 +277,7 @@ def _put_in_place(stage: Path, wheels: str) -> None:
     names = [path.relative_to(stage).as_posix() for path in sorted(stage.rglob("*.whl"))]
     with RootedFolder(wheels) as folder:
         for name in names:
-            with reporting_os_errors("it cannot be written", where=folder.path_of(name)):
+            with reporting_os_errors("the file cannot be written", where=folder.path_of(name)):
                 around = name.rpartition("/")[0]
                 if around:
                     folder.make_folders(around)  # a link is not followed

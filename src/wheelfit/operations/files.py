@@ -32,7 +32,7 @@ def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
     if replace and path.is_symlink():
         if not path.exists():
             raise FileProblem(
-                "it is a dangling link",
+                "the path is a dangling link",
                 where=name,
                 hint="remove the link, or create the file that it leads to",
             )
@@ -41,7 +41,7 @@ def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
         write_file(path, data, overwrite=replace)
     except FileProblem:
         raise FileProblem(
-            "the file is there already", where=name, hint="name another, or give --force"
+            "the file already exists", where=name, hint="name another, or give --force"
         ) from None
     except OSError as error:
         raise FileProblem(f"the file cannot be written: {error.strerror}", where=name) from None

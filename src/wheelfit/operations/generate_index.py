@@ -86,7 +86,7 @@ def generate_index(request: GenerateIndexRequest, context: Context) -> Generated
     folder = Path(request.folder)
     if not folder.is_dir():
         raise FileProblem(
-            "there is no such folder", where=request.folder, hint="name a folder of wheels"
+            "the folder does not exist", where=request.folder, hint="name a folder of wheels"
         )
     if not (request.public_url or "https://").startswith(("https://", "http://")):
         raise UsageError(

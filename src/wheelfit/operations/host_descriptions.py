@@ -344,7 +344,7 @@ def _composed(request: NewHostRequest, context: Context) -> Host:
         parts = [*request.names, *_named_parts(request)]
         if not parts:
             raise UsageError(
-                "nothing says what the machine has",
+                "the machine is not described",
                 hint="name presets, or give --platform, --cuda and so on",
             )
         preset = compose(parts)

@@ -261,7 +261,7 @@ def _entries(request: InitRequest, table: ProjectTable | None) -> Entries:
 
 def _unknown(namespace: str) -> UsageError:
     return UsageError(
-        f"nothing is known of the namespace {namespace!r}",
+        f"unknown namespace {namespace!r}",
         hint=f"name its plugin, as --provider {namespace}=PACKAGE, its values with --static, or "
         f"one of {', '.join(KNOWN_NAMESPACES)}",
     )

@@ -92,13 +92,15 @@ def _read(path: Path, *, instructions: bool) -> Binaries:
         with WheelArchive(path, lenient=True) as archive:
             found = [look(file, member.name) for member, file in unpacked_binaries(archive)]
         return Binaries(tuple(one for one in found if one is not None))
-    with reporting_os_errors("it cannot be read", where=str(path)), path.open("rb") as file:
+    with reporting_os_errors("the file cannot be read", where=str(path)), path.open("rb") as file:
         binary = look(file, path.name)
     if is_newer_format(path.name):
         raise FileProblem(NEWER_FORMAT, where=str(path))
     if binary is None:
         raise FileProblem(
-            "it is neither a wheel nor a binary", where=str(path), hint="name a wheel or a library"
+            "the file is neither a wheel nor a binary",
+            where=str(path),
+            hint="name a wheel or a library",
         )
     return Binaries((binary,))
 

@@ -60,7 +60,7 @@ def open_administration(
     folder = Path(request.at)
     if not request.database and not (folder / DATABASE).is_file():
         raise FileProblem(
-            "there is no index in this folder",
+            "the folder has no index",
             where=request.at,
             hint="--at says where it is; `wheelfit index serve DIR` makes one",
         )
@@ -577,5 +577,5 @@ def revoke_token(request: TokenRequest, context: Context) -> RevokedToken:
     """
     with closing(open_administration(request, context)) as administration:
         if not administration.revoke(request.token):
-            raise FileProblem("there is no such token", where=request.token)
+            raise FileProblem("the token does not exist", where=request.token)
     return RevokedToken(request.token)

@@ -227,7 +227,7 @@ def lock_project(
     if request.check and outdated:
         changed = [change for one in outdated for change in one.changes]
         raise LockOutdated(
-            "the lock is out of date" if outdated[0].old else "there is no lock yet",
+            "the lock is out of date" if outdated[0].old else "the lock file does not exist yet",
             where=", ".join(str(one.path) for one in outdated),
             note="\n".join(map(str, changed)) or "something besides its packages is different",
             hint="run the same command without --check",
@@ -733,7 +733,7 @@ def _old_lock(path: Path) -> Lock | None:
         )
     if not path.exists():
         if not path.parent.is_dir():
-            raise FileProblem("there is no folder for the lock", where=str(path.parent))
+            raise FileProblem("the folder for the lock does not exist", where=str(path.parent))
         return None
     from wheelfit.operations.lock_files import load_lock
 

@@ -233,7 +233,7 @@ def show_provider(name: str, request: ProvidersRequest, context: Context) -> dic
     about = list_providers(request, context).about(name)
     if about is None:
         raise UserError(
-            f"nothing is known of {name!r}",
+            f"{name!r} is not a known provider",
             hint=_LISTED,
         )
     return about
@@ -251,7 +251,7 @@ def check_namespaces(names: Iterable[str], request: ProvidersRequest, context: C
     for name in names:
         if name not in stood_in_for and known.about(name) is None:
             hint = did_you_mean(name, providers.namespaces(), _LISTED)
-            raise UserError(f"nothing is known of {name!r}", hint=hint)
+            raise UserError(f"{name!r} is not a known provider", hint=hint)
 
 
 def _vocabulary(family: HardwareFamily) -> list[dict[str, Any]]:

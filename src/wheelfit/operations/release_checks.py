@@ -79,7 +79,7 @@ def leave_pages_as_they_are(folder: Path) -> None:
 
     :raises FileProblem: it cannot be written to.
     """
-    with reporting_os_errors("it cannot be written to", where=str(folder)):
+    with reporting_os_errors("the file cannot be written", where=str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".nojekyll").touch()
 

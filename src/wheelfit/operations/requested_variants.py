@@ -143,7 +143,9 @@ def _of_project(path: Path) -> ProjectTable:
             )
         raise
     if table is None:
-        raise InvalidDocument([Fault("variant", "there is no such table", "B-1")], where=str(path))
+        raise InvalidDocument(
+            [Fault("variant", "the table does not exist", "B-1")], where=str(path)
+        )
     return table
 
 
@@ -190,7 +192,7 @@ def _with_options(table: ProjectTable, request: VariantRequestOptions) -> Projec
     for namespace in order:
         if namespace not in providers and namespace not in table.providers:
             raise UsageError(
-                f"nobody knows about {namespace}, which --priority names",
+                f"no provider is known for {namespace}, which --priority names",
                 hint=f"--provider {namespace}=REQUIREMENT",
             )
     everything = {**table.providers, **providers}

@@ -109,7 +109,7 @@ def read_wanted(
     lines += [line for file in files for line in file.requirements]
     is_named = lines or files or projects or request.of_group
     if not (is_named or may_be_empty):
-        raise UsageError("nothing was asked for", hint="name a requirement, or a file with -r")
+        raise UsageError("no requirements were given", hint="name a requirement, or a file with -r")
     overrides, replacing = _overrides(request, environ)
     requirements = [asked for name in projects for asked in open_project(name).dependencies]
     requirements += [asked for text in request.of_group for asked in group_of(text)]
@@ -293,7 +293,7 @@ def _requirement_or_file(line: RequirementLine) -> RequestedRequirement | GivenW
         place = Path(os.path.expanduser(path))  # noqa: PTH111  # an unknown user is not an error yet
         if place.suffix == ".whl" and not place.is_dir():
             if not place.is_file():
-                raise _missing("there is no such wheel", place, line)
+                raise _missing("the wheel does not exist", place, line)
             url = place.resolve().as_uri()
             promised = _met(place, line.hashes)
             return given_wheel(url, extras=extras, hashes=promised, where=line.where)
@@ -340,7 +340,7 @@ def _editable(line: RequirementLine) -> GivenSource:
 def _place(path: Path, line: RequirementLine) -> str:
     """Return the URL of a folder or archive that was named by its path."""
     if not path.exists():
-        raise _missing("there is nothing of that name", path, line)
+        raise _missing("the path does not exist", path, line)
     return Path(os.path.abspath(path)).as_uri()  # noqa: PTH100  # links stay as named
 
 

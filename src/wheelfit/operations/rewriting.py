@@ -94,12 +94,12 @@ def find_wheels(names: Sequence[str]) -> list[Path]:
                 raise FileProblem(NEWER_FORMAT, where=name)
             if path.suffix != ".whl":
                 raise UsageError(
-                    f"{name} is no wheel, and no folder of wheels",
+                    f"{name} is neither a wheel nor a folder of wheels",
                     hint="name *.whl files or folders that exist",
                 )
             if not path.is_file():
                 raise FileProblem(
-                    "there is no such wheel", where=name, hint="name files or folders that exist"
+                    "the wheel does not exist", where=name, hint="name files or folders that exist"
                 )
             found[path] = None
             continue
@@ -109,7 +109,7 @@ def find_wheels(names: Sequence[str]) -> list[Path]:
             folders[:] = sorted(one for one in folders if not one.startswith("."))
             inside |= {Path(root, one): None for one in sorted(files) if one.endswith(".whl")}
         if not inside:
-            raise FileProblem("there are no wheels in the folder", where=name)
+            raise FileProblem("the folder has no wheels", where=name)
         found |= inside
     return list(found)
 
@@ -237,7 +237,7 @@ class _Results:
                 continue
             place = folder / one.path.name
             if any(place == other.path for other in self.done if other.is_new):
-                raise FileProblem("another result has that name already", where=str(place))
+                raise FileProblem("another result already has this name", where=str(place))
             pairs.append((one.path, place))
             if place.name == one.source.name and _same(place.parent, one.source.parent):
                 own.add(place)

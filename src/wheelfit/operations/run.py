@@ -45,7 +45,7 @@ def run_in_place(command: Sequence[str], environ: Mapping[str, str]) -> int:
     ):
         if program is None:
             is_there = os.sep in command[0] and Path(command[0]).exists()
-            why = "it is not a program that may be run" if is_there else "there is no such program"
+            why = "it is not a program that may be run" if is_there else "the program was not found"
             raise FileNotFoundError(None, why)
         process = subprocess.Popen([program, *command[1:]], env=dict(environ))
     try:
@@ -117,7 +117,7 @@ def run(request: RunRequest, context: Context) -> int:
     :raises FileProblem: the command cannot be started.
     """
     if not request.command:
-        raise UsageError("there is no command to run", hint="`wheelfit run -- uv pip install NAME`")
+        raise UsageError("no command was given", hint="`wheelfit run -- uv pip install NAME`")
     settings = read_settings(request, context.environ)
     command = read_command(request.command)
     installers = installers_of(

@@ -64,7 +64,10 @@ def open_building(
     interpreter, target = environment.interpreter, environment.target()
     impossible = ""
     if tuple(machine.target.tags) != tuple(target.tags):
-        impossible = f"nothing can be built for {machine.name}: building is done where it will run"
+        impossible = (
+            f"nothing can be built from source for {machine.name}: building is done where it "
+            "will run"
+        )
         if wanted.sources:
             raise UsageError(
                 impossible, hint="leave out --for, or build a wheel there and name that"

@@ -95,7 +95,7 @@ def change_trust(path: Path, change: Callable[[Trust], Trust]) -> Trust:
     path = Path(os.path.realpath(path))  # settings are often links into a folder that is synced
     if path.exists() and not path.is_file():
         raise FileProblem(
-            "there is no file to keep this in", where=str(path), hint=f"see {TRUST_VARIABLE}"
+            "the file of trusted plugins has no path", where=str(path), hint=f"see {TRUST_VARIABLE}"
         )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -145,7 +145,7 @@ def read_policies(environ: Mapping[str, str], system: Path | None = None) -> Sit
                 where=str(path),
                 hint=f"it is named by {POLICY_VARIABLE}"
                 if must_exist
-                else "nothing is done that it might forbid; ask whoever wrote it",
+                else "nothing is done while it cannot be read; ask its author to correct it",
             ) from None
         from wheelfit.core.trust_files import read_policy
 

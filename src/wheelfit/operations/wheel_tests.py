@@ -143,7 +143,7 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
     wheels = [one for one in outgoing.files if one.kind is not FileKind.SOURCE]
     if not wheels:
         raise FileProblem(
-            "there are no wheels to test",
+            "no wheels to test",
             where=", ".join(request.paths),
             hint="`wheelfit build --all` builds them",
         )
@@ -179,7 +179,7 @@ def _test_sources(request: WheelTestsRequest) -> tuple[Path, ...]:
     there = [path for path in tests if path.exists()]
     if request.tests and len(there) < len(tests):
         missing = next(path for path in tests if path not in there)
-        raise FileProblem("there is no such file or folder", where=str(missing))
+        raise FileProblem("the file or folder does not exist", where=str(missing))
     if not there and request.command == _PYTEST:
         raise UsageError(
             f"{project} has neither a folder tests nor test",

@@ -155,7 +155,7 @@ def _variants(request: MakeVariantRequest, context: Context) -> list[tuple[Path,
         variant = requested_variant(request, open_table(request), context.reporter)
         if variant is None:
             raise UsageError(
-                "no variant is asked for",
+                "no variant was given",
                 hint="give --property, --label of a table, --null, or --from-binary",
             )
         found = [(wheel, variant) for wheel in wheels]
@@ -185,7 +185,7 @@ def repair(request: RepairRequest, context: Context) -> RewriteReport:
     """
     if request.command is None:
         raise UsageError(
-            "no command is given",
+            "no command was given",
             hint="give --command 'auditwheel repair -w {dest_dir} {wheel}'",
         )
     act = Repair(request.command)

@@ -54,7 +54,7 @@ def existing_folder(index: str) -> Path:
     folder = Path(file_path(index) if index.startswith("file:") else index)
     if not folder.is_dir():
         raise FileProblem(
-            "there is no such folder", where=index, hint="name a folder, or a URL with its scheme"
+            "the folder does not exist", where=index, hint="name a folder, or a URL with its scheme"
         )
     return folder
 

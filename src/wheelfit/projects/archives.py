@@ -109,7 +109,7 @@ def _check(entries: Sequence[_Entry], folder: Path, where: str, limits: ArchiveL
     if sum(sizes.get(e.target, 0) if e.kind == _SECOND_NAME else e.size for e in entries) > (
         limits.size
     ):
-        raise InvalidSource(f"it unpacks to more than {limits.size} bytes", where=where)
+        raise InvalidSource(f"the archive unpacks to more than {limits.size} bytes", where=where)
     faults = [fault for entry in entries if (fault := path_fault(entry.name)) is not None]
     if not faults:
         # Folders may be listed or not, and some tools list them twice.
@@ -126,10 +126,12 @@ def _check(entries: Sequence[_Entry], folder: Path, where: str, limits: ArchiveL
     tops = {entry.name.partition("/")[0] for entry in entries}
     if len(tops) != 1:
         found = ", ".join(sorted(tops)[:5]) or "nothing"
-        raise InvalidSource("it is not one folder that holds a project", where=where, note=found)
+        raise InvalidSource(
+            "the archive must consist of one folder with the project", where=where, note=found
+        )
     (top,) = tops
     if all(entry.name == top and entry.kind != stat.S_IFDIR for entry in entries):
-        raise InvalidSource("it is a single file and no project", where=where)
+        raise InvalidSource("the archive is a single file, not a project", where=where)
     names = {entry.name: entry for entry in entries}
     for entry in entries:
         _check_link(entry, top, names, where)
@@ -210,14 +212,18 @@ def _inflate(path: Path, plain: Path, name: str, where: str, limits: ArchiveLimi
             while piece := source.read(_PIECE):
                 left -= len(piece)
                 if left < 0:
-                    raise InvalidSource(f"it unpacks to more than {limits.size} bytes", where=where)
+                    raise InvalidSource(
+                        f"the archive unpacks to more than {limits.size} bytes", where=where
+                    )
                 target.write(piece)
     except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
-        raise InvalidSource(f"it is damaged: {error}", where=where) from None
+        raise InvalidSource(f"the archive is damaged: {error}", where=where) from None
     except OSError as error:
         if error.errno is not None:
             raise
-        raise InvalidSource(f"it is damaged: {error}", where=where) from None  # as bz2 has it
+        raise InvalidSource(
+            f"the archive is damaged: {error}", where=where
+        ) from None  # as bz2 has it
 
 
 def _unpack_tar(plain: Path, folder: Path, where: str, limits: ArchiveLimits) -> str:
@@ -257,7 +263,7 @@ class _Budgeted(io.BufferedReader):
         """Read that much, if there is so much left."""
         self.left -= inf if size is None or size < 0 else size
         if self.left < 0:
-            raise InvalidSource(f"it has a header of more than {_PIECE} bytes")
+            raise InvalidSource(f"the archive has a header of more than {_PIECE} bytes")
         return super().read(size)
 
 
@@ -269,7 +275,7 @@ def _damage(where: str) -> Iterator[None]:
         if isinstance(error, InvalidSource):
             error.where = error.where or where
             raise
-        raise InvalidSource(f"it is damaged: {error}", where=where) from None
+        raise InvalidSource(f"the archive is damaged: {error}", where=where) from None
 
 
 def _check_end(plain: Path, offset: int, where: str) -> None:
@@ -278,7 +284,7 @@ def _check_end(plain: Path, offset: int, where: str) -> None:
         file.seek(offset)
         while piece := file.read(_PIECE):
             if piece.count(0) != len(piece):
-                raise InvalidSource("there is something behind the end of the archive", where=where)
+                raise InvalidSource("data follows the end of the archive", where=where)
 
 
 def _tar_entry(member: tarfile.TarInfo, where: str) -> _Entry:
@@ -332,7 +338,9 @@ def _unpack_zip(path: Path, folder: Path, where: str, limits: ArchiveLimits) -> 
         with zipfile.ZipFile(path) as archive:
             infos = archive.infolist()
             if [info.orig_filename for info in infos] != [member.name for member in members]:
-                raise InvalidSource("its directory can be read in two ways", where=where)
+                raise InvalidSource(
+                    "the directory of the archive can be read in two ways", where=where
+                )
             _write(
                 entries,
                 folder,
@@ -341,5 +349,5 @@ def _unpack_zip(path: Path, folder: Path, where: str, limits: ArchiveLimits) -> 
                 where,
             )
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise InvalidSource(f"it is damaged: {error}", where=where) from None
+        raise InvalidSource(f"the archive is damaged: {error}", where=where) from None
     return top

@@ -238,7 +238,7 @@ class Backend:
             f"{self._name} cannot be {what}: {why}",
             where=None if kept is None else str(kept),
             note="\n".join(last) or None,
-            hint="tell whoever maintains the project" if kept is None else hint,
+            hint="report it to the project's maintainers" if kept is None else hint,
         )
 
 

@@ -346,7 +346,7 @@ def _parts(text: str) -> _Parts:
     start = marker_start(text)
     found = _HEAD.fullmatch(text if start is None else text[:start])
     if found is None:
-        raise InvalidRequirement("it is not a requirement", source=text)
+        raise InvalidRequirement("this is not a requirement", source=text)
     extras = tuple(one.strip() for one in (found["extras"] or "").split(",") if one.strip())
     marker = "" if start is None else text[start + 1 :].strip()
     return _Parts(found["name"], extras, found["rest"].strip(), marker)
@@ -404,7 +404,7 @@ def _checked(
         raise _fault(
             project,
             path_of(*_path(which)),
-            "it is written in a form that is not changed without changing more",
+            "the list cannot be edited without changing its other lines",
             f"change it by hand to {json.dumps(list(items))}; nothing was written",
         )
     return replace(project, text=text)
@@ -425,7 +425,7 @@ def _checked_without(project: ProjectText, text: str, path: tuple[str, ...]) -> 
         raise _fault(
             project,
             path_of(*path),
-            "it is written in a form that is not changed without changing more",
+            "the list cannot be edited without changing its other lines",
             "remove it by hand; nothing was written",
         )
     return replace(project, text=text)

@@ -69,7 +69,7 @@ def parse_repository_url(text: str, *, where: str = "") -> RepositoryUrl:
         parts = urlsplit(rest)
         host = parts.hostname or ""
     except ValueError as error:
-        raise _refusal(text, f"it cannot be read: {error}", where) from None
+        raise _refusal(text, f"the file cannot be read: {error}", where) from None
     if system.lower() != "git":
         raise _refusal(text, f"{system} is not supported, only git is", where)
     if parts.scheme not in _TRANSPORTS:
@@ -84,7 +84,7 @@ def parse_repository_url(text: str, *, where: str = "") -> RepositoryUrl:
     if not at:
         path, revision = parts.path, ""
     elif not revision or _REVISION.fullmatch(revision) is None or ".." in revision:
-        raise _refusal(text, f"{revision!r} is no name of a revision", where)
+        raise _refusal(text, f"{revision!r} is not a valid name of a revision", where)
     is_odd = host.startswith("-") or (parts.username or "").startswith("-")
     if is_odd or (parts.scheme != "file" and not host) or not path.strip("/"):
         raise _refusal(text, "it does not say where the repository is", where)

@@ -129,7 +129,7 @@ class _Reading:
         if own is None and not groups:
             other = "poetry" in self._section("tool")
             raise InvalidDocument(
-                [Fault("", "it has neither [project] nor [dependency-groups]")],
+                [Fault("", "pyproject.toml has neither [project] nor [dependency-groups]")],
                 code="invalid-project",
                 where=self._where,
                 hint="dependencies under [tool.poetry] are not read; write them as PEP 621 says"
@@ -187,7 +187,7 @@ class _Reading:
         try:
             self._name = canonicalize_name(name, validate=True) if isinstance(name, str) else None
         except InvalidName:
-            self._fault(("project", "name"), f"{shown(name)} is no name of a project")
+            self._fault(("project", "name"), f"{shown(name)} is not a valid project name")
         else:
             if self._name is None:
                 if name is None:
@@ -279,7 +279,7 @@ class _Reading:
         try:
             group = canonicalize_name(name, validate=True)
         except InvalidName:
-            self._fault(steps, f"{shown(name)} is no name of a group")
+            self._fault(steps, f"{shown(name)} is not a valid group name")
             return
         yield _Include(group, path_of(*steps))
 

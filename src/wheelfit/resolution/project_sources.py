@@ -74,7 +74,7 @@ def read_sources(
             try:
                 name = canonicalize_name(key, validate=True)
             except InvalidName:
-                fault(steps, "is no name of a project")
+                fault(steps, "is not a valid project name")
                 continue
             rows = value if isinstance(value, list) else [value]
             read = [_source(row, folder, steps, fault) for row in rows]

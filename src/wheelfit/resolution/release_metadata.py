@@ -187,8 +187,8 @@ def strictly(what: str, degradations: Sequence[Degradation]) -> None:
             f"{what}: {first.fault}",
             where=first.where or None,
             note="\n".join(notes) or None,
-            hint="tell its publisher; without --strict what is bad is left out, and the rest is "
-            "used",
+            hint="report it to the publisher; without --strict what is bad is left out, and the "
+            "rest is used",
             details=[one.to_mapping() for one in degradations],
         )
 

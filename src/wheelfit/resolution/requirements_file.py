@@ -221,7 +221,7 @@ def _label(comment: str, where: str) -> Label | None:
     word, _, text = directive[1].strip().partition(" ")
     if word != "label":
         raise UserError(
-            f"nothing is known of the comment {comment}",
+            f"unknown comment {comment}",
             where=where,
             hint="a variant is named by: # wheelfit: label LABEL",
         )

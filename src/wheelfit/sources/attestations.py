@@ -64,7 +64,7 @@ def verify_provenance(
         document = library.Provenance.model_validate_json(provenance)
     except ValueError as error:  # what the library raises is of this kind
         raise AttestationProblem(
-            f"its provenance cannot be read: {_first_line(error)}", where=filename
+            f"the provenance of the file cannot be read: {_first_line(error)}", where=filename
         ) from None
     is_labelled = _is_labelled(filename)
     signers: dict[str, None] = {}
@@ -79,11 +79,11 @@ def verify_provenance(
             raise AttestationProblem(
                 f"an attestation does not hold: {_first_line(error)}",
                 where=filename,
-                hint="nothing was installed; tell the index operator",
+                hint="nothing was installed; report it to the index operator",
             ) from None
         signers[_identity(publisher)] = None
     if not signers:
-        raise AttestationProblem("its provenance has no attestation", where=filename)
+        raise AttestationProblem("the provenance of the file has no attestation", where=filename)
     for text in trusted:
         wanted = ":".join(identity_parts(text))
         if strangers := [signer for signer in signers if signer != wanted]:

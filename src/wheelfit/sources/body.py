@@ -34,7 +34,7 @@ def read_body(response: Response, limit: int, *, where: str, packed: bool = Fals
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
         raise UnexpectedStatus(
-            f"the answer is encoded as {encoding!r}, which was not asked for",
+            f"the answer is encoded as {encoding!r}, which was not requested",
             status=response.status,
             where=where,
         )

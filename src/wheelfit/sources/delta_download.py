@@ -439,7 +439,7 @@ class _Remote:
         size = part.extent.total
         end = find_end(tail, size, where=self.where)
         if end.size > _LARGEST_DIRECTORY:
-            raise InvalidWheel(f"its central directory has {end.size} bytes", where=self.where)
+            raise InvalidWheel(f"the central directory has {end.size} bytes", where=self.where)
         if end.offset < start:
             tail, start = self.fetch(Span(end.offset, start)).data + tail, end.offset
         self.fetched = len(tail)

@@ -247,7 +247,7 @@ class Download:
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in {"", "identity"} and not first.startswith(b"PK"):
             raise UnexpectedStatus(
-                f"the server sends the file encoded as {encoding!r}, which was not asked for",
+                f"the server sends the file encoded as {encoding!r}, which was not requested",
                 status=response.status,
                 where=self._where,
                 hint="a proxy on the way may do that; use another index or another way to it",

@@ -185,7 +185,9 @@ class ReadsContent:
     def _small(self, name: str, limit: int) -> bytes:
         content = self.content(name)
         if not isinstance(content, Content):
-            why = "it is listed and not there" if content is None else "it is on another server"
+            why = (
+                "it is listed and not there" if content is None else "the file is on another server"
+            )
             raise FileProblem(why, where=name)
         if content.size > limit:
             raise FileProblem(f"it has more than {limit} bytes", where=name)

@@ -79,7 +79,7 @@ class Check:
         return IntegrityError(
             f"the file has another size than promised: {words} bytes",
             where=self._where,
-            hint="retry, and tell the index operator if it happens again",
+            hint="try again; if it happens again, report it to the index operator",
         )
 
 

@@ -88,7 +88,7 @@ class WheelArchive(ZipArchive):
         super()._open()
         folder = dist_info_folder(self._by_name, self.filename, where=self.where)
         if folder is None:
-            raise InvalidWheel("it has no dist-info folder", where=self.where)
+            raise InvalidWheel("the wheel has no .dist-info folder", where=self.where)
         self.dist_info = folder
         """Name of the dist-info folder, without a slash."""
         wanted = ["METADATA", "WHEEL", "RECORD"]
@@ -109,7 +109,7 @@ class WheelArchive(ZipArchive):
         text = self.read(f"{self.dist_info}/WHEEL")
         version = header_value(text, "Wheel-Version")
         if version is None or version.partition(".")[0] != "1":
-            fault = f"its Wheel-Version is {version}, and this version of wheelfit reads 1.x"
+            fault = f"the Wheel-Version is {version}, and this version of wheelfit reads 1.x"
             if not self._lenient:
                 raise InvalidWheel(fault, where=self.where)
             self.tolerated.append(Fault("WHEEL", fault, "B-34"))

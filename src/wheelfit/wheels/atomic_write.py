@@ -34,7 +34,7 @@ def new_file(destination: Path, *, overwrite: bool, sync: bool = True) -> Iterat
             yield file
     except OSError as error:
         raise FileProblem(
-            f"it cannot be written: {error.strerror or type(error).__name__}",
+            f"the file cannot be written: {error.strerror or type(error).__name__}",
             where=str(destination),
         ) from error
 
@@ -136,7 +136,7 @@ def sync_to_disk(path: Path) -> None:
 
 def _exists(destination: Path) -> FileProblem:
     return FileProblem(
-        "the file exists already",
+        "the file already exists",
         where=str(destination),
-        hint="--overwrite lets it give way; or choose another folder",
+        hint="--overwrite replaces it; or choose another folder",
     )

@@ -70,7 +70,7 @@ def convert_wheel(
     filename = parse_wheel_filename(source.name)
     label = filename.label
     if label is None:
-        raise InvalidFilename("it is a plain wheel and has no layout", where=str(source))
+        raise InvalidFilename("the wheel is plain and has no layout", where=str(source))
     with WheelArchive(source, filename) as archive:
         document = read_wheel_document(archive.variant_document(), label, where=str(source))
         if document.layout == CURRENT:

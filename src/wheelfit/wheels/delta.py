@@ -160,7 +160,9 @@ def _parsed(data: bytes, end: DirectoryEnd, where: str) -> tuple[DirectoryEntry,
     starts = [entry[0] for entry in found]
     stops = [*starts[1:], end.offset]
     if starts[:1] != [0] or any(start >= stop for start, stop in zip(starts, stops, strict=True)):
-        raise InvalidWheel("its members do not lie one behind the other", where=where)
+        raise InvalidWheel(
+            "the members of the archive overlap or have gaps between them", where=where
+        )
     return tuple(
         DirectoryEntry(name, head, content, start, stop)
         for (start, name, head, content), stop in zip(found, stops, strict=True)

@@ -52,7 +52,9 @@ def dist_info_folder(names: Iterable[str], filename: WheelFilename, *, where: st
     if not folders:
         return None
     if len(folders) > 1:
-        raise InvalidWheel(f"it has several dist-info folders: {', '.join(folders)}", where=where)
+        raise InvalidWheel(
+            f"the wheel has several .dist-info folders: {', '.join(folders)}", where=where
+        )
     name, dash, version = folders[0].removesuffix(_SUFFIX).rpartition("-")
     fits = bool(dash) and canonicalize_name(name) == filename.name
     fits = fits and folders[0].endswith(_SUFFIX)

@@ -68,7 +68,7 @@ def parse_commands(text: str, *, where: str) -> tuple[Command, ...]:
 
 def _command(name: str, value: str, section: str, where: str) -> Command:
     if not _NAME.fullmatch(name) or not name.strip("."):
-        raise InvalidWheel(f"the entry point {name!r} is no name for a script", where=where)
+        raise InvalidWheel(f"the entry point {name!r} is not a valid script name", where=where)
     if is_interpreter_name(name):
         raise InvalidWheel(
             f"the script {name!r} would take the place of the Python interpreter", where=where

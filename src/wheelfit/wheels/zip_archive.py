@@ -118,7 +118,7 @@ class ZipArchive:
             raise InvalidWheel("the archive is empty", where=self.where)
         check_extents(self.members, self.end, where=self.where)
         if is_tar(self.read_bytes(0, min(_TAR_BLOCK, self.size))):
-            raise InvalidWheel("it is a tar archive as well", where=self.where)
+            raise InvalidWheel("the file is also a tar archive", where=self.where)
         self._following = following_offsets(self.members, self.end)
         for fault in collision_faults(member.name for member in self.members):
             self.tolerated.append(Fault("", fault, "B-34"))
@@ -127,7 +127,7 @@ class ZipArchive:
         unpacked = sum(member.size for member in self.members)
         if unpacked > _UNSUSPICIOUS and unpacked > _LARGEST_RATIO * self.size:
             raise InvalidWheel(
-                f"it unpacks to {unpacked // self.size} times its size",
+                f"the archive unpacks to {unpacked // self.size} times its size",
                 where=self.where,
                 hint="this looks like an archive made to fill the disk",
             )

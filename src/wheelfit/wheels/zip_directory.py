@@ -129,7 +129,9 @@ def find_end(tail: bytes, size: int, *, where: str) -> DirectoryEnd:
     """
     mark = tail.rfind(_END_MARK)
     if mark < 0 or mark + _END.size > len(tail):
-        raise InvalidWheel("not a ZIP archive, or cut off: it has no end record", where=where)
+        raise InvalidWheel(
+            "the file is not a ZIP archive, or is cut off: it has no end record", where=where
+        )
     _, disk, first_disk, disk_count, count, length, offset, comment = _END.unpack_from(tail, mark)
     if mark + _END.size + comment != len(tail):
         # The last mark may lie in a comment, or in bytes glued on behind. Either way two
@@ -146,7 +148,7 @@ def find_end(tail: bytes, size: int, *, where: str) -> DirectoryEnd:
     if disk or first_disk or (disk_count != count):
         raise InvalidWheel("the archive is split over several volumes", where=where)
     if end.size > _LARGEST_DIRECTORY:
-        raise InvalidWheel(f"its central directory has {end.size} bytes", where=where)
+        raise InvalidWheel(f"the central directory has {end.size} bytes", where=where)
     if end.stop != directory_stop:
         raise InvalidWheel(
             f"the central directory should end at byte {directory_stop}, not {end.stop}; "

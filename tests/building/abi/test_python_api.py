@@ -64,5 +64,5 @@ def test_no_module(tmp_path: Path) -> None:
     """B-61: what is no extension module is refused."""
     path = tmp_path / "libfast.so"
     path.write_bytes(elf_file(imports=["PyLong_FromLong"]))
-    with pytest.raises(FileProblem, match="no extension module"):
+    with pytest.raises(FileProblem, match="no Python extension module"):
         python_bounds(path, SpecifierSet())

@@ -63,7 +63,7 @@ class Waiting:
     def publish(self, stage: str) -> list[str]:
         """Show all of it."""
         if stage not in self.waiting:
-            raise FileProblem("there is no such stage")
+            raise FileProblem("the stage does not exist")
         files = self.waiting.pop(stage)
         for name, sha256 in files.items():
             self.published[name] = File(name, "https://x.example/", {"sha256": sha256})
@@ -72,7 +72,7 @@ class Waiting:
     def drop(self, stage: str) -> int:
         """Forget one."""
         if stage not in self.waiting:
-            raise FileProblem("there is no such stage")
+            raise FileProblem("the stage does not exist")
         return len(self.waiting.pop(stage))
 
     def sender(self, stage: str) -> Sending:

@@ -97,9 +97,9 @@ def test_what_cannot_be_published_is_named(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     for named, words in (
-        ([empty], "nothing to publish"),
+        ([empty], "no files to publish"),
         ([notes], "neither a wheel"),
-        ([tmp_path / "none"], "no such file"),
+        ([tmp_path / "none"], "does not exist"),
         ([wheel, other], "two files have one name"),
     ):
         with pytest.raises(FileProblem, match=words):

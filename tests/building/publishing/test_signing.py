@@ -214,6 +214,6 @@ def test_what_cannot_be_signed_is_not_published(
     with pytest.raises(Unreachable, match="cannot be signed"):
         attest(files, {"SIGSTORE_ID_TOKEN": sigstore.token()}, instance)
     instance.write_text("{}")
-    with pytest.raises(FileProblem, match="not a trust configuration"):
+    with pytest.raises(FileProblem, match="not a sigstore trust configuration"):
         attest(files, {"SIGSTORE_ID_TOKEN": sigstore.token()}, instance)
     assert [path.suffix for path in (tmp_path / "dist").iterdir()] == [".whl"]

@@ -262,7 +262,7 @@ def test_nothing_is_no_index_without_faults(run: Runner, tmp_path: Path) -> None
     with LoopbackServer(FolderIndex(tmp_path)) as server:
         said = run("index", "check", f"{server.origin}/simple/", "--json", code=10)
     (unchecked,) = said.object["unchecked"]
-    assert unchecked["message"] == "there is nothing to check in the index"
+    assert unchecked["message"] == "the index has no projects to check"
 
 
 def test_wrong_usage(run: Runner, tmp_path: Path) -> None:

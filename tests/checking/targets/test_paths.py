@@ -277,7 +277,7 @@ class TestBadInput:
         folder = tmp_path / "fast-1.0-py3-none-any.whl"
         folder.mkdir()
         (unchecked,) = check(folder).unchecked
-        assert unchecked.message == "there is nothing to check in the folder"
+        assert unchecked.message == "the folder has no files to check"
 
 
 class TestWheels:

@@ -166,7 +166,7 @@ def test_many_releases(consumer: Path, tmp_path: Path, run: Runner) -> None:
     assert found["requirement"] == "fast>=1.10,<1.30"
     undecided = {one["version"]: one["undecided"] for one in found["releases"] if one["undecided"]}
     assert undecided.keys() == {"1.20"}
-    assert undecided["1.20"].startswith("it cannot be read: libfast.so.1: ")
+    assert undecided["1.20"].startswith("the file cannot be read: libfast.so.1: ")
     assert "1.20" not in found["values"]
 
 

@@ -147,7 +147,7 @@ def test_an_install_uses_it(run: Runner, update: Update, wheels: Path, tmp_path:
     assert plain.pop("accelerators")[0]["remedies"] == ["--bridge acme"]
     assert "acme-gpu" not in json.dumps(plain)
     refused = run(*words, *sources, "--bridge", "acme", "--shipped-bridges", code=1)
-    assert "there is no bridge 'acme'" in refused.error["message"]
+    assert "unknown bridge 'acme'" in refused.error["message"]
 
 
 def test_nothing_newer(update: Update, index: RecordingIndex, wheels: Path, state: Path) -> None:

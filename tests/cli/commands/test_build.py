@@ -251,7 +251,7 @@ class TestWhich:
         ("words", "message"),
         [
             (["--all", "--variant", "v3"], "all variants and some"),
-            (["--no-plain"], "nothing is asked for"),
+            (["--no-plain"], "nothing to build"),
             (["--variant", "a", "--variant", "b", "--property", "x::y::z"], "2 labels"),
             (["--variant", "v3", "-C", "variant-label=v3"], "by options, and by the config"),
             (["--editable", "--all"], "an editable wheel is built alone"),
@@ -331,7 +331,7 @@ def build_sdist(folder, config_settings=None):
         assert len(said["wheels"]) == 4
         assert yard.count() == 0
         again = yard.build("--sdist", project=project / "about.json", code=1)
-        assert "neither a folder nor an archive" in again.err
+        assert "neither a folder nor a source archive" in again.err
 
     def test_the_current_folder(self, yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
         """Without a name the project of the current folder is built, into dist."""
@@ -350,8 +350,8 @@ def build_sdist(folder, config_settings=None):
 
     def test_nothing_there(self, yard: Yard) -> None:
         """A folder without a project is an error that names it."""
-        assert "no project in it" in yard.build(project=yard.index, code=1).err
-        assert "nothing of that name" in yard.build(project=yard.folder / "x", code=1).err
+        assert "no project found" in yard.build(project=yard.index, code=1).err
+        assert "the path does not exist" in yard.build(project=yard.folder / "x", code=1).err
 
 
 class TestMarkers:
@@ -789,7 +789,7 @@ def build_wheel(folder, config_settings=None, metadata_directory=None, inner=bui
         assert "cannot be written" in yard.build(code=1).err
         yard.dist.unlink()
         (yard.dist / "demo-1.0-py3-none-any-v3.whl").mkdir(parents=True)
-        assert "a folder of that name" in yard.build("--all", code=1).err
+        assert "a folder of this name" in yard.build("--all", code=1).err
         assert [one.name for one in yard.dist.iterdir()] == ["demo-1.0-py3-none-any-v3.whl"]
 
     @pytest.mark.parametrize(

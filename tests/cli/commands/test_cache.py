@@ -466,7 +466,7 @@ class TestUsage:
     @pytest.mark.parametrize("name", ["../x", "a==", "", "a b", "..", "a=1"])
     def test_no_name(self, name: str, run: Runner) -> None:
         """What is no name of a package is refused."""
-        assert "is no name of a package" in run("cache", "remove", name, code=1).err
+        assert "is not a valid package name" in run("cache", "remove", name, code=1).err
 
 
 class TestGone:

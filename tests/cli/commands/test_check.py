@@ -79,7 +79,7 @@ def test_exit_codes(spoilt: Path, run: Runner) -> None:
     run("check", spoilt, *both, "--strict")
     said = run("check", spoilt, spoilt / "gone.whl", code=INCOMPLETE)
     assert "bad-values" in said.out
-    assert "not checked: there is no such file or folder [file-problem]" in said.out
+    assert "not checked: the file or folder does not exist [file-problem]" in said.out
     assert said.out.endswith("; 1 target could not be checked\n")
 
 
@@ -193,7 +193,7 @@ def test_what_is_not_there_is_asked_of_nobody(
         monkeypatch.setenv("PIP_INDEX_URL", index.url)
         said = run("check", *options, word, code=INCOMPLETE)
         assert index.requests == []
-    assert "there is no such file or folder" in said.out
+    assert "the file or folder does not exist" in said.out
     assert "project:NAME" in said.out
 
 
@@ -206,7 +206,7 @@ def test_a_project_that_is_named(
     with RecordingIndex(dist) as index:
         run("check", "fast", "-i", index.url, "--strict", "--ignore", "no-index-file")
         said = run("check", "wheels", "-i", index.url, code=INCOMPLETE)
-        assert "there is no such file or folder" in said.out
+        assert "the file or folder does not exist" in said.out
         run("check", "project:wheels>=0", "-i", index.url)
         monkeypatch.setenv("PIP_INDEX_URL", index.url)
         run("check", "project:fast", "--strict", "--ignore", "no-index-file")
@@ -222,7 +222,7 @@ def test_an_empty_folder(run: Runner, tmp_path: Path) -> None:
     (tmp_path / "dist").mkdir()
     for command in (["check"], ["wheel", "check"], ["index", "check"]):
         said = run(*command, tmp_path / "dist", code=INCOMPLETE)
-        assert "there is nothing to check in the folder" in said.out
+        assert "the folder has no files to check" in said.out
 
 
 def test_an_index_that_is_away(dist: Path, run: Runner) -> None:

@@ -162,7 +162,7 @@ def test_a_folder_that_is_not_there(run: Runner, tmp_path: Path) -> None:
     """A slip of the name is an error: of nothing it would be said that all fits."""
     for option in ("--target", "--prefix", "--root"):
         said = run("check-env", option, tmp_path / "slip", code=1)
-        assert "there is no such folder" in said.err
+        assert "the folder does not exist" in said.err
 
 
 def test_needs_and_mixtures(place: Place) -> None:

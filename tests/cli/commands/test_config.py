@@ -153,4 +153,4 @@ def test_wrong_usage(run: Runner, words: list[str], hint: str) -> None:
 def test_a_project_that_is_not_there(run: Runner, user: Path) -> None:
     """Whoever names one is told, and does not read the settings of none."""
     del user
-    assert "there is no such project" in run("config", "show", "--project", "none", code=1).err
+    assert "the project does not exist" in run("config", "show", "--project", "none", code=1).err

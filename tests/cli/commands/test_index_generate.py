@@ -145,7 +145,7 @@ def test_a_first_run_of_an_empty_folder(run: Runner, tmp_path: Path) -> None:
 
 def test_wrong_places(run: Runner, dist: Path, tmp_path: Path) -> None:
     """A folder that is not there, and a URL of nothing, are errors."""
-    assert "no such folder" in run("index", "generate", tmp_path / "none", code=1).err
+    assert "the folder does not exist" in run("index", "generate", tmp_path / "none", code=1).err
     said = run("index", "generate", dist, "--to", "nothing://bucket", code=1)
     assert "is not the URL of a storage" in said.err
     said = run("index", "generate", dist, "--to", "https://wheels.example.org/", code=1)

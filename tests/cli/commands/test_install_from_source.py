@@ -227,7 +227,7 @@ class TestFolders:
         """A folder without a project is an error that names it."""
         (tmp_path / "empty").mkdir()
         said = workshop.install(tmp_path / "empty", code=1)
-        assert "there is no project in it" in said.err
+        assert "no project found" in said.err
         assert str(tmp_path / "empty") in said.err
 
     def test_not_the_one(self, workshop: Workshop, project: Path) -> None:

@@ -155,7 +155,7 @@ class TestWriting:
         said = office.lock("lib", "-o", "lock.toml", code=2)
         assert "cannot be called 'lock.toml'" in said.err
         said = office.lock("lib", "-o", "no/such/pylock.toml", code=1)
-        assert "there is no folder for the lock" in said.err
+        assert "the folder for the lock does not exist" in said.err
 
     def test_requirements_files(self, office: Office) -> None:
         """``-r`` and ``-c`` as everywhere; only wheels with an allowed hash are listed."""
@@ -245,8 +245,8 @@ class TestEnvironments:
             (["--platform", "amiga"], "'amiga' is not a platform"),
             (["--platform", "linux-x86_64@new"], "'linux-x86_64@new' is not a platform"),
             (["--python-version", "new"], "'new' is not a Python version"),
-            (["--python-version", "3.99"], "there is no Python 3.99"),
-            (["--python-version", "2.7"], "there is no Python 2.7"),
+            (["--python-version", "3.99"], "unknown Python version 3.99"),
+            (["--python-version", "2.7"], "unknown Python version 2.7"),
             (["--for", "macos-arm64"], "do not go with it"),
         ],
     )
@@ -382,7 +382,7 @@ class TestChanges:
     def test_check(self, office: Office) -> None:
         """Writes nothing; out of date is an error of its own that lists what is different."""
         said = office.lock("app", "--check", code=31)
-        assert "there is no lock yet [lock-outdated]" in said.err
+        assert "the lock file does not exist yet [lock-outdated]" in said.err
         assert office.files() == set()
         office.lock("app")
         assert "up to date" in office.lock("app", "--check").out

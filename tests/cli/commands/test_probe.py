@@ -249,6 +249,6 @@ def test_round_trip(run: Runner, tmp_path: Path) -> None:
 def test_a_namespace_that_nobody_knows(run: Runner) -> None:
     """A misspelt namespace is an error, and one that is only static is not."""
     error = run("probe", "nvidai", "--json", code=1).error
-    assert error["message"] == "nothing is known of 'nvidai'"
+    assert error["message"] == "'nvidai' is not a known provider"
     assert error["hint"] == "did you mean 'nvidia'?"
     assert run("probe", "openmp", "--json").object["namespaces"]["openmp"]["status"] == "unknown"

@@ -280,8 +280,10 @@ class TestRun:
     def test_slips_are_told_of(self, run: Runner, bare_environment: None, tmp_path: Path) -> None:
         """No command, one that does not exist, a machine that does not, and --json."""
         del bare_environment
-        assert "there is no command to run" in run("run", code=2).err
-        assert "no such program" in run("run", "--", "no-such-program-anywhere", code=1).err
+        assert "no command was given" in run("run", code=2).err
+        assert (
+            "the program was not found" in run("run", "--", "no-such-program-anywhere", code=1).err
+        )
         assert "may be run" in run("run", "--", tmp_path, code=1).err
         assert "not a preset" in run("run", "--for", "cuda-99.9-sm1", "--", "true", code=1).err
         assert "wheelfit run -- uv" in run("run", "uv", "--version", code=2).err

@@ -433,7 +433,7 @@ class TestOdd:
             ("RECORD", b"a-1.0.dist-info/RECORD,,\n", "does not name"),
             ("RECORD", b"\xff", "UTF-8"),
             ("METADATA", b"Name: b\nVersion: 1.0\n", "name"),
-            ("WHEEL", b"Wheel-Version: 2.0\n", "its Wheel-Version is 2.0"),
+            ("WHEEL", b"Wheel-Version: 2.0\n", "the Wheel-Version is 2.0"),
         ],
     )
     def test_broken(

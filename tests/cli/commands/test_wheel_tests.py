@@ -222,9 +222,9 @@ def test_without_emulator(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("words", "message", "code"),
     [
-        (["--tests", "nowhere"], "no such file", 1),
+        (["--tests", "nowhere"], "does not exist", 1),
         (["--command", " "], "empty", 2),
-        (["elsewhere"], "no such file", 1),
+        (["elsewhere"], "does not exist", 1),
         (["--time-limit", "v3=soon"], "is not a span of time", 2),
     ],
 )

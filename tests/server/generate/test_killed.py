@@ -128,7 +128,7 @@ def test_no_space(tmp_path: Path, limit: int) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert "it cannot be written: File too large" in done.stderr
+    assert "the file cannot be written: File too large" in done.stderr
     assert check_index(site.place) == {"1.0"}
     assert not (site.place / "simple/.staging").exists()
     site.generate()

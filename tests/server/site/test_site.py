@@ -550,7 +550,7 @@ class TestWhich:
     @pytest.mark.parametrize(
         ("query", "says"),
         [
-            ("preset=", "no preset was typed"),
+            ("preset=", "no preset was given"),
             ("preset=cuda-99", "'cuda-99' is not a preset"),
             ("preset=%3Cscript%3E", "'<script>' is not a preset"),
             ("preset=cuda-12.8-sm90&python=2.7", "'2.7' is not a known version of Python"),
@@ -804,7 +804,9 @@ class TestHostile:
 
         nested = content_of(b"Content-Type: message/rfc822\n\n" * 5000)
         index.contents[f"{file.filename}.metadata"] = nested
-        assert "its METADATA cannot be read" in read(Site(index), "/project/some/1.0/").text
+        assert ("METADATA of the wheel cannot be read") in read(
+            Site(index), "/project/some/1.0/"
+        ).text
 
     def test_headers_of_redirects(self, site: Site) -> None:
         """No line end of a path gets into a header."""
@@ -861,7 +863,7 @@ class TestBroken:
         site = Site(index)
         page = read(site, "/project/some/1.0/")
         assert "needs x86-64-v3" in page.text
-        assert "it is on another server" in page.text
+        assert "the file is on another server" in page.text
         answer = read(site, "/project/some/1.0/which/?preset=cpu-x86_64-v3")
         assert "cpu-x86_64-v3 gets v3" in answer.text
         assert "what the metadata of the chosen wheel says does not count" in answer.text

@@ -121,7 +121,7 @@ def test_what_no_wheel_is_for(table: dict[str, Any], problem: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        ("pytroch", "there is no bridge 'pytroch'", "did you mean pytorch"),
+        ("pytroch", "unknown bridge 'pytroch'", "did you mean pytorch"),
         ("pytorch@ftp://x", "'ftp://x' is not an http or https URL", "as https://"),
         ("pytorch@", "does not say where the indexes are", "pytorch alone"),
         ("xgboost", "xgboost has no indexes", "--mirror with the URL"),

@@ -112,7 +112,7 @@ def resolve(
         allowed = span_of(family, request.version, request.driver, cap=False)
         if numbers is None or not allowed.holds(numbers):
             raise UserError(
-                f"the lock has {family.title} {version}, and {request.version} was asked for",
+                f"the lock has {family.title} {version}, not the requested {request.version}",
                 where=request.lock,
                 hint="ask for a version that it has, or make the lock anew",
             )

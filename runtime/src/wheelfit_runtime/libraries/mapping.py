@@ -145,7 +145,7 @@ def _conflicts_with_loaded(
     others = [conflict for conflict in conflicts if conflict.level == "warn"]
     if others and not several_majors:
         raise EnvironmentUnavailable(
-            f"{request} was asked for, and another major version is loaded already",
+            f"{request} was requested, but another major version is already loaded",
             code="another-library-loaded",
             note="\n".join(conflict.reason for conflict in others),
             hint="use one major version in a process; several_majors=True loads both, and refuses "
@@ -154,7 +154,7 @@ def _conflicts_with_loaded(
     same = [conflict for conflict in conflicts if conflict.level == "error"]
     if same and (others or "." in request.version):
         raise EnvironmentUnavailable(
-            f"{request} was asked for, and other builds of its libraries are loaded",
+            f"{request} was requested, but other builds of its libraries are already loaded",
             code="another-library-loaded",
             note="\n".join(conflict.reason for conflict in same),
             # What two major versions have under one name, no order of loading makes go together.

@@ -99,7 +99,7 @@ def distributions_of(
     for name in components:
         add(name)
     if not found:
-        raise UserError("no component was asked for", note="known: " + ", ".join(family.components))
+        raise UserError("no component was requested", note="known: " + ", ".join(family.components))
     if not any(family.components[name].libraries for name in found):
         raise UserError(
             f"{', '.join(found)} of {family.title} has headers alone, and nothing to load",

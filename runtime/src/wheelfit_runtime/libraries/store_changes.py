@@ -104,7 +104,7 @@ def unwritable(root: str, error: OSError) -> StoreUnavailable:
     """Return what to say when a store cannot be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreUnavailable(
-            "there is no space left for the libraries",
+            "no space left on the disk of the library store",
             where=root,
             note="nothing half-written stays behind",
             hint="free some (python -m wheelfit_runtime store gc), or set WHEELFIT_LIBRARY_STORE",

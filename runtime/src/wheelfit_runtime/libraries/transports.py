@@ -85,7 +85,7 @@ def transport_for(name: str | None, index_url: str | None, environ: Mapping[str,
 
     if name not in (None, *settings.TRANSPORTS):
         raise UserError(
-            f"there is no transport {name!r}", note="known: " + ", ".join(settings.TRANSPORTS)
+            f"unknown transport {name!r}", note="known: " + ", ".join(settings.TRANSPORTS)
         )
     pip = pip_of(sys.executable, is_frozen=settings.is_frozen()) if name != "http" else None
     if pip and name in (None, "pip"):

@@ -67,9 +67,7 @@ def python_bounds(consumer: Path, asked: SpecifierSet) -> Bounds:
 def _wanted(consumer: Path) -> list[str]:
     found = {symbol for _, file in binary_files(consumer) for symbol in python_symbols(file)}
     if not found:
-        raise FileProblem(
-            "it has no extension module of Python that can be read", where=str(consumer)
-        )
+        raise FileProblem("no Python extension module in it can be read", where=str(consumer))
     return sorted(found)
 
 

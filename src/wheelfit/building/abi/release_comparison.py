@@ -81,7 +81,7 @@ def look(
     keep = scratch if program is not None else None
     own = read_libraries(consumer, keep=keep and keep / "consumer", every=True)
     if not own.symbols:
-        raise FileProblem("it has no ELF file that can be read", where=str(consumer))
+        raise FileProblem("no ELF file in it can be read", where=str(consumer))
     wanted = consumer_of(own.symbols.values())
     offers: list[Offer] = []
     files: dict[Version, Libraries] = {}
@@ -109,7 +109,7 @@ def look(
     bounds = derive(wanted, offers, promised)
     if not bounds.libraries:
         raise FileProblem(
-            "it loads no library of any of these releases",
+            "the binary loads no library of any of these releases",
             where=str(consumer),
             note=f"it loads {', '.join(sorted(wanted.needed)) or 'none'}",
             hint="what is reached at run time, as with dlopen, leaves no symbols to compare",
@@ -141,11 +141,11 @@ def _offered(
         if not release.is_temporary:
             raise  # it was named
         libraries = Libraries(unread={release.origin: error.message})
-        undecided = f"it cannot be read: {error.message}"
+        undecided = f"the file cannot be read: {error.message}"
     else:
         wanted = _file_names(consumer.needed)
         faults = [f"{name}: {why}" for name, why in libraries.unread.items() if name in wanted]
-        undecided = f"it cannot be read: {'; '.join(faults)}" if faults else ""
+        undecided = f"the file cannot be read: {'; '.join(faults)}" if faults else ""
     promises = exports or libraries.promises or AbiExports()
     offer = offer_of(release.version, release.origin, libraries.symbols, consumer, promises)
     return replace(offer, undecided=undecided), libraries
@@ -390,7 +390,7 @@ class Libraries:
         if installed is not None:
             self.add_promises(installed.read_bytes(), str(installed))
         if not self.symbols and not self.faults:
-            raise FileProblem("it is neither a wheel nor an ELF file", where=str(path))
+            raise FileProblem("the file is neither a wheel nor an ELF file", where=str(path))
 
 
 def read_libraries(path: Path, *, keep: Path | None = None, every: bool = False) -> Libraries:

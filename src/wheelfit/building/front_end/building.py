@@ -314,11 +314,11 @@ class _Work:
         raw = self._raw(*self._run(place, inputs), choice)
         hint = "--dialect none builds a plain wheel and converts it"
         if raw.document is None or raw.label is None:
-            message = f"{look.backend} was asked for {choice} and built a plain wheel"
+            message = f"{look.backend} was to build {choice} and built a plain wheel"
             raise BuildFailed(message, where=raw.path.name, hint=hint)
         properties = raw.document.properties(raw.label)
         if properties != choice.properties:
-            message = f"{look.backend} was asked for {choice} and built another one"
+            message = f"{look.backend} was to build {choice} and built another variant"
             note = f"asked for: {choice.properties or 'nothing'}\nbuilt: {properties or 'nothing'}"
             raise BuildFailed(message, where=raw.path.name, note=note, hint=hint)
         if raw.document.layout != CURRENT:
@@ -351,7 +351,7 @@ class _Work:
         raw = self._raw(*self._run(place, inputs), choices[0])
         if raw.label is not None:
             raise BuildFailed(  # B-10
-                f"{look.backend} was asked for a plain wheel and built variant {raw.label}",
+                f"{look.backend} was to build a plain wheel and built variant {raw.label}",
                 where=raw.path.name,
                 hint="see what its settings and the environment say about variants",
             )

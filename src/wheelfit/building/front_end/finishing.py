@@ -77,7 +77,7 @@ def look_into(path: Path, name: str) -> RawWheel:
             f"{name} was built into something that is not a sound wheel: {error.message}",
             where=path.name,
             note=error.note,
-            hint="tell whoever maintains its build backend",
+            hint="report it to the maintainers of its build backend",
         ) from None
     return RawWheel(path, document, filename.label, digest.hexdigest())
 

@@ -100,19 +100,19 @@ def open_source(project: Path, scratch: Path, providers: Mapping[str, str]) -> S
     elif project.is_file():
         if not is_archive(project.name):
             raise FileProblem(
-                "it is neither a folder nor an archive of a project", where=str(project)
+                "the path is neither a folder nor a source archive", where=str(project)
             )
         inside = Path(mkdtemp(prefix="project-", dir=scratch))
         folder = unpack_archive(project, inside, project.name, where=str(project))
     else:
         raise FileProblem(
-            "there is nothing of that name",
+            "the path does not exist",
             where=str(project),
             hint="name the folder of a project, or its source distribution",
         )
     if not is_project(folder):
         raise FileProblem(
-            "there is no project in it, neither a pyproject.toml nor a setup.py",
+            "no project found: the folder has neither a pyproject.toml nor a setup.py",
             where=str(project),
         )
     where = str(project / _NAME) if project.is_dir() else f"{project}: {_NAME}"

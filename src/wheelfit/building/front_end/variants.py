@@ -69,7 +69,9 @@ def requested_wheels(
     else:
         requests += [VariantRequest(label=label) for label in labels]
     if everything and requests:
-        raise UsageError("all variants and some are asked for", hint="leave out one or the other")
+        raise UsageError(
+            "--all and single variants exclude each other", hint="leave out one or the other"
+        )
     if null:
         requests.insert(0, VariantRequest(label=NULL))
     return RequestedWheels(tuple(dict.fromkeys(requests)), everything, plain)
@@ -87,7 +89,7 @@ def choose(
     if wanted.everything:
         if not variants:
             raise UsageError(
-                "all variants are asked for, and the project lists none",
+                "--all needs variants, and the project lists none",
                 hint="`wheelfit init` lists them under [variant.variants] of its pyproject.toml",
             )
         choices += [WheelToBuild(label, properties) for label, properties in variants.items()]
@@ -95,5 +97,5 @@ def choose(
     if plain is None:
         plain = wanted.everything or not choices
     if not (plain or choices):
-        raise UsageError("nothing is asked for", hint="name a --variant, or leave out --no-plain")
+        raise UsageError("nothing to build", hint="name a --variant, or leave out --no-plain")
     return tuple(dict.fromkeys([PLAIN, *choices] if plain else choices))

@@ -231,7 +231,7 @@ def _fill(
                 sender.send(one, progress.advance)
             except UnexpectedStatus as error:
                 if error.status == 404:  # the stage, for the server was there a moment ago
-                    raise FileProblem("there is no such stage any more") from None
+                    raise FileProblem("the stage no longer exists") from None
                 raise
     finally:
         sender.close()

@@ -141,7 +141,7 @@ def collect(named: Sequence[Path], progress: Progress = NO_PROGRESS) -> ReleaseS
     progress.done()
     if not files and not strange:
         raise FileProblem(
-            "there is nothing to publish",
+            "no files to publish",
             where=", ".join(map(str, named)),
             hint="name wheels and source distributions, or a folder of them",
         )
@@ -154,12 +154,12 @@ def _found(path: Path) -> Iterator[Path]:
     if path.is_dir():
         yield from _in_folder(path)
     elif not path.is_file():
-        raise FileProblem("there is no such file or folder", where=str(path))
+        raise FileProblem("the file or folder does not exist", where=str(path))
     elif _matters(path.name):
         yield path
     elif not path.name.endswith(ATTESTATION):  # which a pattern of the shell names too
         raise FileProblem(
-            "it is neither a wheel nor a source distribution",
+            "the file is neither a wheel nor a source distribution",
             where=str(path),
             hint="name wheels, source distributions, and folders of them",
         )
@@ -209,7 +209,7 @@ def _digest(path: Path, read: Callable[[int], None]) -> tuple[str, int]:
                 size += len(piece)
                 read(len(piece))
     except OSError as error:
-        raise FileProblem(f"it cannot be read: {error.strerror}", where=str(path)) from error
+        raise FileProblem(f"the file cannot be read: {error.strerror}", where=str(path)) from error
     return digest.hexdigest(), size
 
 

@@ -60,7 +60,7 @@ def attest(
             except (AttestationError, ExpiredCertificate, ExpiredIdentity) as error:
                 reason = str(error) or "the identity of the job expired meanwhile"
                 raise AttestationProblem(
-                    f"it cannot be signed: {reason}", where=str(file.path)
+                    f"the file cannot be signed: {reason}", where=str(file.path)
                 ) from None
             path = file.path.with_name(f"{file.filename}{ATTESTATION}")
             with new_file(path, overwrite=False) as content:
@@ -91,15 +91,15 @@ def _configuration(instance: Path | None) -> Any:
     try:
         text = instance.read_text("utf-8")
     except OSError as error:
-        message = f"it cannot be read: {error.strerror or type(error).__name__}"
+        message = f"the file cannot be read: {error.strerror or type(error).__name__}"
         raise FileProblem(message, where=str(instance)) from None
     except UnicodeDecodeError:
-        raise FileProblem("it is not text in UTF-8", where=str(instance)) from None
+        raise FileProblem("the file is not UTF-8", where=str(instance)) from None
     try:
         return ClientTrustConfig.from_json(text)
     except (ValueError, LookupError, TypeError) as error:
         raise FileProblem(
-            f"it is not a trust configuration of sigstore: {str(error).splitlines()[0][:200]}",
+            f"the file is not a sigstore trust configuration: {str(error).splitlines()[0][:200]}",
             where=str(instance),
         ) from None
 

@@ -253,7 +253,7 @@ def read_attestations(file: OutgoingFile) -> list[object]:
         except (OSError, ValueError, RecursionError):
             one = None
         if not isinstance(one, dict):
-            raise AttestationProblem("it is not an attestation", where=str(path))
+            raise AttestationProblem("the file is not an attestation", where=str(path))
         found.append(one)
     return found
 
@@ -356,7 +356,7 @@ def read_pypirc(path: Path) -> dict[str, Mapping[str, str]]:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         if isinstance(error, Error):  # whose words quote lines, which may be passwords
             reason = type(error).__name__
-        raise InvalidConfiguration(f"it cannot be read: {reason}", where=str(path)) from None
+        raise InvalidConfiguration(f"the file cannot be read: {reason}", where=str(path)) from None
     named = {name: {k: str(v) for k, v in one.items() if v} for name, one in found.items()}
     return {**_NAMED, **named}
 

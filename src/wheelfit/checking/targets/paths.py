@@ -101,7 +101,7 @@ class _NamedFiles:
         if path.is_dir():
             self._add_folder(path)
         elif not path.exists():
-            self._skip(path, "there is no such file or folder")
+            self._skip(path, "the file or folder does not exist")
         elif self._add_file(path):
             self.picked.add(path)
         elif path.suffix == ".json":
@@ -110,7 +110,7 @@ class _NamedFiles:
         elif path.name == _PROJECT:
             self.projects[path] = None
         elif not is_newer_format(path.name):
-            self._skip(path, "it is neither a wheel nor a variant document")
+            self._skip(path, "the file is neither a wheel nor a variant document")
 
     def _add_file(self, path: Path) -> bool:
         kinds = (".whl", VARIANTS_SUFFIX, _DOCUMENT, _PAGE)
@@ -145,7 +145,7 @@ class _NamedFiles:
         for error in problems:
             self._skip(Path(error.filename), f"the folder cannot be read: {error.strerror}")
         if not count and not problems:
-            self._skip(folder, "there is nothing to check in the folder")
+            self._skip(folder, "the folder has no files to check")
 
     def _skip(self, path: Path, reason: str, hint: str = _HINT) -> None:
         self.unchecked.append(Unchecked(str(path), FileProblem.reference, reason, hint))

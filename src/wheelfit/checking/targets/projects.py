@@ -132,7 +132,7 @@ def check_url(repository: Files, url: str, options: CheckOptions = CheckOptions(
         count = Count(len(listed.wheels), len(listed.index_files), 1)
         return Report.of(outcome.findings, filter(None, [outcome.unchecked]), count)
     is_newer = is_newer_format(file.filename)
-    reason = NEWER_FORMAT if is_newer else "it is neither a wheel nor a *-variants.json file"
+    reason = NEWER_FORMAT if is_newer else "the file is neither a wheel nor a *-variants.json file"
     return Report.of((), [Unchecked(redact(bare), FileProblem.reference, reason)], Count())
 
 

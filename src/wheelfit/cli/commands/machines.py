@@ -173,7 +173,7 @@ def _ask_consent(output: Output, plan: TrustPlan) -> None:
     package, lines = plan.entry.package, plan_lines(plan)
     if output.json or sys.stdin is None or not sys.stdin.isatty():
         raise PolicyRefusal(
-            f"nobody is there who could agree to trust {package}",
+            f"trusting needs your consent, and there is no terminal to ask for it: {package}",
             code="no-consent",
             note="\n".join(lines),
             hint="nothing was installed, run or written; if you agree, give --yes",

@@ -94,7 +94,7 @@ def _bundle(arguments: Namespace, output: Output, context: Context) -> int:
         show_verified(verify(request_of(VerifyRequest, arguments), context), output)
         return 0
     if not arguments.output:
-        raise UsageError("nothing says where the bundle goes", hint="give -o DIR")
+        raise UsageError("no folder was given for the bundle", hint="give -o DIR")
     show_bundle(bundle(request_of(BundleRequest, arguments), context), output)
     return 0
 

@@ -66,7 +66,7 @@ def _ask(request: InitRequest, output: Output) -> InitRequest:
     table = read_table(request)
     if output.json or sys.stdin is None or not sys.stdin.isatty():
         raise UsageError(
-            "nothing says what to write, and nobody is there to be asked",
+            "nothing says what to write, and there is no terminal to ask",
             hint="as `wheelfit init --provider x86_64 --variant 'v3=x86_64 :: level :: v3'`",
         )
     if table is not None:

@@ -103,7 +103,7 @@ def _worked_on(arguments: Namespace, *, works_on_project: bool) -> Namespace:
     from wheelfit_runtime.errors import FileProblem
 
     if arguments.project and not os.path.lexists(arguments.project):
-        raise FileProblem("there is no such project", where=arguments.project)
+        raise FileProblem("the project does not exist", where=arguments.project)
     if not works_on_project:
         return Namespace()
     return Namespace(project=arguments.project, requirements=[], requirement=[])
@@ -121,7 +121,7 @@ def _defaults(name: str | None) -> tuple[Mapping[str, Any], bool]:
     asked = [one for one in commands if name is None or f"{one} ".startswith(f"{name} ")]
     if not asked:
         hint = did_you_mean(str(name), commands, "`wheelfit --help` lists the commands")
-        raise UsageError(f"there is no command {name!r}", hint=hint)
+        raise UsageError(f"unknown command {name!r}", hint=hint)
     defaults: dict[str, Any] = {}
     works_on_project = False
     for one in asked:

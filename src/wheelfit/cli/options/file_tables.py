@@ -121,7 +121,7 @@ def _provider(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
     if not isinstance(namespace, str) or not is_name(namespace):
         place.refuse(f"{path}.namespace", "is not a namespace")
     if not isinstance(package, str) or not package:
-        place.refuse(f"{path}.package", "is no name of a package")
+        place.refuse(f"{path}.package", "is not a valid package name")
     versions = ANY_TEXTS.read(f"{path}.versions", row["versions"], place)
     try:
         for text in versions:

@@ -523,7 +523,7 @@ def _name(text: str) -> None:
     try:
         canonicalize_name(text, validate=True)
     except InvalidName:
-        raise InvalidConfiguration(f"{text[:80]!r} is no name of a package") from None
+        raise InvalidConfiguration(f"{text[:80]!r} is not a valid package name") from None
 
 
 def _name_or_all(text: str) -> None:
@@ -533,7 +533,7 @@ def _name_or_all(text: str) -> None:
 
 def _consent(text: str) -> None:
     if text == ":all:":
-        raise InvalidConfiguration("':all:' is no name of a package", hint="write always")
+        raise InvalidConfiguration("':all:' is not a valid package name", hint="write always")
     _name(text)
 
 

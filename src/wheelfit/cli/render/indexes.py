@@ -98,7 +98,7 @@ def show_cleaning(report: CleaningReport, output: Output) -> None:
         if count
     ]
     size = f" ({size_words(report.size)})" if report.size else ""
-    output.report(f"removed {', '.join(parts)}{size}" if parts else "there is nothing to remove")
+    output.report(f"removed {', '.join(parts)}{size}" if parts else "nothing to remove")
 
 
 def show_prefetch(report: PrefetchReport, output: Output) -> int:

@@ -71,7 +71,7 @@ def checked_metadata(wheel: BuiltWheel, project: OpenProject) -> bytes:
             f"{project.name} was built into a wheel that is not sound: {error.message}",
             where=wheel.filename,
             note=error.note,
-            hint="tell whoever maintains its build backend",
+            hint="report it to the maintainers of its build backend",
         ) from None
 
 

@@ -72,7 +72,7 @@ class OpenProject:
                 f"it is named like {name} {version}, and its metadata is that of "
                 f"{core.name} {core.version}",
                 where=self.name,
-                hint="nothing was built or installed; tell its publisher",
+                hint="nothing was built or installed; report it to the publisher",
             )
         return core
 
@@ -104,7 +104,7 @@ def open_given(
         if path.is_dir():
             return _folder(source, path, bare)
         if not path.exists():
-            raise FileProblem("there is nothing of that name", where=str(path), note=_named(source))
+            raise FileProblem("the path does not exist", where=str(path), note=_named(source))
     if source.editable:
         raise UserError(
             "only a folder can be installed as editable", where=source.where or None,
@@ -148,7 +148,7 @@ def _folder(source: GivenSource, path: Path, url: str) -> OpenProject:
 def _check_project(path: Path, name: str, source: GivenSource | None) -> None:
     if not is_project(path):
         raise FileProblem(
-            "there is no project in it, neither a pyproject.toml nor a setup.py",
+            "no project found: the folder has neither a pyproject.toml nor a setup.py",
             where=name,
             note=None if source is None else _named(source),
         )
@@ -297,7 +297,7 @@ def _unpacked(
     promise = sdist_release(filename) if data is not None or source is None else None
     if not is_project(project):
         raise InvalidSource(
-            "there is no project in it, neither a pyproject.toml nor a setup.py", where=shown
+            "no project found: the folder has neither a pyproject.toml nor a setup.py", where=shown
         )
     return OpenProject(
         project,

@@ -148,4 +148,4 @@ def _signature(status: os.stat_result) -> Signature:
 
 def _unreadable(path: Path, error: OSError) -> FileProblem:
     reason = error.strerror or type(error).__name__
-    return FileProblem(f"it cannot be read: {reason}", where=str(path))
+    return FileProblem(f"the file cannot be read: {reason}", where=str(path))

@@ -96,10 +96,10 @@ def look_at(found: CollectedFile, *, full: bool = False) -> FileFacts:
             facts = _source(found, digest)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise FileProblem(f"it cannot be read: {reason}", where=str(found.path)) from error
+        raise FileProblem(f"the file cannot be read: {reason}", where=str(found.path)) from error
     if found.look_again().signature != found.signature:
         raise FileProblem(
-            "it changed while it was read",
+            "the file changed while it was read",
             where=str(found.path),
             hint="generate the index when all files are there",
         )

@@ -365,4 +365,4 @@ def _locked(root: RootedFolder) -> Iterator[bool]:
 
 def _problem(path: Path, error: BaseException) -> FileProblem:
     reason = getattr(error, "strerror", None) or type(error).__name__
-    return FileProblem(f"it cannot be written: {reason}", where=str(path))
+    return FileProblem(f"the file cannot be written: {reason}", where=str(path))

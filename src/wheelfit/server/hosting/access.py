@@ -129,7 +129,7 @@ class Visitor(NamedTuple):
 
 
 def _no_stage(stage: str) -> FileProblem:
-    return FileProblem("there is no such stage", where=stage[:80])
+    return FileProblem("the stage does not exist", where=stage[:80])
 
 
 _DEEDS: dict[Scope, str] = {"read": "read", "upload": "upload to", "admin": "administer"}

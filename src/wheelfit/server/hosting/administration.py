@@ -184,8 +184,9 @@ class StoreAdministration:
 
     def _check_stage(self, stage: str) -> None:
         if stage == PUBLISHED or all(one.id != stage for one in self.store.records.stages()):
-            raise FileProblem("there is no such stage; it was published, dropped, or took too long",
-                              where=stage[:80])  # fmt: skip
+            raise FileProblem(
+                "the stage does not exist: it was published, dropped, or expired", where=stage[:80]
+            )
 
 
 def _project(name: str) -> str:

@@ -121,7 +121,7 @@ class SessionApi:
             case [_, session, *acts]:
                 opened = self._session(session)
                 if not Reader(self.rules.private, who.token.projects).may_read(opened.project):
-                    raise FileProblem("there is no such session")
+                    raise FileProblem("the session does not exist")
                 attempt.project = opened.project
                 who.need("upload", opened.project)
                 return self._of_session(who, opened, acts)
@@ -185,7 +185,7 @@ class SessionApi:
             self.store.records.drop(id_)
             session = self.store.sessions.session(id_)
         if session is None:
-            raise FileProblem("there is no such session")
+            raise FileProblem("the session does not exist")
         return session
 
     def _is_over(self, session: Session) -> bool:
@@ -198,7 +198,7 @@ class SessionApi:
             name = canonicalize_name(project, validate=True)
             parsed = parse_version(version)
         except InvalidName:
-            raise InvalidConfiguration(f"{project[:80]!r} is not a name of a project") from None
+            raise InvalidConfiguration(f"{project[:80]!r} is not a valid project name") from None
         except InvalidVersion:
             raise InvalidConfiguration(f"{version[:80]!r} is not a version") from None
         attempt.project = name
@@ -279,7 +279,7 @@ class SessionApi:
     def _upload(self, session: Session, id_: str) -> SessionUpload:
         upload = self.store.sessions.upload(id_)
         if upload is None or upload.session != session.id:
-            raise FileProblem("there is no such upload")
+            raise FileProblem("the upload does not exist")
         return upload
 
     def _begin(self, session: Session) -> Answer:
@@ -427,7 +427,7 @@ def _bounded(request: Request, most: int) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise InvalidConfiguration("it is not text in UTF-8") from None
+        raise InvalidConfiguration("the file is not UTF-8") from None
 
 
 def _need_open(session: Session) -> None:

@@ -337,19 +337,19 @@ def _read(file: str | None) -> dict[str, object]:
     path = Path(file)
     try:
         if path.stat().st_size > _LARGEST_FILE:
-            raise InvalidConfiguration("it is too large for settings", where=file)
+            raise InvalidConfiguration("the settings file is too large", where=file)
         said = strict_toml.load(path.read_bytes())
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise FileProblem(f"it cannot be read: {reason}", where=file) from None
+        raise FileProblem(f"the file cannot be read: {reason}", where=file) from None
     except ValueError as error:
-        raise InvalidConfiguration(f"it is not TOML: {error}", where=file) from None
+        raise InvalidConfiguration(f"the file is not TOML: {error}", where=file) from None
     for key, value in said.items():
         if key in _TABLES and not isinstance(value, str):
             continue
         if key not in _KEYS:
             raise InvalidConfiguration(
-                f"there is no setting {key!r}", where=file, hint=f"there are {', '.join(_KEYS)}"
+                f"unknown setting {key!r}", where=file, hint=f"there are {', '.join(_KEYS)}"
             )
         if isinstance(value, bool):
             said[key] = "yes" if value else "no"

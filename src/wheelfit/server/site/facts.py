@@ -276,7 +276,9 @@ def _metadata(files: Files, wheel: Wheel) -> RawMetadata:
     try:
         return parse_email(files.metadata(wheel.file))[0]
     except RecursionError:  # messages within messages, thousands of them
-        raise InvalidWheel("its METADATA cannot be read", where=wheel.filename.text) from None
+        raise InvalidWheel(
+            "METADATA of the wheel cannot be read", where=wheel.filename.text
+        ) from None
 
 
 def _field(raw: Mapping[str, object], name: str) -> str:

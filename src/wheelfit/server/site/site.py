@@ -457,7 +457,7 @@ class Site:
                 machine = asked.machine(wheel.filename.tags for wheel in facts.release.wheels)
                 explanation = self._facts.explanation(project, facts.release.version, machine)
             elif "preset" in query:
-                problem = UserError("no preset was typed", hint="try cuda-12.8-sm90")
+                problem = UserError("no preset was given", hint="try cuda-12.8-sm90")
         except UserError as error:
             problem = error
         candidates = () if explanation is None else explanation.candidates

@@ -116,7 +116,7 @@ def import_index(
                 insert(execute, table, **row)
             except database.mistake as error:
                 raise FileProblem(
-                    f"it is not an export: {error}", where=str(folder / RECORDS)
+                    f"the file is not an export: {error}", where=str(folder / RECORDS)
                 ) from None
             rows += 1
     return MovedIndex(len(wanted), copied, sum(wanted.values()), rows)
@@ -225,11 +225,11 @@ def _read(path: Path) -> Iterator[tuple[str, dict[str, Value]]]:
                 yield entry["table"], values
     except OSError as error:
         raise FileProblem(
-            "there is no finished export", where=str(path),
+            "the folder has no finished export", where=str(path),
             hint="`wheelfit index export` writes this file last; run it again",
         ) from error  # fmt: skip
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise FileProblem(f"it is not an export: {error}", where=str(path)) from None
+        raise FileProblem(f"the file is not an export: {error}", where=str(path)) from None
 
 
 def _line(value: object) -> bytes:

@@ -126,7 +126,7 @@ def check_name(filename: str) -> tuple[Violation, ...]:
     if is_newer_format(filename):
         return wrong(NEWER_FORMAT)
     if not filename.endswith((".whl", ".tar.gz", ".zip")):
-        return wrong("it is neither a wheel nor a source distribution (.tar.gz or .zip)")
+        return wrong("the file is neither a wheel nor a source distribution (.tar.gz or .zip)")
     return ()
 
 
@@ -416,4 +416,4 @@ def _licenses(top: Path, metadata: bytes, where: str) -> Iterator[Violation]:
         # A path that leads elsewhere is not followed, not even to look.
         unsafe = path_fault(path) or windows_fault(path)
         if unsafe or not (top / path).is_file():
-            yield Violation("missing-license", f"there is no licence {path[:300]!r}", where)
+            yield Violation("missing-license", f"unknown licence {path[:300]!r}", where)

@@ -274,7 +274,7 @@ def _checked(settings: MirrorSettings, families: KnownFamilies) -> MirrorSetting
         raise InvalidConfiguration(f"uploaded-prior-to: {error}", where=where) from None
     if settings.name and _NAME.fullmatch(settings.name) is None:
         raise InvalidConfiguration(
-            f"{settings.name[:60]!r} is no name for a mirror",
+            f"{settings.name[:60]!r} is not a valid mirror name",
             hint="letters, digits, and single dashes between them",
         )
     return settings

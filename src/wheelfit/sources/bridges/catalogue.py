@@ -164,7 +164,7 @@ class KnownFamilies:
             close = get_close_matches(text, self.names(), n=3)
             meant = f"did you mean {' or '.join(close)}? " if close else ""
             raise UserError(
-                f"there is no bridge {text[:80]!r}", hint=f"{meant}`wheelfit bridges` lists them"
+                f"unknown bridge {text[:80]!r}", hint=f"{meant}`wheelfit bridges` lists them"
             )
         return family
 

@@ -443,7 +443,7 @@ class BridgedRepository:
         family = self._shelf.named(name)
         if family is None:
             raise FileProblem(
-                f"nothing is known of the bridge {name!r}",
+                f"unknown bridge {name!r}",
                 where=file.filename,
                 hint="--bridge FILE.toml names the file of a family of your own",
             )

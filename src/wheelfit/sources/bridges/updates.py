@@ -92,7 +92,9 @@ def write_update(path: Path, update: FamilyUpdate) -> None:
         make_folders(str(path.parent))
         write_file(path, msgspec.json.encode(update), private=True)
     except OSError as error:
-        raise FileProblem(f"it cannot be written: {error.strerror}", where=str(path)) from None
+        raise FileProblem(
+            f"the file cannot be written: {error.strerror}", where=str(path)
+        ) from None
 
 
 def _reason_against(path: Path) -> str:
@@ -131,7 +133,7 @@ def read_families(data: bytes, filename: WheelFilename) -> tuple[dict[str, str],
                 raise InvalidWheel(f"{name}.toml is of another family", where=filename.text)
             files[name] = content.decode()
     if not files:
-        raise InvalidWheel("it has no family that can be read", where=filename.text)
+        raise InvalidWheel("no family in the wheel can be read", where=filename.text)
     return files, left_out
 
 
@@ -142,7 +144,7 @@ def _check_contents(archive: WheelArchive) -> None:
     """
     where = archive.where
     if sum(member.size for member in archive.members) > _LARGEST_IN_ALL:
-        raise InvalidWheel("it is too large for files of families", where=where)
+        raise InvalidWheel("the wheel is too large for files of families", where=where)
     for member in archive.members:
         about = member.name.removeprefix(f"{archive.dist_info}/")
         is_about = about != member.name and _ABOUT.fullmatch(about)
@@ -155,7 +157,7 @@ def _check_contents(archive: WheelArchive) -> None:
             raise InvalidWheel(f"{member.name} has {member.size} bytes", where=where)
     if read_metadata(archive.metadata(), where).requires_texts:
         raise InvalidWheel(
-            "it requires packages, and may contain nothing but families", where=where
+            "the wheel requires packages, but may contain families only", where=where
         )
 
 

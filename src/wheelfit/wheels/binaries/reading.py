@@ -89,7 +89,7 @@ def binary_files(path: Path) -> Iterator[tuple[str, BinaryIO]]:
             yield path.name, file
     except OSError as error:
         raise FileProblem(
-            f"it cannot be read: {error.strerror or type(error).__name__}", where=str(path)
+            f"the file cannot be read: {error.strerror or type(error).__name__}", where=str(path)
         ) from error
 
 

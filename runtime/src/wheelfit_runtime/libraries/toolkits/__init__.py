@@ -109,9 +109,7 @@ def family_named(name: str) -> LibraryFamily:
     if module is None:
         from wheelfit_runtime.errors import UserError  # noqa: PLC0415
 
-        raise UserError(
-            f"there is no library family {name!r}", note="known: " + ", ".join(_MODULES)
-        )
+        raise UserError(f"unknown library family {name!r}", note="known: " + ", ".join(_MODULES))
     # No `importlib`, whose import takes a millisecond.
     family: LibraryFamily = __import__(f"{__name__}.{module}", fromlist=("FAMILY",)).FAMILY
     return family

@@ -165,7 +165,7 @@ def _check(namespace: str, value: str, flag: str, inputs: BuildInputs) -> None:
     here = inputs.machine.get("platform_machine", "")
     if here.lower() not in _MACHINES[namespace]:
         raise InvalidConfiguration(
-            f"compiler flags for {namespace} are asked for, and this machine is {here}",
+            f"this machine ({here}) cannot use compiler flags for {namespace}",
             hint="build that variant on such a machine, or leave out --flags and give those of "
             "your cross compiler",
         )

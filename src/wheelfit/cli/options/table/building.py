@@ -28,8 +28,8 @@ INIT = OptionGroup(
         default=".",
         stored_as="folder",
     ),
-    Option("--explain", FLAG, "tell what can be known of machines, and stop"),
-    Option("--dry-run", FLAG, "show what would change, and stop"),
+    Option("--explain", FLAG, "list the known properties of machines, and stop"),
+    Option("--dry-run", FLAG, "show the changes without writing them"),
 )
 
 INIT_TABLE = OptionGroup(
@@ -55,15 +55,13 @@ INIT_TABLE = OptionGroup(
         "add a namespace whose values are listed here, best first",
     ),
     Option("--variant LABEL=PROPERTY,…", ANY_TEXTS, "add a variant, as 'v3=x86_64 :: level :: v3'"),
-    Option(
-        "--first NAMESPACE", ANY_TEXTS, "let this namespace matter most; several in their order"
-    ),
+    Option("--first NAMESPACE", ANY_TEXTS, "give this namespace priority; several in their order"),
     Option(
         "--remove-provider NAMESPACE",
         ANY_TEXTS,
-        "take a namespace out; with the last one goes the table",
+        "remove a namespace; removing the last removes the table",
     ),
-    Option("--remove-variant LABEL", ANY_TEXTS, "take a variant out"),
+    Option("--remove-variant LABEL", ANY_TEXTS, "remove a variant"),
 )
 
 BUILD = OptionGroup(
@@ -109,7 +107,7 @@ TEST = OptionGroup(
     Option(
         "--command COMMAND",
         TEXT,
-        "what runs the tests, in a folder with a copy of them (default: pytest)",
+        "command that runs the tests, in a folder with a copy of them (default: pytest)",
         default="pytest",
     ),
     Option("--extra NAME", ANY_TEXTS, "install the wheel with this extra"),
@@ -173,13 +171,13 @@ BUILT_WHEELS = OptionGroup(
     Option(
         "--editable",
         FLAG,
-        "build a wheel that leads to the project where it lies (PEP 660)",
+        "build an editable wheel (PEP 660)",
         stored_as="is_editable",
     ),
     Option(
         "-o, --output DIR",
         FOLDER,
-        "where wheels go; those of the same name give way (default: dist)",
+        "folder for the wheels; existing ones of the same name are replaced (default: dist)",
         default="dist",
         stored_as="folder",
     ),
@@ -205,8 +203,8 @@ BUILD_WAYS = OptionGroup(
     Option(
         "--repair COMMAND",
         TEXT,
-        "let this repair each wheel for one platform before it gets its label, as "
-        "'auditwheel repair -w {dest_dir} {wheel}'",
+        "command to repair each platform wheel before it gets its label, as 'auditwheel "
+        "repair -w {dest_dir} {wheel}'",
     ),
     Option(
         "--hand-over",
@@ -235,7 +233,7 @@ BUILD_WAYS = OptionGroup(
     Option(
         "--no-isolation",
         FLAG,
-        "build with what the environment has, and not in one made for that",
+        "build without isolation, with the packages of the environment",
         stored_as="no_build_isolation",
     ),
     ALLOW_SOURCE,
@@ -246,7 +244,7 @@ BUILD_WAYS = OptionGroup(
 BUILT_MATRIX = OptionGroup(
     "matrix",
     Option("--only-python VERSION", ANY_TEXTS, "leave out other Pythons"),
-    Option("--rebuild", FLAG, "build again what an earlier run has built"),
+    Option("--rebuild", FLAG, "rebuild wheels that an earlier run has built"),
     note="with --all, and [tool.wheelfit.matrix]",
 )
 
@@ -256,7 +254,7 @@ MATRIX = OptionGroup(
     Option(
         "--for",
         OneOf("github", "gitlab"),
-        "write what the service reads: a line of JSON for fromJSON, or a pipeline in YAML",
+        "write the format of the CI service: a line of JSON for fromJSON, or a pipeline in YAML",
         stored_as="service",
     ),
     Option(

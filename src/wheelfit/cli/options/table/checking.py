@@ -12,7 +12,7 @@ COUNTING = (
         "rules of a tool or place besides: of uv 0.13.8, the public registry, conda-forge, or your "
         "own organisation",
     ),
-    Option("--strict", FLAG, "let warnings count as faults"),
+    Option("--strict", FLAG, "treat warnings as errors"),
     Option("--ignore CODE", ANY_TEXTS, "leave out the findings of a check"),
 )
 """Which findings count."""
@@ -21,7 +21,7 @@ REPORTING = OptionGroup(
     "",
     *COUNTING,
     Option("--sarif", FLAG, "write the report as SARIF 2.1.0, for code review"),
-    Option("-o, --output FILE", FILE, "write the report to a file too, in the form asked for"),
+    Option("-o, --output FILE", FILE, "write the report to a file too, in the chosen format"),
 )
 
 CHECK = OptionGroup(
@@ -54,8 +54,8 @@ DOCTOR = OptionGroup(
     Option("--replay DIR", FOLDER, "judge for a machine captured with `wheelfit probe --record`"),
     Option("--full", FLAG, "compare the content of all installed files too"),
     Option("--online", FLAG, "ask the indexes of owners of projects whether they answer"),
-    Option("--strict", FLAG, "let warnings count as faults"),
+    Option("--strict", FLAG, "treat warnings as errors"),
     Option("--only CODE", ANY_TEXTS, "show the findings of this kind only"),
     Option("--ignore CODE", ANY_TEXTS, "leave out the findings of a kind"),
-    Option("--repair", FLAG, "install what wheelfit itself depends on and lacks, with pip or uv"),
+    Option("--repair", FLAG, "install missing dependencies of wheelfit itself, with pip or uv"),
 )

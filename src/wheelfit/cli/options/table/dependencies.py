@@ -29,8 +29,8 @@ EDITED_PROJECT = OptionGroup(
     Option("--dev", FLAG, "the list of the dependency group dev"),
     Option("--extra, --optional NAME", ANY_TEXT, "the list of this extra"),
     Option("--lock FILE", FILE, "the lock file (default: pylock.toml beside the project)"),
-    Option("--no-sync", FLAG, "edit and lock, and leave the environment alone"),
-    Option("--frozen", FLAG, "edit only, and leave the lock and the environment alone"),
+    Option("--no-sync", FLAG, "edit and lock, without changing the environment"),
+    Option("--frozen", FLAG, "edit only, without changing the lock or the environment"),
     note="default: that of the current folder or of the nearest above",
     absent={"edits_project": True, "hosts": ()},
 )

@@ -54,11 +54,11 @@ VENV = OptionGroup(
         "its Python: an interpreter, a command or a version (default: that of the active "
         "environment, else of wheelfit)",
     ),
-    Option("--clear", FLAG, "replace a virtual environment that is there"),
+    Option("--clear", FLAG, "replace an existing virtual environment"),
 )
 
 CHANGES = (
-    Option("--dry-run", FLAG, "only say what would be done"),
+    Option("--dry-run", FLAG, "show what would be done, without doing it"),
     Option("--compile", FLAG, "write bytecode files too"),
     Option("--replace-files", FLAG, "overwrite files that no package owns"),
     Option(
@@ -71,7 +71,7 @@ CHANGES = (
     Option(
         "--startup-files",
         OneOf("warn", "allow", "deny"),
-        "what to do about wheels with files that run code whenever Python starts",
+        "how to treat wheels with files that run code whenever Python starts",
         default="warn",
         project=ProjectMay.NOT_SET_IT,
     ),
@@ -84,7 +84,7 @@ CONSENT = OptionGroup(
     Option(
         "--allow-variant-change",
         FLAG,
-        "let an installed variant give way to another build, and take the best one",
+        "allow replacing installed variants by better builds",
         project=ProjectMay.NOT_SET_IT,
         why="to agree is up to whoever runs the command",
     ),
@@ -100,7 +100,7 @@ ATTESTATIONS = OptionGroup(
     Option(
         "--verify-attestations",
         FLAG,
-        "verify what publishers signed, wherever the index has it",
+        "verify attestations of publishers, wherever the index has them",
         project=ProjectMay.TIGHTEN_IT,
     ),
     Option(

@@ -65,7 +65,7 @@ NEW_HOST = OptionGroup(
     ),
     Option("-o, --output FILE", FILE, "write the host file here; -: print it"),
     Option("--save NAME", TEXT, "keep it among your own host files instead"),
-    Option("--force", FLAG, "replace a file that is there"),
+    Option("--force", FLAG, "overwrite an existing file"),
     Option(
         "--python VERSION",
         TEXT,
@@ -109,7 +109,7 @@ TRUST = OptionGroup(
     Option(
         "--try",
         FLAG,
-        "then install the plugin in an environment of its own, and show what it says",
+        "then install the plugin into an environment of its own, and show its answer",
         stored_as="attempt",
     ),
     Option("-y, --yes", FLAG, "do not ask"),
@@ -129,7 +129,7 @@ FAMILY_DATA = OptionGroup("", SHIPPED_BRIDGES)
 
 UPDATED_BRIDGES = OptionGroup(
     "",
-    Option("--remove", FLAG, "go back to the families that ship with wheelfit"),
+    Option("--remove", FLAG, "return to the families that ship with wheelfit"),
 )
 
 BRIDGES = OptionGroup(

@@ -82,10 +82,10 @@ GENERATE = OptionGroup(
         ANY_TEXTS,
         "publish this release only, all of it or nothing, and leave others as they are",
     ),
-    Option("--keep-going", FLAG, "publish what is sound although something is refused"),
+    Option("--keep-going", FLAG, "publish the valid files although others are refused"),
     Option("--full", FLAG, "compare all content of new wheels with RECORD"),
     Option(
-        "--replace", FLAG, "take files that were published with other content under the same name"
+        "--replace", FLAG, "accept files that were published with other content under the same name"
     ),
     Option(
         "--prune", FLAG, "remove files that no page names, nor did when the index was last changed"
@@ -110,8 +110,7 @@ GENERATE = OptionGroup(
     Option(
         "--memory FILE",
         FILE,
-        "remember here what was learnt of the files (default: beside the pages; for a URL "
-        "hidden in DIR)",
+        "cache facts about the files here (default: beside the pages; for a URL hidden in DIR)",
     ),
 )
 
@@ -136,10 +135,12 @@ CONVERT_INDEX = OptionGroup(
         FLAG,
         "write wheels of this machine anew whose variant.json has an old layout",
     ),
-    Option("--accept-losses", FLAG, "let go what the current layout cannot say"),
-    Option("--keep-going", FLAG, "publish what could be converted although something could not"),
+    Option("--accept-losses", FLAG, "drop what the current layout cannot express"),
     Option(
-        "--replace", FLAG, "take files that were published with other content under the same name"
+        "--keep-going", FLAG, "publish the converted files although others could not be converted"
+    ),
+    Option(
+        "--replace", FLAG, "accept files that were published with other content under the same name"
     ),
 )
 
@@ -157,11 +158,13 @@ SERVER = OptionGroup(
         "--host ADDRESS", TEXT, "listen at this address (default: 127.0.0.1: this machine only)"
     ),
     Option("--port N", TEXT, "listen at this port (default: 8942; 0: any that is free)"),
-    Option("--fd N", TEXT, "take connections from this open socket, which outlives the server"),
+    Option("--fd N", TEXT, "accept connections from this open socket, which outlives the server"),
     Option(
-        "--public-url URL", TEXT, "where clients find the server, if another one stands in front"
+        "--public-url URL",
+        TEXT,
+        "URL under which clients reach the server, if behind a reverse proxy",
     ),
-    Option("--max-file SIZE", TEXT, "take no larger files (default: 10GiB)"),
+    Option("--max-file SIZE", TEXT, "largest upload (default: 10GiB)"),
     Option("--max-connections N", TEXT, "hold at most so many connections (default: 2000)"),
     Option(
         "--read WHO",
@@ -184,7 +187,9 @@ SERVER = OptionGroup(
     Option("--metrics WHO", TEXT, "who sees the metrics: operator (default) or everybody"),
     Option("--log FORM", TEXT, "json, plain, or auto (default): words on a terminal, else JSON"),
     Option("--log-requests yes/no", TEXT, "write down every request (default: yes)"),
-    Option("--stop-within SECONDS", TEXT, "time for what is under way when it ends (default: 60)"),
+    Option(
+        "--stop-within SECONDS", TEXT, "time to finish running requests when it stops (default: 60)"
+    ),
     Option(
         "--answer-to HOST",
         HOSTS,
@@ -211,8 +216,8 @@ MIRRORS = OptionGroup(
     Option(
         "--mirror [NAME=]URL|FAMILY",
         TEXTS,
-        "serve what this index has too; uploads and earlier ones count more; or the indexes "
-        "of a bridge, as pytorch, at an address of their own",
+        "mirror this index too, after uploads and earlier mirrors; or the indexes of a "
+        "bridge, as pytorch, at an address of their own",
         default=None,
     ),
     Option(
@@ -245,9 +250,7 @@ MIRRORS = OptionGroup(
     Option(
         "--reserved PATTERN", TEXTS, "projects that no mirror may supply, as acme-*", default=None
     ),
-    Option(
-        "--mirror-most SIZE", TEXT, "keep so much of mirrored files (default: as much as there is)"
-    ),
+    Option("--mirror-most SIZE", TEXT, "most space for mirrored files (default: unlimited)"),
     Option(
         "--mirror-storage URL",
         TEXT,
@@ -306,7 +309,7 @@ NEW_TOKEN = OptionGroup(
         default="admin",
     ),
     Option("--expires TIME", TEXT, "good for so long, as 90d (default: always)"),
-    Option("--note TEXT", ANY_TEXT, "what it is for, in lists", default=""),
+    Option("--note TEXT", ANY_TEXT, "description shown in lists", default=""),
 )
 
 CLEAN = OptionGroup(
@@ -342,7 +345,9 @@ NEW_STAGE = OptionGroup(
     Option("--owner NAME", TEXT, "whose it is (default: admin)", default="admin"),
 )
 
-YANK = OptionGroup("", Option("--reason TEXT", ANY_TEXT, "why, which installers show", default=""))
+YANK = OptionGroup(
+    "", Option("--reason TEXT", ANY_TEXT, "the reason, which installers show", default="")
+)
 
 PROJECT_STATUS = OptionGroup(
     "",
@@ -350,13 +355,13 @@ PROJECT_STATUS = OptionGroup(
     Option(
         "STATUS",
         OneOf("active", "archived", "deprecated", "quarantined"),
-        "what it is: archived and quarantined take no uploads, and of quarantined nobody gets a "
-        "file",
+        "the new status: archived and quarantined projects accept no uploads, and quarantined "
+        "ones serve no files",
     ),
-    Option("--reason TEXT", ANY_TEXT, "why, which installers show", default=""),
+    Option("--reason TEXT", ANY_TEXT, "the reason, which installers show", default=""),
 )
 
-DELETE = OptionGroup("", Option("--yes", FLAG, "delete without being asked again"))
+DELETE = OptionGroup("", Option("--yes", FLAG, "delete without confirmation"))
 
 PUBLISH = OptionGroup(
     "",
@@ -375,11 +380,10 @@ PUBLISH = OptionGroup(
     Option(
         "--dry-run",
         FLAG,
-        "check everything, say what would be sent and what installers would take, and stop",
+        "check everything and show what would be uploaded and chosen by installers, "
+        "without uploading",
     ),
-    Option(
-        "--check-url URL", TEXT, "where the index lists what it has (default: found out from --to)"
-    ),
+    Option("--check-url URL", TEXT, "URL of the index's pages (default: derived from --to)"),
     Option(
         "--session-url URL",
         TEXT,
@@ -388,7 +392,7 @@ PUBLISH = OptionGroup(
     Option(
         "--one-by-one",
         FLAG,
-        "let every file be seen as soon as it is sent, also where the index could wait",
+        "publish every file as soon as it is sent, also where the index supports sessions",
     ),
     Option(
         "--attest", FLAG, "sign files with the identity of this CI job (PEP 740), and send that"
@@ -401,7 +405,7 @@ PUBLISH = OptionGroup(
     Option(
         "--patience SECONDS",
         PATIENCE,
-        "how long the index is asked whether it lists what it was sent (default: 15)",
+        "time to wait until the index lists the files (default: 15)",
         default=15.0,
     ),
     Option(
@@ -419,12 +423,12 @@ UPLOAD_CHECKS = OptionGroup(
     Option(
         "--file-limit SIZE",
         BYTES,
-        "how large a file the index takes, as 300MB (default: what is known of it)",
+        "largest file that the index accepts, as 300MB (default: known limits of the index)",
     ),
     Option(
         "--project-limit SIZE",
         BYTES,
-        "how much the index takes of a project, as 20GB (default: what is known of it)",
+        "most space that the index gives a project, as 20GB (default: known limits of the index)",
     ),
 )
 

@@ -15,14 +15,14 @@ INSTALLATION = OptionGroup(
     Option(
         "-U, --upgrade",
         FLAG,
-        "take the newest versions of what is named; none is older than what is installed",
+        "upgrade the named packages to the newest versions; never downgrade",
     ),
     Option(
         "-P, --upgrade-package NAME",
         ANY_TEXTS,
-        "take the newest version of this package, named or not",
+        "upgrade this package, named or not",
     ),
-    Option("--force-reinstall", FLAG, "replace even what is the same"),
+    Option("--force-reinstall", FLAG, "reinstall packages even if they are up to date"),
     Option("--require-hashes", FLAG, "every package must have a --hash"),
     Option("--no-input", FLAG, "ask nothing, on a terminal either"),
     *CHANGES,
@@ -38,21 +38,25 @@ PIP_HABITS = OptionGroup(
 
 SYNC = OptionGroup(
     "installation",
-    Option("--inexact", FLAG, "keep what the lock does not name, too"),
+    Option("--inexact", FLAG, "keep packages that the lock does not name"),
     *CHANGES,
 )
 
 UNINSTALL = OptionGroup(
     "",
     Option("NAME ...", ANY_TEXT, "name of an installed package", stored_as="names"),
-    Option("--dry-run", FLAG, "only say what would be removed"),
-    Option("-y, --yes", FLAG, "accepted for pip's sake; nothing is ever asked"),
+    Option("--dry-run", FLAG, "show what would be removed, without removing it"),
+    Option(
+        "-y, --yes",
+        FLAG,
+        "accepted for compatibility with pip; this command never asks",
+    ),
     Option("--break-system-packages", FLAG, "even in a managed environment"),
 )
 
 RECOVER = OptionGroup(
     "",
-    Option("--dry-run", FLAG, "only say what would be done"),
+    Option("--dry-run", FLAG, "show what would be done, without doing it"),
     Option(
         "--trust-journal",
         FLAG,
@@ -86,9 +90,9 @@ WHY = OptionGroup(
 FREEZE = OptionGroup(
     "",
     Option("--all", FLAG, "also pip, and before Python 3.12 setuptools and wheel"),
-    Option("-l, --local", FLAG, "without what lies outside of the environment"),
+    Option("-l, --local", FLAG, "exclude packages outside of the environment"),
     Option("--exclude NAME", ANY_TEXTS, "leave this package out"),
-    Option("--exclude-editable", FLAG, "leave out what points to a source tree"),
+    Option("--exclude-editable", FLAG, "exclude editable packages"),
 )
 
 DOWNLOAD = OptionGroup(
@@ -110,7 +114,7 @@ DOWNLOAD = OptionGroup(
         "for this platform, as linux-x86_64, without accelerators; may be given several times",
     ),
     Option("--require-hashes", FLAG, "every package must have a --hash"),
-    Option("--dry-run", FLAG, "only say what would be downloaded"),
+    Option("--dry-run", FLAG, "show what would be downloaded, without downloading it"),
 )
 
 EXPLAIN = OptionGroup(
@@ -123,11 +127,11 @@ EXPLAIN = OptionGroup(
     Option(
         "--all",
         FLAG,
-        "show every label of the release, whatever the machine, and which machines take it",
+        "show every label of the release and the machines it fits",
     ),
 )
 
-CHECK_ENV = OptionGroup("", Option("--strict", FLAG, "let warnings count as faults"))
+CHECK_ENV = OptionGroup("", Option("--strict", FLAG, "treat warnings as errors"))
 
 INSTALLING = (CONSENT, ATTESTATIONS, ENVIRONMENT, SOURCES, UPLOADS, MACHINE, VARIANTS)
 """The groups of every command that chooses packages and puts them into an environment."""

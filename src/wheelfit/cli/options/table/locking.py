@@ -37,15 +37,15 @@ LOCKING = OptionGroup(
         project=ProjectMay.ALONE_SET_IT,
         unless="hosts",
     ),
-    Option("-U, --upgrade", FLAG, "take the newest versions of everything"),
-    Option("-P, --upgrade-package NAME", ANY_TEXTS, "take the newest version of this package"),
+    Option("-U, --upgrade", FLAG, "upgrade every package to its newest version"),
+    Option("-P, --upgrade-package NAME", ANY_TEXTS, "upgrade this package to its newest version"),
     Option("--check", FLAG, "write nothing; fail if the lock is out of date"),
-    Option("--dry-run", FLAG, "only say what would be written"),
+    Option("--dry-run", FLAG, "show what would be written, without writing it"),
 )
 
 TREE = OptionGroup(
     "",
-    Option("--here", FLAG, "show what this machine gets"),
+    Option("--here", FLAG, "show the packages for this machine"),
     Option("--invert NAME", TEXT, "show who needs this package instead"),
     Option("--depth N", STEPS, "go no more than N steps"),
 )
@@ -53,9 +53,9 @@ TREE = OptionGroup(
 BUNDLE = OptionGroup(
     "bundle",
     Option("-o, --output DIR", FOLDER, "the folder to make; its parent exists"),
-    Option("--all", FLAG, "take every wheel of the lock, whoever it fits"),
-    Option("--update", FLAG, "make an earlier bundle anew; what is unchanged is not fetched again"),
-    Option("--dry-run", FLAG, "only say what would be in it, with sizes"),
+    Option("--all", FLAG, "include every wheel of the lock, for all machines"),
+    Option("--update", FLAG, "update an existing bundle; unchanged files are not downloaded again"),
+    Option("--dry-run", FLAG, "show the contents and sizes, without writing it"),
     Option("--verify DIR", FOLDER, "check a bundle, and make none"),
 )
 

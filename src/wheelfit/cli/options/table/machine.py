@@ -23,7 +23,7 @@ _DISABLE_PROVIDER = Option(
 _PLUGIN_DEADLINE = Option(
     "--plugin-deadline SECONDS",
     SECONDS,
-    "how long a plugin may take to answer (default: 10)",
+    "time limit for an answer of a plugin (default: 10)",
     default=10.0,
     project=ProjectMay.NOT_SET_IT,
 )
@@ -68,8 +68,8 @@ _SUPPORT = (
     Option(
         "--ignore-static NAMESPACE",
         ANY_TEXTS,
-        "do not believe a wheel's own list where this machine can be asked; :all: for every such "
-        "namespace",
+        "ignore a wheel's own list of values where a provider can detect them; :all: for "
+        "every such namespace",
         project=ProjectMay.NOT_SET_IT,
     ),
     Option(
@@ -90,7 +90,7 @@ _SUPPORT = (
     Option(
         "--no-abi-dependency",
         FLAG,
-        "take no build that was made for certain versions of another package",
+        "exclude builds made for certain versions of another package",
         project=ProjectMay.TIGHTEN_IT,
     ),
     _PROVIDER_TABLE,

@@ -8,7 +8,7 @@ from wheelfit.cli.options.values import FLAG, OneOf
 OUTPUT = OptionGroup(
     "output",
     Option("--json", FLAG, "print one JSON object, errors included"),
-    Option("-q, --quiet", FLAG, "print errors, and what the command exists to print"),
+    Option("-q, --quiet", FLAG, "print errors and results only"),
     Option("-v, --verbose", FLAG, "say everything worth knowing"),
     Option("--color", OneOf("auto", "always", "never"), "default: on a terminal", default="auto"),
     Option("--no-progress", FLAG, "draw no progress bars"),

@@ -20,8 +20,8 @@ PROXY = OptionGroup(
     Option(
         "--answer-to HOST",
         HOSTS,
-        "answer those who ask for this name (default: everybody; at an address that only "
-        "this machine reaches, those who ask for this machine)",
+        "answer only requests for this host name (default: any; at a loopback address, "
+        "only names of this machine)",
     ),
     Option(
         "--deny-vulnerable PATH",
@@ -32,7 +32,7 @@ PROXY = OptionGroup(
 
 RUN = OptionGroup(
     "",
-    Option("[COMMAND ...]", ANY_TEXT, "what to run, after --"),
+    Option("[COMMAND ...]", ANY_TEXT, "the command to run, after --"),
     Option(
         "--port N",
         PORT,
@@ -62,6 +62,6 @@ PROXIED = OptionGroup(
     Option(
         "--link-host HOST",
         TEXTS,
-        "let pages of an index name this host, although its address is a private one",
+        "follow links to this host although its address is private",
     ),
 )

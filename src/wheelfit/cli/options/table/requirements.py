@@ -28,7 +28,7 @@ ALLOW_SOURCE = Option(
 
 CONSTRAINT = Option("-c, --constraint FILE", FILES, "limit versions by a file in pip's format")
 
-PRE = Option("--pre", FLAG, "take pre-releases too", project=ProjectMay.SET_IT)
+PRE = Option("--pre", FLAG, "allow pre-releases", project=ProjectMay.SET_IT)
 
 _DEPENDENCY_GROUP = Option(
     "--group [PATH:]NAME",
@@ -55,20 +55,23 @@ REQUIREMENTS = OptionGroup(
     Option(
         "--override REQUIREMENT",
         FILES,
-        "what counts in place of what anybody needs of this project; or a file of such",
+        "override every requirement on this package; or a file with overrides",
     ),
     Option("--exclude NAME", TEXTS, "leave this project out, whoever needs it"),
-    Option("-e, --editable PATH", FILES, "a project in a folder, used where it lies (PEP 660)"),
+    Option("-e, --editable PATH", FILES, "install a project folder as editable (PEP 660)"),
     PRE,
     Option("--no-deps", FLAG, "leave dependencies alone"),
     # Unlike the options, which name files too, these are lists of requirements and names.
     Option(
-        "constraints", CONSTRAINTS, "limits on what is needed anyway", project=ProjectMay.SET_IT
+        "constraints",
+        CONSTRAINTS,
+        "limit the version of a package, if it is installed at all",
+        project=ProjectMay.SET_IT,
     ),
     Option(
         "overrides",
         OVERRIDES,
-        "what counts in place of what anybody needs of a project",
+        "override every requirement on a package",
         project=ProjectMay.SET_IT,
     ),
     Option(
@@ -87,7 +90,7 @@ _BACKENDS = (
     Option(
         "--no-build-isolation",
         FLAG,
-        "build with what the environment has, and not in one made for that",
+        "build without isolation, with the packages of the environment",
     ),
 )
 
@@ -101,12 +104,10 @@ SOURCE_BUILDS = OptionGroup(
     Option(
         "--only-binary NAMES",
         TEXTS,
-        "take releases of these with wheels only, separated by commas; :all: for any not "
-        "allowed by name",
+        "use only wheels of these packages, separated by commas; :all: for every package "
+        "not allowed by name",
     ),
-    Option(
-        "--prefer-binary", FLAG, "take an older release with a wheel before a newer one without"
-    ),
+    Option("--prefer-binary", FLAG, "prefer an older release with a wheel to a newer one without"),
     *_BACKENDS,
     note="runs code of the project",
 )

@@ -74,7 +74,7 @@ BRIDGES = Option(
 SHIPPED_BRIDGES = Option(
     "--shipped-bridges",
     FLAG,
-    "use families as this wheelfit ships them, not those of `wheelfit bridges update`",
+    "use the families shipped with wheelfit, not those of `wheelfit bridges update`",
     project=ProjectMay.TIGHTEN_IT,
 )
 
@@ -91,7 +91,7 @@ SOURCES = OptionGroup(
     Option(
         "--extra-index-url URL",
         TEXTS,
-        "further indexes; the first that knows a project supplies it",
+        "additional index URL; the first index that has a package supplies it",
         default=None,
     ),
     Option(
@@ -129,7 +129,7 @@ SOURCES = OptionGroup(
         "do not verify the certificate of this host (HOST or HOST:PORT)",
         default=None,
     ),
-    Option("--timeout SECONDS", SECONDS, "wait for a server"),
+    Option("--timeout SECONDS", SECONDS, "timeout for a server"),
     Option("--retries N", COUNT, "try a failing request again"),
     Option(
         "--connections N",

@@ -18,7 +18,7 @@ CACHE = OptionGroup(
     Option("--cache-dir DIR", FOLDER, "this folder instead of the usual one"),
 )
 
-_DRY_RUN = Option("--dry-run", FLAG, "only say what would be removed")
+_DRY_RUN = Option("--dry-run", FLAG, "show what would be removed, without removing it")
 
 LISTED_WHEELS = OptionGroup(
     "", Option("[NAME ...]", ANY_TEXT, "a package (default: all)", stored_as="names")
@@ -34,15 +34,15 @@ REMOVED = OptionGroup(
 PRUNED = OptionGroup(
     "",
     Option("--max-size SIZE", BYTES_OR_LETTER, "leave at most this much, as 20GB or 500MiB"),
-    Option("--older-than TIME", AGE, "what was not used for this long, as 30d, 12h or 2w"),
+    Option("--older-than TIME", AGE, "entries not used for this long, as 30d, 12h or 2w"),
     _DRY_RUN,
 )
 
-VERIFIED = OptionGroup("", Option("--keep-damaged", FLAG, "only say what is damaged"))
+VERIFIED = OptionGroup("", Option("--keep-damaged", FLAG, "report damage, without removing it"))
 
 SETTINGS_SHOWN = OptionGroup(
     "",
-    Option("[COMMAND ...]", ANY_TEXT, "show what concerns this command, and what it falls back on"),
+    Option("[COMMAND ...]", ANY_TEXT, "show the settings of this command, with their defaults"),
     Option("--origin", FLAG, "say of each setting who set it, with the line"),
 )
 

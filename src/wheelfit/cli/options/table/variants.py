@@ -9,15 +9,15 @@ from wheelfit.cli.options.values import ANY_TEXTS, FLAG, LABELS, LIMITS, REPLACE
 _ALLOW_MIXED = Option(
     "--allow-mixed FEATURE",
     ANY_TEXTS,
-    "let packages disagree on this: cuda, rocm, blas, openmp, mpi, a feature that one of them is "
-    "about, or :all:",
+    "allow packages to disagree on this: cuda, rocm, blas, openmp, mpi, a feature that "
+    "one of them is about, or :all:",
     project=ProjectMay.SET_IT,
 )
 
 _AGREEMENT = Option(
     "agreement",
     AGREEMENTS,
-    "what packages must agree on besides",
+    "require packages to agree on this, too",
     stored_as="agreement_table",
     project=ProjectMay.SET_IT,
 )
@@ -35,7 +35,7 @@ VARIANTS = OptionGroup(
     Option(
         "--require WISH",
         WISHES,
-        "take only wheels that have it, of projects that offer it",
+        "take only wheels with this property, from projects that offer it",
         project=ProjectMay.SET_IT,
     ),
     Option("--forbid WISH", WISHES, "never take", project=ProjectMay.SET_IT),

@@ -17,7 +17,9 @@ WHEELS = OptionGroup(
 
 VARIANT = OptionGroup(
     "variant",
-    Option("-p, --property 'NAMESPACE :: FEATURE :: VALUE'", ANY_TEXTS, "what the variant needs"),
+    Option(
+        "-p, --property 'NAMESPACE :: FEATURE :: VALUE'", ANY_TEXTS, "a property of the variant"
+    ),
     Option(
         "--label LABEL",
         TEXT,
@@ -91,7 +93,7 @@ RESOLVING = OptionGroup(
 RESULTS = OptionGroup(
     "results",
     Option("-o, --output DIR", FOLDER, "where the results go (default: beside each wheel)"),
-    Option("--overwrite", FLAG, "let other files of the same names give way"),
+    Option("--overwrite", FLAG, "replace existing files of the same names"),
     Option(
         "--keep-going",
         FLAG,
@@ -115,7 +117,7 @@ RESULTS = OptionGroup(
     Option(
         "--accept-record-errors",
         FLAG,
-        "write RECORD anew where it is wrong, from what is in the wheel",
+        "rewrite RECORD where it is wrong, from the contents of the wheel",
     ),
     Option(
         "--no-sync", FLAG, "do not wait until the disk has the results; a power cut may cost them"
@@ -134,12 +136,12 @@ REPAIR = OptionGroup(
     Option(
         "--command COMMAND",
         TEXT,
-        "what repairs a plain wheel, as 'auditwheel repair -w {dest_dir} {wheel}'",
+        "command to repair a plain wheel, as 'auditwheel repair -w {dest_dir} {wheel}'",
     ),
 )
 
 CONVERT = OptionGroup(
-    "", Option("--accept-losses", FLAG, "let go what the current layout cannot say")
+    "", Option("--accept-losses", FLAG, "drop what the current layout cannot express")
 )
 
 REPACK = OptionGroup(
@@ -157,8 +159,8 @@ EDITS = OptionGroup(
     Option("--name NAME", TEXT, "the new name of the distribution"),
     Option("--rename OLD=NEW", ANY_TEXTS, "the new name of one of several distributions"),
     Option("--set-version VERSION", TEXT, "the new version"),
-    Option("--strip-local-version", FLAG, "take off local versions as +cu126"),
-    Option("--remove-dependency NAME", ANY_TEXTS, "take out the dependencies on this project"),
+    Option("--strip-local-version", FLAG, "strip local versions as +cu126"),
+    Option("--remove-dependency NAME", ANY_TEXTS, "remove the dependencies on this project"),
     Option(
         "--add-dependency REQUIREMENT", ANY_TEXTS, "add a dependency; it may have variant markers"
     ),

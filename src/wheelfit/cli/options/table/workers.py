@@ -8,8 +8,7 @@ from wheelfit.cli.options.values import PROCESSES, TEXT
 _EXECUTOR = Option(
     "--executor URL",
     TEXT,
-    "let others work: dask://HOST:PORT, with the extra dask; processes: as many as there are "
-    "processors",
+    "where to run the work: dask://HOST:PORT, with the extra dask; processes: one per processor",
 )
 
 WORKERS = OptionGroup(
