@@ -138,7 +138,7 @@ def test_the_scheduler_killed_in_the_middle(tmp_path: Path) -> None:
             if not killer.ident:
                 killer.start()
 
-        with pytest.raises(Unreachable, match="the scheduler is gone"):
+        with pytest.raises(Unreachable, match="the scheduler stopped"):
             carried_out(cluster, errands, done=kill)
 
 

@@ -79,7 +79,7 @@ def test_what_is_not_a_record_is_not_overwritten(tmp_path: Path, run: Runner) ->
     (tmp_path / "thesis.txt").write_text("ten years")
     before = tree(tmp_path)
     said = run("probe", "--record", tmp_path, "--json", code=1)
-    assert "something else than a record" in said.error["message"]
+    assert "files that are not a record" in said.error["message"]
     run("probe", "--record", tmp_path / "thesis.txt", code=1)
     run("probe", "--record", tmp_path / "thesis.txt" / "below", code=1)
     assert tree(tmp_path) == before
@@ -95,7 +95,7 @@ def test_what_is_no_record_cannot_be_replayed(
     if damage is not None:
         (tmp_path / "machine.toml").write_text(damage)
     said = run("probe", "--replay", tmp_path, "--json", code=1)
-    assert said.error["message"].startswith("this is not a record of a machine")
+    assert said.error["message"].startswith("not a record of a machine")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_damaged_record_is_told_from_a_whole_one(
     shutil.copytree(NVIDIA, folder)
     (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     said = run("probe", "--replay", folder, code=1)
-    assert f"this is not a record of a machine: {words}" in said.err.replace("\n", " ")
+    assert f"not a record of a machine: {words}" in said.err.replace("\n", " ")
     assert "Error:" not in said.err
 
 

@@ -68,7 +68,7 @@ def unsound(library: Path) -> list[str]:
         entry = importlib.metadata.Distribution.at(info)
         found += [f"{info.name} lacks {text}" for text in entry.requires or () if text not in names]
     projects = [info.name.partition("-")[0] for info in library.glob("*.dist-info")]
-    found += [f"{name} is there twice" for name in projects if projects.count(name) > 1]
+    found += [f"{name} exists twice" for name in projects if projects.count(name) > 1]
     return found
 
 

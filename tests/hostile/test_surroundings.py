@@ -308,7 +308,7 @@ def test_a_proxy_that_is_none(site: Site, proxy: str, monkeypatch: pytest.Monkey
     monkeypatch.setenv("HTTP_PROXY", proxy)
     told = site.bare(*words, "--retries", "0")
     assert told.code == 5
-    assert "the proxy for it is not an http, https or SOCKS URL" in told.err
+    assert "the proxy is not an http, https or SOCKS URL" in told.err
     assert "hunter2" not in said.err + told.err
 
 

@@ -84,7 +84,7 @@ class TestForged:
         number = Path(places.workplace).stat().st_ino
         for data in (json.dumps(document).encode(), forged({**document, "workplace": number})):
             Path(places.workplace, FOLDERS).write_bytes(data)
-            refused(places, tmp_path, "did not begin here")
+            refused(places, tmp_path, "did not start here")
 
     def test_made_folders(self, places: EnvironmentFolders, tmp_path: Path) -> None:
         """A list of folders that were made removes none of the user's."""
@@ -93,7 +93,7 @@ class TestForged:
             forged({"workplace": 1, "workplaces": [], "made": {"headers": 99}})
         )
         (tmp_path / "env" / "include" / "site").mkdir(parents=True)
-        refused(places, tmp_path, "did not begin here")
+        refused(places, tmp_path, "did not start here")
 
     def test_journal(self, places: EnvironmentFolders, victim: Path, tmp_path: Path) -> None:
         """A journal with a right checksum moves nothing."""
@@ -112,7 +112,7 @@ class TestForged:
                     "steps": steps,
                 }
                 Path(places.workplace, stage).write_bytes(forged(document))
-                refused(places, tmp_path, "did not begin here")
+                refused(places, tmp_path, "did not start here")
                 Path(places.workplace, stage).unlink()
 
     def test_journal_in_a_workplace_of_ours(
@@ -185,7 +185,7 @@ class TestForged:
             change(places, Killing(26))
         other = replace(places, seal=Signer(tmp_path / "state"))
         found = tree(tmp_path / "env")
-        with pytest.raises(NotRecoverable, match="did not begin here") as caught:
+        with pytest.raises(NotRecoverable, match="did not start here") as caught:
             recover(other)
         assert "--trust-journal" in (caught.value.hint or "")
         assert tree(tmp_path / "env") == found

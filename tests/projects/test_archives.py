@@ -219,7 +219,7 @@ class TestHostile:
                 member = tarfile.TarInfo("demo-1.0/x")
                 member.size = len(text)
                 archive.addfile(member, io.BytesIO(text))
-        refused(path, "is there twice")
+        refused(path, "exists twice")
 
     def test_two_sizes(self, tmp_path: Path) -> None:
         """A size in a PAX header that the plain header contradicts is read in two ways."""

@@ -153,7 +153,7 @@ class TestCheckOut:
 
     def test_without_git(self, tmp_path: Path) -> None:
         """Where git is not installed, that is said."""
-        with raises_code("checkout-failed", match="git is needed"):
+        with raises_code("checkout-failed", match="git was not found"):
             check_out(RepositoryUrl("file:///x"), tmp_path, {"PATH": str(tmp_path)})
 
     def test_a_login(self, tmp_path: Path) -> None:

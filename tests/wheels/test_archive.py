@@ -135,7 +135,7 @@ class TestStructure:
             ("/evil.py", "absolute"),
             ("some\\evil.py", "backslash"),
             ("some/e\nvil.py", "control"),
-            ("some/tool", "there twice"),
+            ("some/tool", "exists twice"),
             ("some/tool/evil.py", "also the folder"),
             ("other-1.0.dist-info/METADATA", "several .dist-info"),
         ],

@@ -281,7 +281,7 @@ class TestElsewhere:
             MACHINE, "torch", "--bridge", "pytorch@http://mirror.example/whl", code=1
         )
         assert said.error["code"] == "invalid-configuration"
-        assert "not behind https" in said.error["message"]
+        assert "plain HTTP" in said.error["message"]
         assert said.error["where"] == "http://mirror.example/whl"
         assert "--trusted-host mirror.example" in said.error["hint"]
         assert not any("mirror.example" in url for url in world.net.asked)

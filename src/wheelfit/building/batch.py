@@ -197,8 +197,8 @@ class Batch(Generic[Item, Value]):
             return
         except CancelledError:
             raise WorkerLost(
-                "the work was cancelled where it was done",
-                hint="see whether the scheduler is still there",
+                "the worker cancelled the work",
+                hint="check that the scheduler is running",
             ) from None
         for position, answer in zip(positions, answers, strict=True):
             value, error, passes, seconds = pickle.loads(answer)  # noqa: S301 - from our worker
@@ -225,7 +225,7 @@ class Batch(Generic[Item, Value]):
                     "the process that worked on it ended"
                     + (f", {times} times" if times > 1 else ""),
                     where=str(self.items[position]),
-                    hint="see whether it needs more memory than there is (-j 1 needs least)",
+                    hint="see whether it needs more memory than there is (try -j 1)",
                 ),
                 0.0,
             )
@@ -270,7 +270,7 @@ def _in_family(error: Exception, item: object) -> WheelfitError:
         return FileProblem(error.strerror or type(error).__name__, where=where)
     if isinstance(error, MemoryError):
         words = "not enough memory"
-        return EnvironmentUnavailable(words, where=str(item), hint="-j 1 needs least")
+        return EnvironmentUnavailable(words, where=str(item), hint="try -j 1")
     import traceback  # noqa: PLC0415 - this should not happen
 
     return InternalError(

@@ -259,7 +259,7 @@ def _dask_client(url: str, patience: float) -> Iterator[Client]:
         raise Unreachable(
             f"no scheduler answers: {str(error).splitlines()[0] if str(error) else 'in time'}",
             where=url,
-            hint="see whether `dask scheduler` runs there, and whether its port can be reached",
+            hint="check that `dask scheduler` runs there and its port is reachable",
         ) from None
     try:
         yield client
@@ -356,7 +356,7 @@ def _in_our_words(error: BaseException) -> BaseException:
     # What the work itself raises comes back as a result, so an error of the system is Dask's own.
     gone = (CancelledError, asyncio.CancelledError, OSError, RuntimeError)
     if isinstance(error, gone):
-        return Unreachable("the scheduler is gone, or gave up the work", hint="run it again")
+        return Unreachable("the scheduler stopped or gave up the work", hint="run it again")
     if isinstance(error, KilledWorker):
         return WorkerLost("the process that worked on it ended")
     if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("wheelfit"):

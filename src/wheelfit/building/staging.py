@@ -80,7 +80,7 @@ class Staging:
             room.mkdir()
         except OSError as error:
             raise FileProblem(
-                f"nothing can be written there: {error.strerror}", where=str(folder)
+                f"the folder cannot be written: {error.strerror}", where=str(folder)
             ) from None
         return room
 
@@ -178,7 +178,7 @@ def deliver(files: Sequence[Path], folder: Path) -> tuple[Path, ...]:
                     raise FileProblem("a folder of this name exists", where=str(place))
             staging.publish([(room / place.name, place) for place in places], overwrite=places)
     except OSError as error:
-        message = f"what was built cannot be written: {error.strerror or error}"
+        message = f"the built files cannot be written: {error.strerror or error}"
         raise FileProblem(message, where=str(folder)) from None
     return tuple(places)
 

@@ -94,13 +94,13 @@ def _wanted(before: Table, edits: TableEdits, where: str) -> dict[str, Any]:
     variants: dict[str, Any] = table.get("variants", {})
     for label in edits.without_variants:
         if label not in variants:
-            raise _fault(f"variant.variants.{label}", "there is none", where)
+            raise _fault(f"variant.variants.{label}", "the table does not exist", where)
         del variants[label]
     used = {space: label for label, spaces in variants.items() for space in spaces}
     for namespace in edits.without_providers:
         path = f"variant.providers.{namespace}"
         if namespace not in providers:
-            raise _fault(path, "there is none", where)
+            raise _fault(path, "the table does not exist", where)
         if namespace in used:
             message = f"the label {used[namespace]} needs it"
             hint = f"take that out too, with --remove-variant {used[namespace]}"

@@ -414,7 +414,7 @@ def _not_allowed(setting: Option, name: str, place: ValuePlace) -> InvalidConfig
         f"{setting.key} cannot be set in a file that others than the administrator can write: "
         f"{setting.why}",
         where=place.where,
-        hint="let the file and its folder belong to root, and nobody else write there",
+        hint="only root may own and write the file and its folder",
     )
 
 

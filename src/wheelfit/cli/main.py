@@ -262,7 +262,7 @@ def _in_family(error: BaseException) -> WheelfitError:
     if isinstance(error, WheelfitError):
         return error
     if isinstance(error, _Terminated):
-        return WheelfitError("asked to end by a signal", code="terminated")
+        return WheelfitError("ended by a signal", code="terminated")
     if isinstance(error, KeyboardInterrupt):
         return WheelfitError("interrupted from the keyboard", code="interrupted")
     if isinstance(error, OSError) and error.errno in _OF_PATHS and error.filename is not None:

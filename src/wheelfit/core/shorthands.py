@@ -163,7 +163,7 @@ def _check_places(shorthands: Sequence[Shorthand]) -> None:
             if any(a != b for a, b in zip(one.place, other.place, strict=False)):
                 raise UsageError(
                     f"--variant {other.name} and --variant {one.name} contradict each other",
-                    hint="no build is both; name the one that is meant",
+                    hint="no build is both; name one of them",
                 )
 
 

@@ -69,9 +69,9 @@ def repair(
         if unmet == before:
             break
     raise InternalError(
-        f"an installer was run, and still: {unmet[0]}",
+        f"the installer ran, but the fault remains: {unmet[0]}",
         code="broken-installation",
-        hint="install wheelfit anew, into an environment of its own",
+        hint="reinstall wheelfit into an environment of its own",
     )
 
 
@@ -91,5 +91,5 @@ def _run(command: list[str], environ: Mapping[str, str]) -> None:
             f"the repair failed: {' '.join(command[:6])} ended with status {done.returncode}",
             code="broken-installation",
             note=done.stdout.strip()[-_SHOWN:] or None,
-            hint="correct what it says, or install wheelfit anew, into an environment of its own",
+            hint="correct what it says, or reinstall wheelfit into an environment of its own",
         )

@@ -151,7 +151,7 @@ def _check_identity(pin: Pin, metadata: bytes, where: str) -> None:
             for whose, each in (("the index", pin.core), ("the wheel", core))
         ]
         raise IntegrityError(
-            "the wheel has other needs than the index says",
+            "the wheel has other requirements than the index says",
             code="metadata-disagreement",
             where=where,
             note="\n".join(text.rstrip() for text in shown),

@@ -156,7 +156,7 @@ def lay_out(
                 f"the wheel runs code whenever Python starts: {', '.join(startup[:_SHOWN])}",
                 code="startup-file",
                 where=where,
-                hint="nothing was changed; --startup-files warn lets it in",
+                hint="nothing was changed; --startup-files warn installs it",
             )
         layouts.append(Layout(wheel, frozenset(present), tuple(startup)))
     return tuple(layouts)

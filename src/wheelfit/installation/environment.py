@@ -162,7 +162,7 @@ class Environment:
             code="externally-managed",
             where=self.name,
             note=_message(text),
-            hint="install into a virtual environment; --break-system-packages insists",
+            hint="install into a virtual environment; --break-system-packages installs anyway",
         )
 
     def real_folders(self) -> dict[str, str]:

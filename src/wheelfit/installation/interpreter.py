@@ -133,7 +133,7 @@ def _of_folder(folder: Path) -> Path | None:
             raise UnusableInterpreter(
                 "this virtual environment belongs to another user, whose programs would run",
                 where=str(venv),
-                hint=f"--python {venv} uses it all the same",
+                hint=f"--python {venv} uses it anyway",
             )
         return None if _is_own_environment(venv) else _in_folder(venv)
     return None

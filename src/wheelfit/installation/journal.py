@@ -170,8 +170,8 @@ def check_workplace(
     if names:
         raise _foreign(
             workplace,
-            "a change was interrupted that you did not begin here: it was copied, or came with "
-            "a clone or an archive",
+            "an interrupted change was found that you did not start here: it was copied, "
+            "or came with a clone or an archive",
             note=places.seal.flaw,
         )
 
@@ -197,7 +197,7 @@ def _foreign(
         message,
         where=workplace,
         note="nothing was touched" + (f"; {note}" if note else ""),
-        hint=f"delete it if the environment is as it should be{vouch}",
+        hint=f"delete it if the environment is correct{vouch}",
     )
 
 
@@ -289,7 +289,7 @@ def _parse(document: Any, places: EnvironmentFolders, path: str) -> Journal:
         raise _refusal(
             path,
             "a change of the environment was interrupted, and it was copied since",
-            "recover the original, or make the environment anew",
+            "recover the original, or recreate the environment",
         )
     return Journal(
         tuple(map(str, document["changes"])),
@@ -333,5 +333,5 @@ def _refusal(path: str, message: str, hint: str | None = None) -> NotRecoverable
         message,
         where=path,
         note=None if hint else "nothing was touched; what was there before lies beside the journal",
-        hint=hint or "make the environment anew, or delete the folder once it is as it should be",
+        hint=hint or "recreate the environment, or delete the folder once it is correct",
     )

@@ -100,7 +100,7 @@ class Workplaces:
                 raise EnvironmentBusy(
                     "another process is changing the environment, or was killed",
                     where=self._places.workplace,
-                    hint="if none is at work, `wheelfit recover` puts it right",
+                    hint="if none is running, `wheelfit recover` repairs the environment",
                 )
             time.sleep(_PAUSE)
 

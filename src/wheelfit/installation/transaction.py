@@ -165,10 +165,13 @@ class Transaction:
                 self._notes = (f"what was replaced could not be removed yet: {failure}",)
                 return
             raise EnvironmentUnavailable(
-                "the environment could not be changed, nor be brought back to what it was",
+                "the environment could not be changed, and not be restored either",
                 where=self._places.workplace,
                 note=f"{error}\n{failure}",
-                hint="the next command that changes it will try again, or `wheelfit recover`",
+                hint=(
+                    "run `wheelfit recover`; the next command that changes the environment "
+                    "tries it, too"
+                ),
             ) from error
         if recovered is not None:
             self._notes = recovered.notes
@@ -307,7 +310,7 @@ class Transaction:
                 )
         except OSError as failure:
             raise EnvironmentUnavailable(
-                "the environment was changed, but a power cut now may undo that",
+                "the environment was changed, but a power cut may undo the change",
                 where=self._places.workplace,
                 note=f"{error}\n{failure}",
                 hint="once the disk can be written, the next command that changes it makes sure",

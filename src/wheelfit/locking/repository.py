@@ -148,7 +148,7 @@ class LockedRepository:
     def _reader(self, file: File) -> Files:
         if self._files is None:
             raise FileProblem(
-                f"{file.filename} would have to be read, and only the lock is looked at",
+                f"{file.filename} would have to be read, but only the lock is used here",
                 where=self.name,
             )
         return self._files

@@ -96,7 +96,7 @@ def update_bridges(request: UpdateBridgesRequest, context: Context) -> BridgeUpd
         return _remove(path)
     if request.shipped_bridges:
         raise PolicyRefusal(
-            "shipped-bridges is set: no families count that are newer than this wheelfit",
+            "the policy shipped-bridges forbids families newer than this wheelfit",
             hint="`wheelfit config show` says where",
         )
     former = read_update(path)
@@ -219,8 +219,8 @@ def _signers(
     )
     if before and not set(signers) <= set(before):
         raise AttestationProblem(
-            f"it was published by {', '.join(signers)}, and the former update by "
-            f"{', '.join(before)}",
+            f"the file was published by {', '.join(signers)}, "
+            f"but the former update by {', '.join(before)}",
             where=file.filename,
             hint=f"nothing was changed; if that is right: {REMOVE}, and forgets who signed",
         )

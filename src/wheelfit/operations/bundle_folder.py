@@ -105,7 +105,7 @@ class BundlePlace:
         others = sorted({*strangers(folder, manifest), *listed})
         if others:
             raise FileProblem(
-                "the folder has files that are none of the bundle's",
+                "the folder has files that do not belong to the bundle",
                 where=name,
                 note="\n".join(others[:20]),
                 hint="move them away; --update replaces the whole folder",

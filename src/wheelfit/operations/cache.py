@@ -195,7 +195,7 @@ def _inventory(request: CacheOptions, context: Context, *, removes: bool) -> Inv
     found = unsafe_cache_folder(str(folder))
     if found is not None and removes:
         raise FileProblem(
-            f"nothing is removed from the cache, as {found.reason}",
+            f"the cache was not changed: {found.reason}",
             where=found.path,
             hint=found.remedy,
         )
@@ -362,7 +362,7 @@ def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[Entry]:
         recorded = list(inventory.records_of(name))
         if not some and not recorded:
             raise FileProblem(
-                f"nothing of {text} is kept in the cache, so nothing was removed",
+                f"{text} is not in the cache; nothing was removed",
                 where=str(inventory.folder),
                 hint="`wheelfit cache list` shows what is kept",
             )

@@ -268,8 +268,8 @@ def _refusal(
         if wishes:
             hints.append(f"{' '.join(wishes)}, as when it was installed, keeps it plain")
     return VariantChangeRefused(
-        f"{names} would be exchanged for {'another' if len(refused) == 1 else 'other'} {verb}, "
-        "which nobody asked for",
+        f"{names} would be replaced by {'another' if len(refused) == 1 else 'other'} "
+        f"{verb}, which you did not request",
         note="\n".join(map(str, refused)),
         hint="; ".join(hints),
         details=[one.to_mapping() for one in changes],

@@ -235,7 +235,7 @@ def _fetched(
                     _give_published_name(pin, staging, Path(request.dest))
             return resolution, accelerators
     raise IntegrityError(
-        "no wheel is what its index says of it",
+        "no wheel matches the metadata of its index",
         code="metadata-disagreement",
         hint="--verbose names each",
     )

@@ -333,9 +333,9 @@ def check_place(base: str, settings: SourceSettings) -> None:
         )
     if not is_protected(base, settings):
         raise InvalidConfiguration(
-            "the indexes of a bridge are not behind https, so anybody on the way could change them",
+            "the indexes of a bridge use plain HTTP, so they can be changed on the way",
             where=redact(base),
-            hint=f"--trusted-host {where.host} uses them all the same",
+            hint=f"--trusted-host {where.host} uses them anyway",
         )
 
 

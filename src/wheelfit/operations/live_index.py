@@ -155,7 +155,7 @@ def delete(request: DeleteRequest, context: Context) -> FilesReport:
     """
     if not request.yes:
         raise PolicyRefusal(
-            "what is deleted is gone, and its names never come back",
+            "deleting cannot be undone, and the file names cannot be used again",
             code="no-consent",
             hint="--yes deletes; `wheelfit index yank` keeps installers from it as well",
         )

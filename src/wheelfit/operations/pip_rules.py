@@ -34,7 +34,7 @@ def check_changes(rules: InstallRules, environment: Environment) -> None:
     """
     if rules.require_virtualenv and not environment.interpreter.virtual:
         raise PolicyRefusal(
-            "pip's configuration requires a virtual environment, and this is none",
+            "pip's configuration requires a virtual environment, and this is not one",
             where=environment.name,
             note=f"it is required by {rules.said_by('require-virtualenv')}",
             hint="activate one, or name it with --python",
@@ -51,8 +51,8 @@ def check_place(rules: InstallRules, request: EnvironmentOptions) -> None:
     for name in ("target", "prefix", "root"):
         if place := rules.others.get(name):
             raise PolicyRefusal(
-                f"pip's configuration has everything installed into {place}; wheelfit installs "
-                "elsewhere than into the environment only when it is told so",
+                f"pip's configuration has everything installed into {place}; wheelfit needs "
+                "an option for that",
                 note=f"it is set by {rules.said_by(name)}",
                 hint=f"--{name} {place} installs there; for the environment take the setting away",
             )

@@ -73,7 +73,7 @@ def write_record(name: str, machine: ChosenMachine) -> ProbeRecord:
         differs = recording.record(Path(name), machine.detector)
     except FileExistsError:
         raise FileProblem(
-            "the folder holds something else than a record, so nothing is written",
+            "the folder contains files that are not a record",
             where=name,
             hint="name a new folder",
         ) from None
@@ -103,7 +103,7 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Probe
         place = Path(error.filename).name if isinstance(error, OSError) and error.filename else ""
         why = f"{place}: {error.strerror}" if isinstance(error, OSError) else str(error)
         raise FileProblem(
-            f"this is not a record of a machine: {why}",
+            f"not a record of a machine: {why}",
             where=name,
             hint="write one with: `wheelfit probe --record DIR`",
         ) from None

@@ -45,7 +45,7 @@ def open_project(name: str) -> ProjectFile:
     with reporting_os_errors(
         "the project's file cannot be read",
         where=str(path),
-        hint="name what is wanted, or the project with --project",
+        hint="name requirements, or the project with --project",
     ):
         refuse_pipe(path)
         with path.open("rb") as file:

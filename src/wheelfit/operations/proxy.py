@@ -134,9 +134,7 @@ def open_proxy(
     upstreams = _Upstreams(request, context, OfferRules(settings.cooldown or Cooldown(), denied))
     behind = {name: upstreams.of(own) for name, own in {"": settings, **below}.items()}
     if not any(behind.values()):
-        raise InvalidConfiguration(
-            "there is no index to stand in front of", hint="name one with --index-url"
-        )
+        raise InvalidConfiguration("no index is configured", hint="name one with --index-url")
     repository = open_indexes(request, settings, context)
     environment = open_environment_of(request, context.environ, may_be_own=True)
     profiles = _Profiles(request, settings, environment, repository, context)
@@ -227,9 +225,7 @@ class _Upstreams:
             self._leave_out(url, "a proxy stands in front of folders and web servers only")
             return None
         if not is_protected(url, settings):
-            self._leave_out(
-                url, f"it is not https; --trusted-host {where.host} uses it all the same"
-            )
+            self._leave_out(url, f"it is not https; --trusted-host {where.host} uses it anyway")
             return None
         web = self._web(url, settings)
         plain = Upstream(url, web, rules=self._rules, note=self._tell)

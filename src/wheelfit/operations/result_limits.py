@@ -82,8 +82,8 @@ def _check_download(
     check_download(
         most,
         {str(pin): sizes[pin.name] for pin in fetched},
-        hint="allow more, or ask for smaller builds: --variant cpu leaves out those "
-        "for accelerators; install --dry-run shows every size",
+        hint="raise --max-download, or choose smaller builds: --variant cpu excludes "
+        "accelerators; install --dry-run shows every size",
     )
     for line in unknown_sizes(sizes):
         reporter.warn(f"{line}; it counts for --max-download as it comes")

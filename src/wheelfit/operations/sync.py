@@ -176,14 +176,14 @@ def _check_uploads(pins: Iterable[Pin], cooldown: Cooldown | None) -> None:
 
     times = {pin.filename.text: time_of_upload(pin.file) for pin in refused}
     raise PolicyRefusal(
-        "files of the lock were uploaded since --uploaded-prior-to, or nobody knows when",
+        "files of the lock were uploaded after --uploaded-prior-to, or have no upload time",
         code="too-new",
         note="\n".join(
             f"{name}: {'the lock does not tell' if when is None else when.isoformat()}"
             for name, when in times.items()
         ),
         hint="`wheelfit lock --upgrade` with the same option takes older releases; "
-        f"--uploaded-prior-to-package {refused[0].name}=false takes this one all the same",
+        f"--uploaded-prior-to-package {refused[0].name}=false takes this one anyway",
     )
 
 

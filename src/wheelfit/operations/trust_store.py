@@ -73,7 +73,7 @@ def read_trust_file(path: Path, note: Callable[[str], None] = lambda _text: None
             raise InvalidConfiguration(
                 "others can write to the file of trusted plugins",
                 where=str(path),
-                hint=f"look at what it trusts, then: chmod go-w {path}",
+                hint=f"check what it trusts, then run: chmod go-w {path}",
             )
     from wheelfit.core.trust_files import read_trust
 

@@ -77,9 +77,11 @@ def variants_of_binaries(
         variant = requested_variant(own, open_table(own), reporter)
         if variant is None:
             raise FileProblem(
-                "its binaries show no property",
+                "the binaries of the wheel show no property",
                 where=str(wheel),
-                hint="`wheelfit wheel inspect` shows what they say; --property names properties",
+                hint=(
+                    "`wheelfit wheel inspect` shows what they contain; --property names properties"
+                ),
             )
         yield wheel, variant
 

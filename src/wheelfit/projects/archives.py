@@ -143,7 +143,7 @@ def _check_link(entry: _Entry, top: str, names: dict[str, _Entry], where: str) -
         of = names.get(entry.target)
         if of is None or of.kind != stat.S_IFREG:
             raise InvalidSource(
-                f"{entry.name!r} is a second name of {entry.target!r}, which is no file of it",
+                f"{entry.name!r} is a second name of {entry.target!r}, which is not in the archive",
                 where=where,
             )
     elif entry.kind == stat.S_IFLNK:

@@ -173,7 +173,7 @@ class _Git:
         program = shutil.which("git", path=environ.get("PATH", os.defpath))
         if program is None:
             raise NetworkError(
-                "git is needed for this, and there is none on PATH",
+                "git was not found on PATH",
                 code="checkout-failed",
                 where=str(wanted),
             )

@@ -183,7 +183,7 @@ def idle_accelerator(
         ]
         if lost:
             return NoFit(
-                f"no build of {pin.name} that can be had uses the accelerator of this machine",
+                f"no build of {pin.name} is available for the accelerator of this machine",
                 code="no-accelerator",
                 note=f"{missed[pin.name]}\nthat index has builds for it, as {lost[0].label}",
                 hint="try again later; --bridge NAME@URL names a mirror of the index; --no-bridges "

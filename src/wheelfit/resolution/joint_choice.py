@@ -596,12 +596,12 @@ class _Settling(Struct, Generic[Found]):
                 }
             )
         return NoConsistentSet(
-            f"what is installed together must agree on {agreement.title}, and these cannot: "
+            f"packages must agree on {agreement.title}, but these cannot: "
             f"{_sides(agreement, packages)}",
             details=sets,
             note="\n".join(["the closest sets:", *lines]),
-            hint="loosen what keeps one of them; as a last resort "
-            f"--allow-mixed {agreement.name} installs them side by side",
+            hint="relax the requirement on one of them; as a last resort --allow-mixed "
+            f"{agreement.name} installs them side by side",
         )
 
 

@@ -67,7 +67,7 @@ class NoMatch:
     def lack(self, name: NormalizedName, versions: VersionSet) -> str:
         """Say in a clause why none of some versions can be had."""
         if versions.is_empty:
-            return f"nobody but you may say by which URL {name} is taken"
+            return f"only you, not another package, can choose a URL for {name}"
         listing = self._candidates.listing(name)
         if listing is None:
             return f"{name} was not found in any index"

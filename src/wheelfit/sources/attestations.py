@@ -88,7 +88,7 @@ def verify_provenance(
         wanted = ":".join(identity_parts(text))
         if strangers := [signer for signer in signers if signer != wanted]:
             raise AttestationProblem(
-                f"it was published by {', '.join(strangers)}, not by {wanted}", where=filename
+                f"the file was published by {', '.join(strangers)}, not by {wanted}", where=filename
             )
     return tuple(signers)
 
@@ -150,7 +150,7 @@ def make_provenance(attestations: bytes, filename: str, sha256: str) -> bytes:
     try:
         found = json.loads(attestations)
         if not isinstance(found, list) or not found or len(found) > _MOST_ATTESTATIONS:
-            raise AttestationProblem("there is no list of a few attestations", where=filename)
+            raise AttestationProblem("the attestations must be a short list", where=filename)
         bundles = [
             {"publisher": _signer(one, filename), "attestations": [one.model_dump(mode="json")]}
             for one in map(library.Attestation.model_validate, found)
@@ -182,7 +182,7 @@ def _signer(attestation: Any, filename: str) -> dict[str, str]:
     build = claims.get(_BUILD, "").removeprefix(f"{repository}{separator}")
     if not publisher or not repository.startswith(site):
         raise AttestationProblem(
-            f"who signed is of a kind that is not known: {issuer[:100]!r}", where=filename
+            f"the signer has an unknown kind of identity: {issuer[:100]!r}", where=filename
         )
     return {**publisher, "repository": repository.removeprefix(site), key: build.partition("@")[0]}
 

@@ -269,7 +269,7 @@ class Inventory:
             raise FileProblem(
                 f"the cache cannot be changed: {error.strerror}",
                 where=str(self.folder),
-                hint="whose it is, and whether its disk can be written, `ls -ld` and `df` tell",
+                hint="check its owner and free space: `ls -ld`, `df`",
             ) from None
         return True
 

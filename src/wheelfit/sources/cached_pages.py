@@ -411,9 +411,9 @@ def is_of(url: str, error: NetworkError) -> bool:
 def offline(url: str) -> Unreachable:
     """Return the error for something that would need a server while offline."""
     return Unreachable(
-        "wheelfit is offline and has no copy of this",
+        "wheelfit is offline, and this is not in the cache",
         where=redact(url),
-        hint="run once without --offline, or name a folder with --find-links",
+        hint="run it without --offline, or name a folder with --find-links",
     )
 
 

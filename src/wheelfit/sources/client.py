@@ -391,7 +391,7 @@ _PHRASES = {
 _LOGIN_HINT = "put the login into netrc, keyring or the URL of the index"
 _HINTS = {
     401: _LOGIN_HINT,
-    403: "the login, if one was given, may lack the right to read this",
+    403: "check that your login may read this",
     404: "the listing may be out of date; try again, or report it to the index operator",
     407: "put the login of the proxy into its URL",
     429: "wait, or use a mirror",

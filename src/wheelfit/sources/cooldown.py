@@ -105,9 +105,9 @@ class Cooldown:
         times = {file: time_of_upload(file) for file in page.files if _is_distribution(file)}
         if None in times.values():
             note(
-                f"{page.source} does not tell when files were uploaded, so those of {page.name} "
-                f"are left out; --uploaded-prior-to-package {page.name}=false takes them all the "
-                "same"
+                f"{page.source} does not tell when files were uploaded, so those of "
+                f"{page.name} are left out; --uploaded-prior-to-package {page.name}=false "
+                "takes them anyway"
             )
         files = tuple(
             file

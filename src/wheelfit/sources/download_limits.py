@@ -131,6 +131,6 @@ class Budget:
                 f"with this file more would be downloaded than the {size_in_words(self._most)} "
                 "that are allowed (--max-download)",
                 where=where,
-                hint="allow more; an index that tells sizes, or a server that gives ranges or "
-                "metadata, lets it be known before",
+                hint="raise --max-download; an index with sizes, or a server with ranges or "
+                "metadata, shows the size before the download",
             )

@@ -36,7 +36,7 @@ class Check:
         self._promised = {name: hashes[name] for name in hashes if name in KNOWN_HASHES}
         if hashes and not self._promised:
             raise IntegrityError(
-                f"the only hash promised is of an unknown kind: {', '.join(sorted(hashes))}",
+                f"the only hash listed has an unknown algorithm: {', '.join(sorted(hashes))}",
                 where=where,
             )
         import hashlib  # noqa: PLC0415 - start-up: see `wheelfit.core.digests`

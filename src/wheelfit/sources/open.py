@@ -177,7 +177,7 @@ def _unknown_index(pin: PinnedProject, known: Iterable[str]) -> InvalidConfigura
 
     close = get_close_matches(pin.index, known, n=1)
     return InvalidConfiguration(
-        f"{pin.project} is to come from the index {pin.index!r}, which is not configured",
+        f"{pin.project} is pinned to the index {pin.index!r}, which is not configured",
         hint=f"did you mean {close[0]!r}?"
         if close
         else f'[[index]] with name = "{pin.index}" and its url says where it is',
@@ -512,7 +512,6 @@ class _Opener(Struct, frozen=True):
             return True
         host = origin(url).host
         self.note(
-            f"{redact(url)} is left out: it is not https, so anybody on the way could change it; "
-            f"--trusted-host {host} uses it all the same"
+            f"{redact(url)} is ignored: it uses plain HTTP; --trusted-host {host} uses it anyway"
         )
         return False

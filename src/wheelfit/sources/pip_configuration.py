@@ -352,7 +352,7 @@ def _wrong(value: str, key: str, origin: str, expected: str) -> InvalidConfigura
     return InvalidConfiguration(
         f"{key} must be {expected}, not {redact(value)!r}",
         where=origin,
-        hint="correct it there; pip would not accept it either",
+        hint="correct it there; pip does not accept it either",
     )
 
 

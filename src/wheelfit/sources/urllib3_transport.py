@@ -144,7 +144,7 @@ class Urllib3Transport:
             return urllib3.PoolManager(num_pools=32, maxsize=self._connections, ssl_context=context)
         if not is_proxy(proxy):
             raise Interrupted(
-                "the proxy for it is not an http, https or SOCKS URL with a host",
+                "the proxy is not an http, https or SOCKS URL with a host",
                 hope="none",
                 hint="check the proxy settings (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY)",
             )

@@ -129,7 +129,7 @@ def _collisions(names: Iterable[str], fold: Callable[[str], str]) -> tuple[str, 
         if (other := seen.get(folded)) is None:
             seen[folded] = name
         elif other == name:
-            faults.append(f"{name!r} is there twice")
+            faults.append(f"{name!r} exists twice")
         else:
             faults.append(f"{name!r} and {other!r} are one file on systems that ignore case")
         folder = folded if name.endswith("/") else folded.rpartition("/")[0]

@@ -150,7 +150,7 @@ def announced_extent(
         wanted = (asked.start, min(asked.stop, total))
     if (first, last + 1) != wanted:
         raise UnexpectedStatus(
-            f"the server gave other bytes than asked for: {content_range!r} for {asked.header!r}",
+            f"the server sent other bytes than requested: {content_range!r} for {asked.header!r}",
             status=status,
             where=where,
         )
@@ -275,7 +275,7 @@ def _choose(
         if (name := paths.get(member.name)) is None:
             continue
         if name in chosen:
-            raise InvalidWheel(f"{member.name!r} is there twice", where=where)
+            raise InvalidWheel(f"{member.name!r} exists twice", where=where)
         largest = _LARGEST.get(name, _LARGEST_MEMBER)
         if max(member.size, member.compressed_size) > largest:
             raise InvalidWheel(f"{member.name!r} has {member.size} bytes", where=where)
@@ -358,7 +358,7 @@ class _HeldParts:
             self.add((yield Span(span.start, stop)))
             if not self.holds(span):
                 raise UnexpectedStatus(
-                    "the server gave other bytes than asked for", status=206, where=self._where
+                    "the server sent other bytes than requested", status=206, where=self._where
                 )
 
     def read(self, span: Span) -> bytes:

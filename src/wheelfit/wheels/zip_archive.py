@@ -129,7 +129,7 @@ class ZipArchive:
             raise InvalidWheel(
                 f"the archive unpacks to {unpacked // self.size} times its size",
                 where=self.where,
-                hint="this looks like an archive made to fill the disk",
+                hint="the archive may be made to fill the disk",
             )
 
     # --- closing ------------------------------------------------------------------

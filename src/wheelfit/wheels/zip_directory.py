@@ -136,7 +136,7 @@ def find_end(tail: bytes, size: int, *, where: str) -> DirectoryEnd:
     if mark + _END.size + comment != len(tail):
         # The last mark may lie in a comment, or in bytes glued on behind. Either way two
         # readers could see two archives.
-        raise InvalidWheel("bytes follow the end record of the archive", where=where)
+        raise InvalidWheel("data follows the end record of the archive", where=where)
     end = DirectoryEnd(count, offset, length)
     base = size - len(tail)
     directory_stop = base + mark
@@ -337,7 +337,7 @@ def check_extents(members: Sequence[Member], end: DirectoryEnd, *, where: str) -
     free = 0
     for member in sorted(members, key=lambda member: member.offset):
         if free == 0 and member.offset:
-            raise InvalidWheel("something was put before the archive", where=where)
+            raise InvalidWheel("data was put before the archive", where=where)
         if member.offset < free:
             raise InvalidWheel(f"{member.name!r} overlaps another member", where=where)
         free = member.offset + LOCAL_HEADER_SIZE + member.name_size + member.compressed_size

@@ -531,7 +531,7 @@ class TestUpdate:
             ("../precious", "its manifest cannot be used"),
             ("wheels/../../precious", "its manifest cannot be used"),
             ("/precious", "its manifest cannot be used"),
-            ("main.c", "files that are none of the bundle's"),
+            ("main.c", "files that do not belong to the bundle"),
         ],
     )
     def test_a_forged_manifest(

@@ -255,7 +255,7 @@ class TestConsent:
         before = tree(place.folder)
         for words in ((), ("--dry-run",)):
             said = place.install(CUDA_OLD, "vision", *words, code=7)
-            assert "torch would be exchanged for another build" in said.err
+            assert "torch would be replaced by another build" in said.err
             assert "torch 2.8 cu128 -> cu126, because cu128 needs CUDA driver >= 12.8, " in said.err
             assert "hint: --refit exchanges variants that do not fit any more" in said.err
         assert tree(place.folder) == before

@@ -281,7 +281,7 @@ def test_words_that_make_no_sense(run: Runner, tmp_path: Path) -> None:
     run("doctor", "--runtime", "self", "--replay", MACHINES / "macos-m4", code=2)
     run("doctor", "--runtime", "self", "--for", "macos-arm64", code=2)
     error = run("doctor", "--replay", tmp_path, "--json", code=1).error
-    assert error["message"].startswith("this is not a record of a machine")
+    assert error["message"].startswith("not a record of a machine")
 
 
 def test_nothing_that_identifies(

@@ -63,7 +63,7 @@ def test_files_are_yanked_and_deleted(run: Runner, place: str, store: Path) -> N
     said = run("index", "unyank", "--at", place, one, "--json").object
     assert said == {"version": 1, "files": [one]}
     assert names(store) == {one: None, two: None}
-    assert "never come back" in run("index", "delete", "--at", place, one, code=7).err
+    assert "cannot be used again" in run("index", "delete", "--at", place, one, code=7).err
     run("index", "delete", "--at", place, one, "--yes")
     assert names(store) == {two: None}
     run("index", "yank", "--at", place, "other", code=1)

@@ -70,7 +70,7 @@ def fetch_selection(
         )
     except OSError as error:
         raise StoreUnavailable(
-            f"somebody changes the library store meanwhile: {error}", where=request.store.root
+            f"another process is changing the library store: {error}", where=request.store.root
         ) from None
     if not libraries:
         raise NoCompatibleWheel(
@@ -206,7 +206,7 @@ def _of_lock(path: str, lock: Sequence[ListedWheel], project: str, machine: Mach
         raise NoCompatibleWheel(
             f"the lock has no wheel of {project}",
             where=path,
-            hint="make it anew with all components that are asked for, or ask for what it has",
+            hint="lock again with all requested components, or request those it has",
         )
     return best(wheels, Requirement(project), machine)
 
@@ -228,7 +228,7 @@ def stored_wheel(
     """
     if not listed.sha256:
         raise IntegrityError(
-            f"no sha256 is promised of {listed.filename}, so it is not taken",
+            f"the index lists no sha256 of {listed.filename}, so it is not used",
             where=shown(listed.url),
         )
     store, name = request.store, f"{listed.project}-{listed.version}"

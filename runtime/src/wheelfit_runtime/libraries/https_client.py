@@ -127,7 +127,7 @@ class HttpsClient:
             done += len(piece)
             passed = time.monotonic() - start
             if passed > self._silence and done < passed * _SLOWEST:
-                raise _Temporary(Unreachable("the server hardly sends anything", where=shown(url)))
+                raise _Temporary(Unreachable("the server sends too slowly", where=shown(url)))
             yield piece
         if total is not None and done < total:
             raise _Temporary(Unreachable("the connection ended too early", where=shown(url)))
@@ -275,7 +275,7 @@ def _require_https(url: str, *, only_https: bool = False) -> None:
     raise Unreachable(
         "libraries are fetched over https only",
         where=shown(url),
-        hint="over http anybody on the way could exchange both a library and its hash",
+        hint="over plain HTTP, both a library and its hash can be changed on the way",
     )
 
 
@@ -283,10 +283,10 @@ def _unreachable(url: str, error: Exception) -> Exception:
     reason = getattr(error, "reason", None) or error
     if isinstance(reason, ssl.SSLCertVerificationError):
         return Unreachable(
-            f"the server cannot prove who it is: {reason.verify_message}",
+            f"the certificate of the server is not trusted: {reason.verify_message}",
             where=shown(url),
-            hint="if it is right that another certificate is shown here, as by a proxy of your "
-            "company, name the file with the authority's in SSL_CERT_FILE",
+            hint="if a proxy of your organisation replaces certificates, set SSL_CERT_FILE to "
+            "the file with its authority",
         )
     # Some errors repeat the address that they do not understand, with the login in it.
     words = "it has no right address" if "@" in str(reason) else str(reason)

@@ -68,7 +68,7 @@ def check_machine(family: LibraryFamily, machine: Machine) -> None:
     """Raise an error if there are no libraries of a family for a machine."""
     wanted = ", ".join(" ".join(names) for names in family.machines)
     if (machine.system, machine.architecture) not in family.machines:
-        words = f"there are no {family.title} libraries for {machine.system} {machine.architecture}"
+        words = f"no {family.title} libraries exist for {machine.system} {machine.architecture}"
     elif machine.system == "Linux" and machine.glibc is None:
         words = f"the {family.title} libraries need glibc, and this system has another C library"
     elif machine.is_tegra and not family.is_for_tegra:

@@ -48,8 +48,8 @@ def choose(request: LibraryRequest, known: Selection | None, problem: OSError | 
             f"the loader of this system refuses a library: {problem}",
             code="library-not-loadable",
             note="its file is what it should be",
-            hint="nothing may be executed where the store lies (a mount with noexec): set "
-            "WHEELFIT_LIBRARY_STORE to another folder"
+            hint="the store is on a file system mounted with noexec: set WHEELFIT_LIBRARY_STORE "
+            "to another folder"
             if "failed to map" in str(problem)
             else None,
         )

@@ -194,7 +194,7 @@ def _check(body: bytes, promised: str, name: str) -> None:
 def _promised(wheel: ListedWheel) -> str:
     if not wheel.sha256:
         raise IntegrityError(
-            f"the index promises no sha256 of {wheel.filename}, so it is not taken",
+            f"the index lists no sha256 of {wheel.filename}, so it is not used",
             where=shown(wheel.url),
         )
     return wheel.sha256

@@ -72,7 +72,7 @@ def best(wheels: Iterable[ListedWheel], requirement: Requirement, machine: Machi
     if chosen is None:
         known = ", ".join(".".join(map(str, version)) for version in sorted(seen)[-8:])
         raise NoCompatibleWheel(
-            f"there is no wheel of {requirement} for this machine",
+            f"no wheel of {requirement} fits this machine",
             note=f"the newest versions that exist: {known or 'none'}\n"
             f"this machine: {machine.system} {machine.architecture}, glibc "
             + (".".join(map(str, machine.glibc)) if machine.glibc else "none"),

@@ -335,5 +335,5 @@ def _nothing(looked: tuple[CaseVerdict, ...], no_match: str) -> NoFit:
         no_match or "no case of the table holds on this machine, and it has no default",
         code="no-case-fits",
         note="\n".join(f"{verdict.case}: {verdict.reason}" for verdict in looked) or None,
-        hint=None if no_match else "a default in the table would serve every machine",
+        hint=None if no_match else "add a default to the table, for all other machines",
     ).in_full()

@@ -112,7 +112,7 @@ def look(
             "the binary loads no library of any of these releases",
             where=str(consumer),
             note=f"it loads {', '.join(sorted(wanted.needed)) or 'none'}",
-            hint="what is reached at run time, as with dlopen, leaves no symbols to compare",
+            hint="libraries loaded at run time, as with dlopen, leave no symbols to compare",
         )
     if program is not None:
         changed = _with_types(program, own, offers, files, bounds, built_with)

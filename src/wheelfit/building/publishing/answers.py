@@ -50,13 +50,13 @@ def failure_of(answer: Answer, filename: str, where: str) -> Exception:
         details = [{"reference": NAME_TAKEN, "message": said, "where": filename}]
     elif status in (401, 403):
         return PolicyRefusal(
-            f"the index does not take {filename} from you: {said}",
+            f"the index does not accept {filename} from you: {said}",
             where=where,
             hint="see which credentials are used: --verbose, and docs/reference/publish.md",
         )
     if 300 <= status < 400:
         return UnexpectedStatus(
-            f"the index leads elsewhere with {status}, where nothing is sent",
+            f"the index redirects with {status}, and uploads do not follow redirects",
             status=status,
             where=where,
             note=redact(answer.headers.get("location", "")[:_LONGEST]) or None,
@@ -64,7 +64,7 @@ def failure_of(answer: Answer, filename: str, where: str) -> Exception:
         )
     if status in (404, 405):
         return UnexpectedStatus(
-            f"nothing takes uploads at this address: {status} {said}",
+            f"this address does not accept uploads: {status} {said}",
             status=status,
             where=where,
             hint="name the address for uploads as the index documents it",

@@ -136,7 +136,7 @@ def collect(named: Sequence[Path], progress: Progress = NO_PROGRESS) -> ReleaseS
             raise FileProblem(
                 f"two files have one name: {other.path} and {path}",
                 where=str(path),
-                hint="name the one that is meant",
+                hint="name one of them",
             )
     progress.done()
     if not files and not strange:

@@ -97,13 +97,13 @@ def identity(
         ) from None
     except AmbientCredentialError as error:
         raise InvalidConfiguration(
-            f"the identity of this job cannot be had: {str(error).splitlines()[0][:300]}",
+            f"no identity of this job is available: {str(error).splitlines()[0][:300]}",
             where=where,
             hint=f"let the job have a token for the audience {audience!r}",
         ) from None
     if found is None:
         raise InvalidConfiguration(
-            "this is not a job of a CI service that gives an identity",
+            "the environment is not a CI job with an identity",
             where=where,
             hint=f"put a token for the audience {audience!r} in {variable}",
         )
@@ -178,7 +178,7 @@ class _Exchange:
     def _failure(self, answer: Answer) -> UnexpectedStatus:
         words = words_of(answer.reason, answer.content)
         return UnexpectedStatus(
-            f"the index answers with {answer.status} when asked about identities: {words}",
+            f"the index answers with {answer.status} when asked for its identity audience: {words}",
             status=answer.status,
             where=self._root,
             hint="--trusted-publishing never leaves the identity of the job out",

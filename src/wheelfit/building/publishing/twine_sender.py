@@ -205,7 +205,7 @@ class TwineSender:
         )
 
         where = redact(self._url)
-        failure: Exception = Unreachable("nothing was tried", where=where)
+        failure: Exception = Unreachable("no attempt was made", where=where)
         for attempt in range(_ATTEMPTS):
             if attempt:
                 self._pause(2.0 ** (attempt - 1))

@@ -245,7 +245,7 @@ class _Work:
         document = None
         if filename.is_variant:
             if server in self.without_ranges:
-                raise TooCostly("the server gives no parts of files", where=_called(file))
+                raise TooCostly("the server does not support range requests", where=_called(file))
             try:
                 document = self.repository.variant_document(file)
             except TooCostly:

@@ -407,7 +407,7 @@ class _Limits(ValueType):
 
 def unknown_setting(key: str, known: Iterable[str], place: ValuePlace) -> InvalidConfiguration:
     """Return the error that a key cannot be set, with the key that was likely meant."""
-    hint = did_you_mean(key, known, "`wheelfit config show` lists what there is")
+    hint = did_you_mean(key, known, "`wheelfit config show` lists the settings")
     return InvalidConfiguration(f"{key[:80]} is not a setting", where=place.where, hint=hint)
 
 

@@ -444,8 +444,7 @@ class Building:
         name = project.promise[0] if project.promise else name_of(project.folder)
         if not self._policy.allows_named(name):
             raise SourceOff(
-                "only its build backend knows the metadata of this project, and nothing is built "
-                "to look at it",
+                "the metadata of this project is dynamic, and its build backend may not run",
                 where=project.name,
                 hint=f"--allow-source {name or 'always'} asks it, which runs code of the project",
             )

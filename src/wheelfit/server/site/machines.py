@@ -281,7 +281,7 @@ def read_upload(request: Request) -> MachineQuery:
     :raises StorageUnavailable: too many are being read at the moment.
     """
     if not _AT_ONCE.acquire(blocking=False):
-        raise StorageUnavailable("too many forms are being read at the moment", hint="try again")
+        raise StorageUnavailable("too many uploads are running", hint="try again")
     content_type = request.headers.get("content-type", "")
     try:
         with read_form(request.body, content_type, _temporary_draft(), limits=_LIMITS) as upload:

@@ -82,7 +82,7 @@ class Database:
         There is one at a time, over all processes and machines; the next one sees all of it.
         """
         if not self._turns.wait(self._patience):
-            raise StorageUnavailable("other writers keep the database busy", where=self._where)
+            raise StorageUnavailable("the database is busy with other writers", where=self._where)
         try:
             with (
                 self._dependency.asked(within=self.deadlines[1], is_long=True) as turn,

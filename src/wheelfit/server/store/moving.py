@@ -132,7 +132,7 @@ def _copy(wanted: Mapping[str, int], source: Blobs, target: Blobs, progress: Pro
             if there is None:
                 raise IntegrityError(
                     "a file of the index is missing", where=sha256,
-                    hint="what the store has lost cannot be moved: delete or upload the file",
+                    hint="the file is lost: upload it again, or delete it",
                 )  # fmt: skip
             with target.draft() as draft:
                 for piece in source.parts(sha256, 0, there):

@@ -273,9 +273,9 @@ def open_mirror(
     if not is_protected(settings.url, sources):
         host = origin(settings.url).host
         raise InvalidConfiguration(
-            "the upstream is not https, so anybody on the way could change it",
+            "the upstream uses plain HTTP, so it can be changed on the way",
             where=redact(settings.url),
-            hint=f"trusted-hosts = [{host!r}] mirrors it all the same",
+            hint=f"trusted-hosts = [{host!r}] mirrors it anyway",
         )
     try:
         reach = UrlRules.of(settings.url, settings.hosts, only_hosts)

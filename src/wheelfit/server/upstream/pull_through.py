@@ -300,7 +300,7 @@ class Pull:
         """Note how long the answer says that it is."""
         if response.headers.get("content-encoding", "identity") != "identity":
             raise UnexpectedStatus(
-                "the file is sent in an encoding that was not requested", status=200, where=where
+                "the file has a content encoding that was not requested", status=200, where=where
             )
         text = response.headers.get("content-length", "")
         announced = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else None
@@ -335,7 +335,7 @@ class Pull:
             raise Unreachable("no client waits for the file any more", where=where)
         lasted = now - self._began
         if lasted > _PATIENT and self._written < lasted * _SLOWEST:
-            raise Unreachable("the file comes too slowly", where=where)
+            raise Unreachable("the file arrives too slowly", where=where)
 
     def _keep(self, draft: Draft) -> None:
         """Store the checked file, while readers have all of it already."""
@@ -390,9 +390,7 @@ class Pulls:
         if running is not None:
             return running
         if not self._free.acquire(timeout=self._patience):
-            raise Unreachable(
-                "too many files are being fetched at the moment", hint="try again in a minute"
-            )
+            raise Unreachable("too many downloads are running", hint="try again in a minute")
         with self._lock:
             running = self._running.get(key)
             if running is not None or self._closed:
