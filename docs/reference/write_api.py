@@ -167,7 +167,11 @@ def _defaults(kind: type) -> dict[str, object]:
     """Return the public fields of a class of values, with the defaults of those that have one."""
     if issubclass(kind, ValidatedRequest):
         return {name: getattr(kind, name, inspect.Parameter.empty) for name in field_types(kind)}
-    if not (issubclass(kind, msgspec.Struct) or dataclasses.is_dataclass(kind)):
+    if issubclass(kind, msgspec.Struct):  # its signature needs the types of its fields
+        names, defaults = kind.__struct_fields__, kind.__struct_defaults__
+        needed = [inspect.Parameter.empty] * (len(names) - len(defaults))
+        return dict(zip(names, (*needed, *defaults), strict=True))
+    if not dataclasses.is_dataclass(kind):
         return {}
     parameters = inspect.signature(kind).parameters.items()
     return {name: one.default for name, one in parameters if not name.startswith("_")}

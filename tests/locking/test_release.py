@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -136,7 +135,7 @@ class TestWheels:
             size=7,
             upload_time="2026-01-02T03:04:05.000006Z",
         )
-        release = release_for(replace(page, files=(told,)), Version("1"), [TARGET])
+        release = release_for(structs.replace(page, files=(told,)), Version("1"), [TARGET])
         assert release is not None
         table = lock_release(
             release, obtain(release, [], repository), index="https://me:secret@x.invalid/simple/"

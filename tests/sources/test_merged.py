@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 
 from wheelfit.sources.merged import IndexStrategy, Pool

@@ -9,10 +9,10 @@ taken out of the lines that carry them and every other byte stays (B-42).
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import astuple
 from packaging.specifiers import InvalidSpecifier
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
@@ -70,8 +70,7 @@ class LicenseFields(Struct, frozen=True):
 NO_LICENSE = LicenseFields()
 
 
-@dataclass(frozen=True, slots=True)
-class CoreMetadata:
+class CoreMetadata(Struct, frozen=True):
     """The core metadata of one wheel."""
 
     name: NormalizedName
@@ -86,8 +85,15 @@ class CoreMetadata:
     license: LicenseFields = NO_LICENSE
     where: str = ""
     """The wheel, for errors."""
-    digest: bytes = field(default=b"", repr=False, compare=False)
-    """SHA-256 of all of the metadata; empty if it was not read from a file."""
+    digest: bytes = b""
+    """SHA-256 of all of the metadata; empty if it was not read from a file. Does not count in
+    comparisons."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CoreMetadata) and astuple(self)[:-1] == astuple(other)[:-1]
+
+    def __hash__(self) -> int:
+        return hash(astuple(self)[:-1])
 
     @property
     def requires(self) -> tuple[Requirement, ...]:

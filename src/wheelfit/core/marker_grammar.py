@@ -11,7 +11,6 @@ The tree keeps how the text was written: a conjunction or disjunction in parenth
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
@@ -76,14 +75,19 @@ _DEEPEST = 100
 """More parentheses than this are refused before Python's stack is exhausted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """A marker variable."""
+class Variable(Struct, frozen=True):
+    """A marker variable; the same wherever it stands."""
 
     name: str
     """Its current name; aliases are replaced on reading."""
-    position: int = field(default=0, compare=False)
+    position: int = 0
     """Where it stands in the source, for errors."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Variable) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
 class Literal(Struct, frozen=True):

@@ -6,8 +6,6 @@ needs the network or the machine - the document, the support - is handed in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from dataclasses import field as dataclass_field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -34,16 +32,26 @@ Reason: TypeAlias = "str | Callable[[Verdict], str]"
 """The words, or who finds them: of a hundred thousand wheels few are asked about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The verdict on one wheel."""
 
     filename: WheelFilename
     verdict: Outcome
     """``chosen``, ``compatible`` (it would run, another is better) or ``rejected``."""
-    why: Reason = dataclass_field(repr=False, compare=False)
+    why: Reason
+    """Does not count in comparisons."""
     properties: PropertySet | None = None
     """What its label stands for; None for a plain wheel, or when that is not known."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Verdict) and self._compared == other._compared
+
+    def __hash__(self) -> int:
+        return hash(self._compared)
+
+    @property
+    def _compared(self) -> tuple[object, ...]:
+        return self.filename, self.verdict, self.properties
 
     @property
     def reason(self) -> str:

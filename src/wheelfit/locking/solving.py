@@ -271,7 +271,7 @@ class Pinned(Around):
         of = without_build if page.joins_builds else lambda found: found
         listed = ((file, version_of(file.filename)) for file in page.files)
         files = tuple(file for file, found in listed if found and of(found) == version)
-        page = replace(page, files=files) if files else page
+        page = structs.replace(page, files=files) if files else page
         self._pages[name, version] = page
         return page
 
@@ -314,7 +314,7 @@ class JoinedBuilds(Around):
             key = f"{public}-{rest}", one.source
             if key not in files or Version(f"0+{local}") > _local_of(files[key].filename):
                 files[key] = one
-        return replace(page, files=tuple(files.values()), joins_builds=True)
+        return structs.replace(page, files=tuple(files.values()), joins_builds=True)
 
 
 def _parted(filename: str) -> tuple[str, str, str]:
@@ -377,7 +377,7 @@ class EveryLabel(Candidates):
         What needs ``torch==2.14.0+rocm7`` is a build of the same name, and gets that by its label.
         """
         texts = tuple(map(self._of_joined, core.requires_texts))
-        return core if texts == core.requires_texts else replace(core, requires_texts=texts)
+        return core if texts == core.requires_texts else structs.replace(core, requires_texts=texts)
 
     def _of_joined(self, text: str) -> str:
         if "+" not in text:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from wheelfit.installation.breakage import breakages
 from wheelfit.operations.text import sized
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.repository import FileSize
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeReport:
+class ChangeReport(Struct, frozen=True):
     """What was done to an environment, or would be."""
 
     decided: ChangeDecision

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -84,7 +83,7 @@ def read_settings(
             no_index=file.no_index,
             trusted_hosts=file.trusted_hosts,
         )
-    return replace(
+    return structs.replace(
         settings,
         index_strategy="unsafe-best-match" if request.compare_sources else request.index_strategy,
         indexes=request.index_table,
@@ -233,7 +232,7 @@ def settings_of_place(
     :param url: of an index, or of one page with links to all wheels.
     :param hosts: the only ones that may be asked; None: any.
     """
-    return replace(
+    return structs.replace(
         settings,
         hosts=hosts,
         index_url=url,

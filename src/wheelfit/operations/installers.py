@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from wheelfit.resolution.requirements_file import option_lines
 from wheelfit.server.proxy.user_agents import PROJECT_COMMANDS
 from wheelfit.sources.pdm_configuration import read_pdm_configuration
@@ -206,7 +208,7 @@ def _in_order(
             continue
         if where.scheme == "http":
             plain.append(f"{where.host}:{where.port}")
-    return replace(
+    return structs.replace(
         settings,
         index_url=first,
         extra_index_urls=tuple(rest),

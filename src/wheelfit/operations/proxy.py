@@ -234,7 +234,7 @@ class _Upstreams:
             return plain
 
         def open_index(url: str, *, is_page: bool, hosts: FamilyHosts | None) -> Repository:
-            web = self._web(url, replace(settings, hosts=hosts))
+            web = self._web(url, structs.replace(settings, hosts=hosts))
             if is_page:
                 page = LinkPage(url, web.files, pages=web.pages, note=self._tell)
                 return Offered(page, self._rules)
@@ -254,7 +254,9 @@ class _Upstreams:
         request = self._request
         is_folder = _folder(url) is not None
         web = open_web(
-            replace(settings, index_url=url, extra_index_urls=(), find_links=(), no_index=False),
+            structs.replace(
+                settings, index_url=url, extra_index_urls=(), find_links=(), no_index=False
+            ),
             cache_folder=usable_cache_folder(
                 cache_folder_in_use(request, self._context.environ),
                 lambda _text: None,  # `open_indexes` reports its faults, once

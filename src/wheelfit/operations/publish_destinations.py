@@ -9,6 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from msgspec import structs
+
 from wheelfit.building.publishing.forecast import GIT_HOSTS, NO_LIMITS, PUBLIC_REGISTRY
 from wheelfit.building.publishing.trusted_publishing import has_identity, trusted_login
 from wheelfit.building.publishing.twine_sender import read_pypirc
@@ -187,7 +189,7 @@ class UploadIndex:
     def sources(self, context: Context) -> MemoizedRepository:
         """Open its pages; none is kept in the cache, since they change."""
         is_same = origin(self.check_url) == origin(self.upload_url)
-        settings = replace(
+        settings = structs.replace(
             self.settings,
             index_url=with_login(self.check_url, self.login if is_same else None),
             extra_index_urls=(),

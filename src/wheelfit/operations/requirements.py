@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from msgspec import structs
+from msgspec import Struct, field, structs
 from packaging.utils import InvalidName, canonicalize_name
 
 from wheelfit.core.requirements import parse_requirement
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.listing import AllowedHashes
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedRequirements:
+class RequestedRequirements(Struct, frozen=True):
     """The requirements of a request, wherever they were written."""
 
     requirements: tuple[RequestedRequirement, ...]
@@ -53,7 +51,7 @@ class RequestedRequirements:
     """Requirements that replace every other one on their projects."""
     excluded: frozenset[NormalizedName] = frozenset()
     """Projects left out, whatever requires them."""
-    given_urls: tuple[str, ...] = field(default=(), repr=False)
+    given_urls: tuple[str, ...] = ()
     """URLs of files as they were written, with their credentials."""
     sources: tuple[GivenSource, ...] = ()
     """Projects to build, named as folders, archives or repositories."""
@@ -61,6 +59,8 @@ class RequestedRequirements:
     """Whether any line promises a hash."""
     labels: Mapping[NormalizedName, Label] = field(default_factory=dict)
     """Labels of variants that lines of files name, by project."""
+
+    __repr__ = object.__repr__  # URLs have credentials
 
     @property
     def only_binary(self) -> tuple[str, ...]:
@@ -215,7 +215,9 @@ def limited(
     except UserError as error:
         error.note = "\n".join(filter(None, (error.note, f"the file is named by {said_by}")))
         raise
-    return replace(wanted, constraints=(*wanted.constraints, *more), files=(*wanted.files, *files))
+    return structs.replace(
+        wanted, constraints=(*wanted.constraints, *more), files=(*wanted.files, *files)
+    )
 
 
 def _with_urls(lines: Iterable[RequirementLine]) -> Iterable[str]:

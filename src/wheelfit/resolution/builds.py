@@ -7,10 +7,11 @@ its own, with its own needs (F-112).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+from msgspec.structs import astuple
 from packaging.specifiers import SpecifierSet
 
 from wheelfit.core.abi_dependency import abi_namespaces, branches
@@ -33,8 +34,7 @@ _MOST = 1000
 """Builds for other packages that are tried of one release."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseBuild:
+class ReleaseBuild(Struct, frozen=True):
     """One build of a release."""
 
     label: Label | None
@@ -43,8 +43,14 @@ class ReleaseBuild:
     """Its properties as markers see them, if its branch is taken (F-103, F-111)."""
     branches: tuple[Branch, ...] = ()
     """The versions of other packages it is then made for; empty: of none."""
-    is_installed: bool = field(default=False, compare=False)
-    """Whether it is there already."""
+    is_installed: bool = False
+    """Whether it is there already. Does not count in comparisons."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ReleaseBuild) and astuple(self)[:-1] == astuple(other)[:-1]
+
+    def __hash__(self) -> int:
+        return hash(astuple(self)[:-1])
 
     @property
     def context(self) -> VariantContext:

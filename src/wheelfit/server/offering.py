@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_index_file_name, release_of
 from wheelfit.sources.cooldown import Cooldown

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from wheelfit.sources.file_readers import Around
 from wheelfit.sources.page import time_of_upload
@@ -114,7 +116,7 @@ class Cooldown:
             for file in page.files
             if file not in times or ((when := times[file]) is not None and when < cutoff)
         )
-        return replace(page, files=files, fresh=0.0)  # more files become old enough
+        return structs.replace(page, files=files, fresh=0.0)  # more files become old enough
 
     def refuses(self, name: NormalizedName, file: File) -> bool:
         """Return whether a file of an index is too new, or may be.

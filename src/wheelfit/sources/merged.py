@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.errors import InvalidFilename

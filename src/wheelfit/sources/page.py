@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -193,8 +192,7 @@ ACTIVE = Status()
 """What a project is of which nothing is said."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectPage:
+class ProjectPage(Struct, frozen=True):
     """The files of one project at one source."""
 
     name: NormalizedName
@@ -223,9 +221,9 @@ class ProjectPage:
     withheld: tuple[tuple[str, str], ...] = ()
     """Names of files that a server of ours does not offer, each with the reason; they are not
     among the files."""
-    stamp: str = field(default="", compare=False)
+    stamp: str = ""
     """What `wheelfit.sources.repository.stamp_of` says as long as an index sends the same; empty:
     it says nothing."""
-    fresh: float = field(default=0.0, compare=False)
+    fresh: float = 0.0
     """Seconds for which the index that sent it lets others rely on it; 0: only once, or there are
     several sources."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec.structs import replace
 
 from wheelfit.core.digests import sha256_of
 from wheelfit.sources.cache import parsed_page_key

@@ -14,11 +14,11 @@ if they were not there.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from wheelfit.sources.settings import SourceSettings
 from wheelfit.sources.urls import redact

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,8 +23,7 @@ KeyringChoice: TypeAlias = Literal["auto", "disabled", "import", "subprocess"]
 """How keyring may be asked for passwords, in pip's words."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedIndex:
+class NamedIndex(Struct, frozen=True):
     """An index that settings name, to which projects can be pinned."""
 
     name: str
@@ -35,7 +34,7 @@ class NamedIndex:
     """Whether only projects that are pinned to it come from it."""
     default: bool = False
     """Whether it takes the place of ``index_url``, unless that is configured."""
-    origin: str = field(default="", compare=False)
+    origin: str = ""
     """The file and line that name it, or the variable, as messages have it."""
 
 
@@ -57,8 +56,7 @@ class FamilyHosts(NamedTuple):
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class SourceSettings:
+class SourceSettings(Struct, frozen=True):
     """All settings of this folder about sources; the names are pip's.
 
     URLs may contain credentials, so ``repr`` must not be shown to anybody.
@@ -108,8 +106,10 @@ class SourceSettings:
 
     cooldown: Cooldown | None = None
     """The moments from which on files of indexes are too new; None: none are."""
-    origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+    origins: Mapping[str, str] = field(default_factory=dict)
     """The files and variables of pip's configuration, by the fields that they set."""
+
+    __repr__ = object.__repr__  # URLs have credentials
 
     def is_of_registry(self, project: str) -> bool:
         """Return whether the public registry is the only source of a project.

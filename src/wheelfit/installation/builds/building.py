@@ -15,7 +15,6 @@ import tempfile
 import threading
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -202,7 +201,7 @@ class Building:
         built = {} if page is None else self._built_of(name)
         if page is None or not built:
             return page
-        return replace(page, files=tuple(built.get(file.url, file) for file in page.files))
+        return structs.replace(page, files=tuple(built.get(file.url, file) for file in page.files))
 
     def _built_of(self, name: NormalizedName) -> Mapping[str, File]:
         """Return wheels that were built of listed source distributions, by the URLs of these."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -56,7 +55,7 @@ class OnlyTrusted(Around):
                 continue
             hashes = MappingProxyType({**file.hashes, "sha256": digest})
             kept.append(structs.replace(file, hashes=hashes))
-        return replace(page, files=tuple(kept)) if kept else None
+        return structs.replace(page, files=tuple(kept)) if kept else None
 
 
 def resolve_plugin(

@@ -180,7 +180,7 @@ class _PageWriter:
         notes = tuple(note for result in results for note in result.notes)
         if self.catalogue and len(notes) > 1:
             notes = (notes[0], f"{self.page.name}: so it is with {len(notes) - 1} other releases")
-        page = replace(self.page, files=tuple(entries))
+        page = structs.replace(self.page, files=tuple(entries))
         return WrittenPage(page, metadata, notes, self.is_complete, self.preferred)
 
     def _held_back(self, file: File) -> File:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-from msgspec.structs import replace as replace_file
+from msgspec import structs
 from packaging.utils import canonicalize_name
 
 from wheelfit.core.filename import project_of
@@ -104,7 +104,7 @@ class _OnePage:
             return unacceptable()
         pages = [self._index.project(name) for name in self._index.projects()]
         files = tuple(
-            replace_file(
+            structs.replace(
                 file,
                 url=f"{self._files}{file.url.removeprefix(f'../{_FILES}/')}",
                 provenance=None,
@@ -137,7 +137,7 @@ class _OfFamily(ReadsContent):
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project."""
         page = self._index.project(name) if self._family.stands_for(name) else None
-        return page and replace(page, files=tuple(map(_beside, page.files)))
+        return page and structs.replace(page, files=tuple(map(_beside, page.files)))
 
     def stamp(self, name: NormalizedName) -> Hashable | None:
         """Return a stamp that changes with the page."""
@@ -154,4 +154,4 @@ class _OfFamily(ReadsContent):
 def _beside(file: File) -> File:
     """Return a file whose links lead one folder less up than those of other indexes."""
     provenance = file.provenance and file.provenance.removeprefix("../")
-    return replace_file(file, url=file.url.removeprefix("../"), provenance=provenance)
+    return structs.replace(file, url=file.url.removeprefix("../"), provenance=provenance)

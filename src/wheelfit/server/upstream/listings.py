@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote, unquote
 
-from msgspec.structs import replace as replace_file
+from msgspec import structs
 
 from wheelfit.core.filename import project_of
 from wheelfit.sources.bridges.pages import without_local
@@ -107,7 +107,7 @@ class OnePage(_Usual):
     def of(self, name: NormalizedName, page: ProjectPage) -> ProjectPage | None:
         """Return the files of a project that the page links to."""
         files = tuple(file for file in page.files if project_of(file.filename) == name)
-        return replace(page, name=name, files=files) if files else None
+        return structs.replace(page, name=name, files=files) if files else None
 
     def names(self, web: Web) -> Iterable[NormalizedName]:
         """Return the names of the projects of which the page has a file."""
@@ -141,7 +141,7 @@ class NamedFiles:
             File(unquote(url.rpartition("/")[2]), url, source=page.source) for url in self.urls
         )
         found = tuple(file for file in files if project_of(file.filename) == name)
-        return replace(page, files=found) if found else None
+        return structs.replace(page, files=found) if found else None
 
     def names(self, web: Web) -> Iterable[NormalizedName]:  # noqa: ARG002 - nobody is asked
         """Return the names of all projects."""
@@ -150,7 +150,7 @@ class NamedFiles:
 
     def inside(self, file: File) -> File:
         """Return a file as its own metadata names it."""
-        return replace_file(file, filename=without_local(file.filename))
+        return structs.replace(file, filename=without_local(file.filename))
 
 
 @lru_cache(4096)

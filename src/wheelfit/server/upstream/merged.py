@@ -6,8 +6,10 @@ anybody who may publish on one of them could supply the others' projects (depend
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
 from wheelfit.core.project_patterns import fits
@@ -257,7 +259,9 @@ class IndexWithLocations(ReadsContent):
         """Return the page of a project."""
         page = self._index.project(name)
         declared = self._elsewhere.get(name)
-        return page if page is None or declared is None else replace(page, elsewhere=declared)
+        return (
+            page if page is None or declared is None else structs.replace(page, elsewhere=declared)
+        )
 
     def stamp(self, name: NormalizedName) -> Hashable | None:
         """Return a stamp that changes with the page; declarations never change."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace as replace_page
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
@@ -58,7 +57,7 @@ def page_of_names(
     if own is not None and any(member.label is None for member in family.members):
         making.files = [*own.files, *making.files]
     page = making.page(family.name, first.source, () if own is None else own.notes)
-    return page if own is None else replace_page(page, status=own.status)
+    return page if own is None else replace(page, status=own.status)
 
 
 def page_of_indexes(
@@ -97,7 +96,7 @@ def page_of_indexes(
             making.add_sources(page, is_of_registry=not locations)
     source = ", ".join(dict.fromkeys(page.source for page in known))
     notes = [note for page in known for note in page.notes]
-    return replace_page(making.page(name, source, notes), status=status)
+    return replace(making.page(name, source, notes), status=status)
 
 
 def listed_by_rule(

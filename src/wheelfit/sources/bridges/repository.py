@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import threading
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -138,7 +137,9 @@ class BridgedRepository:
 
         pages = dict(zip(names, at_once(names, listed, most=_MOST), strict=True))
         page = page_of_names(family, pages, {tag.platform for tag in self.here})
-        return None if page is None else replace(page, fresh=0.0)  # that of a member may change
+        return (
+            None if page is None else structs.replace(page, fresh=0.0)
+        )  # that of a member may change
 
     def owner_of(self, name: NormalizedName, file: File) -> str:
         """Return the index of a project's owner that a file is from; empty: it is from elsewhere.
@@ -192,7 +193,7 @@ class BridgedRepository:
         if own and not (family.registry or any(one and one.files for one in listings)):
             self._tell_missing(name, family)
         page = self._with_record(page_of_indexes(family, name, pages, self._hosts(family)))
-        return page and replace(page, notes=(*page.notes, *notes))
+        return page and structs.replace(page, notes=(*page.notes, *notes))
 
     def _tell_missing(self, name: NormalizedName, family: BridgeFamily) -> None:
         """Report a project that its owner's index lacks; a mirror may have fewer projects."""
@@ -248,7 +249,7 @@ class BridgedRepository:
         remedy = f"; {error.hint}" if error.hint not in (None, REACH_HINT) else ""
         note = f"{cannot}, so the registry's builds count: {error.message}{remedy}"
         self.missed[name] = f"{cannot}: {error.message}"
-        return page and replace(page, fresh=0.0, notes=(*page.notes, note))
+        return page and structs.replace(page, fresh=0.0, notes=(*page.notes, note))
 
     def _hosts(self, family: BridgeFamily) -> tuple[str, ...]:
         """Return the only hosts that may be asked; empty: any, as of a mirror."""
@@ -366,7 +367,7 @@ class BridgedRepository:
             if before is not None:
                 self._from_record.add(file.url)
             files.append(structs.replace(file, hashes={"sha256": before}) if before else file)
-        return replace(page, files=tuple(files))
+        return structs.replace(page, files=tuple(files))
 
     def _is_unpromised(self, file: File) -> bool:
         """Return whether a file is from an index of a family and has no promised hash."""
