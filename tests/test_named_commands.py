@@ -85,8 +85,8 @@ def test_messages_name_options_that_exist() -> None:
     [
         ("wheelfit instal torch", "no command instal"),
         ("wheelfit host write", "no subcommand write"),
-        ("wheelfit install --pyton 3", "no option --pyton"),
-        ("wheelfit install --for=x -qz", "no option -z"),
+        ("wheelfit install --pyton 3", "unknown option --pyton"),
+        ("wheelfit install --for=x -qz", "unknown option -z"),
         ("wheelfit run -- uv --no-such", ""),
         ("wheelfit COMMAND --help", ""),
         ("wheelfit install torch > out.txt --x", ""),
