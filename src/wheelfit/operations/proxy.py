@@ -39,7 +39,6 @@ from wheelfit.server.proxy.profiles import Profile
 from wheelfit.server.proxy.serving import serve_to_others
 from wheelfit.server.proxy.upstream import BridgedUpstream, FolderUpstream, Upstream
 from wheelfit.server.rebinding_guard import RebindingGuard
-from wheelfit.sources.advisories import Advisories
 from wheelfit.sources.cooldown import Cooldown
 from wheelfit.sources.find_links import LinkPage
 from wheelfit.sources.open import is_protected, open_web
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
 
     from wheelfit.installation.environment import Environment
     from wheelfit.server.messages import Application
+    from wheelfit.sources.advisories import Advisories
     from wheelfit.sources.memoized import MemoizedRepository
     from wheelfit.sources.open import Web
     from wheelfit.sources.repository import Repository
@@ -406,11 +406,11 @@ def proxy(
             f"{SECRET} needs 16 letters or digits and more, nothing else but - and _"
         )
     settings = read_settings(request, context.environ)
-    denied = (
-        Advisories(Path(request.deny_vulnerable), context.reporter.warn)
-        if request.deny_vulnerable is not None
-        else None
-    )
+    denied = None
+    if request.deny_vulnerable is not None:
+        from wheelfit.sources.advisories import Advisories
+
+        denied = Advisories(Path(request.deny_vulnerable), context.reporter.warn)
     if denied is not None and not request.full:
         context.reporter.warn(
             "--deny-vulnerable holds for what the proxy lists, and not for what installers take "

@@ -78,11 +78,14 @@ class Advisories:
         return tuple(found)
 
     def _look(self) -> None:
-        """Read the records again if they have changed, in one thread, while others go on."""
+        """Start to read the records again if they have changed; the old ones count meanwhile."""
         if self._clock() - self._looked < _LOOK_AGAIN or not self._lock.acquire(blocking=False):
             return
+        self._looked = self._clock()
+        threading.Thread(target=self._read_again, name="vulnerabilities", daemon=True).start()
+
+    def _read_again(self) -> None:
         try:
-            self._looked = self._clock()
             stamp = _stamp(self._path)
             if stamp != self._stamp:
                 self._records, self._stamp = self._read(), stamp

@@ -88,6 +88,18 @@ def test_installers(
     assert [one.status for one in upstream.requests_for(wheel)] == [200]
 
 
+def test_prefetched_files(upstream: RecordingIndex, pip: Path, tmp_path: Path) -> None:
+    """What `index prefetch` fetched is installed by pip without the upstream."""
+    folder, mirror = tmp_path / "index", ("--mirror", f"up={upstream.url}")
+    words: list[str | Path] = [sys.executable, "-m", "wheelfit", "index", "prefetch", "--at"]
+    run(tmp_path, *words, folder, *mirror, "small", "large")
+    upstream.close()
+    with RunningIndex(folder, *mirror) as server:
+        words = [pip, "install", "--no-cache-dir", "--index-url", server.url, "small", "--target"]
+        run(tmp_path, *words, tmp_path / "installed")
+    assert installed(tmp_path / "installed") == {"small-2.0", "large-1.0"}
+
+
 def test_variants(serving: RunningIndex, wheels: Path, uv: Path, tmp_path: Path) -> None:
     """F-128: what the upstream says of variants reaches uv's preview and wheelfit."""
     document = release_document(
