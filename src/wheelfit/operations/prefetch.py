@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as replace_file
@@ -64,7 +65,7 @@ class PrefetchRequest(ValidatedRequest):
     newest: int = 0
     dry_run: bool = False
     settings: str | None = None
-    options: Mapping[str, str | None] = field(default_factory=dict)
+    options: Mapping[str, str | None] = MappingProxyType({})
     """Settings of the server by their keys in the file, as text; None: not given."""
 
 

@@ -101,13 +101,11 @@ def _serve(arguments: Namespace, output: Output, context: Context) -> int:
 
 def _prefetch(arguments: Namespace, output: Output, context: Context) -> int:
     """Fill mirrors; 3 if something is in no mirror, 5 if something could not be fetched."""
-    from dataclasses import replace
-
     from wheelfit.cli.render.indexes import show_prefetch
     from wheelfit.operations.prefetch import PrefetchRequest, prefetch
 
     options = _server_options(arguments, arguments.at, (*STORE.options, *MIRRORS.options))
-    request = replace(request_of(PrefetchRequest, arguments), options=options)
+    request = request_of(PrefetchRequest, arguments).with_options(options=options)
     return show_prefetch(prefetch(request, context), output)
 
 
