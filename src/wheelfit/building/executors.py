@@ -63,7 +63,7 @@ class Workers:
         return self.on_all is not None
 
     def must_see(self, files: Iterable[Path] = (), folders: Iterable[Path] = ()) -> None:
-        """Make sure that paths mean the same to all workers as here.
+        """Check that every worker sees the same files under the same paths.
 
         :raises EnvironmentUnavailable: ``unfit-workers``; a worker sees something else.
         """

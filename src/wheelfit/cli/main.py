@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _end_orderly() -> None:
-    """Let a request to end (SIGTERM, SIGHUP) undo what is under way, as Ctrl-C does.
+    """Turn SIGTERM and SIGHUP into an exception that undoes the running change, as Ctrl-C does.
 
     A build backend is in a session of its own: nobody else ends it when the terminal closes.
     """

@@ -120,12 +120,12 @@ class Output(Reporter):
         deliver(sys.stdout, text + "\n")
 
     def flush(self) -> None:
-        """Let results arrive now, for a command that goes on running."""
+        """Flush the results, for a command that continues to run."""
         if sys.stdout is not None:
             deliver(sys.stdout)
 
     def say(self, text: str, style: Style = "plain") -> None:
-        """Tell what is going on, unless ``--quiet``."""
+        """Print a remark about the progress of the work, unless ``--quiet``."""
         if self.verbosity >= 0:
             self._aside(text, style)
 
@@ -180,7 +180,7 @@ class Output(Reporter):
             bars.stop()
 
     def detail(self, text: str) -> None:
-        """Tell what is worth knowing only with ``--verbose``."""
+        """Print a remark with ``--verbose`` only."""
         if self.verbosity > 0:
             self._aside(text, "dim")
 

@@ -176,7 +176,7 @@ class _Bar:
             self._rich.update(self._task, completed=self.count)
 
     def widen(self, total: int, what: str) -> None:
-        """Say that there is more, or less, to come than was thought; and what it is."""
+        """Update the expected size, and the name of the file."""
         with self._lock:
             self._total, self.what = total, what
             if self._rich is not None and self._task is not None:
@@ -218,7 +218,7 @@ class Transfer(NoProgress):
             self._screen.note(f"  {self._verb} {self._bar.what} ({size})")
 
     def unpacking(self, total: int) -> Progress:  # noqa: ARG002
-        """Tell nothing of it."""
+        """Report nothing."""
         return NO_PROGRESS
 
 
@@ -269,7 +269,7 @@ class Wheels:
         self._sum.advance(count)
 
     def end_one(self, what: str, count: int, seconds: float, whole: int = 0) -> None:
-        """Say that one is there.
+        """Count a finished item.
 
         :param whole: bytes of all of it, if the rest was here already.
         """
@@ -329,7 +329,7 @@ class _Wheel:
         self._wheels.advance(count)
 
     def done(self) -> None:
-        """Say that all bytes are there."""
+        """Report that all bytes have arrived."""
         self._fetched = self._bar.count
         self._is_fetched = True
         if self._unpacking is not None:
@@ -351,7 +351,7 @@ class _Wheel:
         self._bar.start(unpacking.total, unpacking.count, f"unpacking {self._what}")
 
     def end(self) -> None:
-        """Say that the wheel is there."""
+        """Report that the wheel has arrived."""
         self._bar.end()
         if not self._fetched:  # it was there before
             self._wheels.widen(-self._size)

@@ -81,7 +81,7 @@ class Workplaces:
         return self._stages.items()
 
     def claim(self, patience: float | None) -> bool:
-        """Make sure that no other process is at work; where there are no locks, wait for it.
+        """Check that no other process changes the environment; without locks, wait for its end.
 
         :param patience: seconds to wait; None: the environment is locked.
         :return: whether the workplace was made.

@@ -233,7 +233,7 @@ def write_lock(lock: Lock) -> bytes:
 
 
 def is_lock_name(text: str) -> bool:
-    """Say whether a file may be so called: ``pylock.toml`` or ``pylock.<name>.toml``.
+    """Return whether a name is valid for a lock: ``pylock.toml`` or ``pylock.<name>.toml``.
 
     :param text: the file name without folders.
     """

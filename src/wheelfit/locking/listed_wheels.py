@@ -174,7 +174,7 @@ class _Settling:
                 return candidates
 
     def _fetch_ahead(self, candidates: Candidates) -> None:
-        """Let the metadata of labels travel at the same time; what fails will fail again."""
+        """Prefetch the metadata of labels concurrently; failures are raised by the later read."""
         wanted = [
             (pin.name, pin.release, label)
             for pin in self._solution.resolution.pins
@@ -240,7 +240,7 @@ class _Settling:
             extras |= own
 
     def _add(self, looked_at: Sequence[_Looked]) -> None:
-        """Hold what labels need against what is locked, and add what is new.
+        """Compare the requirements of labels with the locked packages, and add new ones.
 
         All at once, which mostly works; otherwise by halves, so that the better labels of a
         release come first.

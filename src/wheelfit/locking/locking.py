@@ -271,7 +271,7 @@ def _nearest(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> NoFit:
 
 
 def _placed(error: NoFit, environment: LockEnvironment) -> NoFit:
-    """Say of an error for which environment it is."""
+    """Add the name of the environment to an error."""
     if error.where is None:
         error.where = environment.name
     return error

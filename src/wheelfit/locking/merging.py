@@ -189,7 +189,7 @@ class _Merging:
             return _with_hash(wheel, self._repository.download(wheel.file, Path(folder)))
 
     def _tell_lost_fallback(self, entry: _Entry, kept: Collection[str]) -> None:
-        """Say where nothing is left for machines that no label fits, which reasons do not show."""
+        """Record the releases without a wheel for machines that no label fits."""
         for one, part in entry.parts:
             if any(map(_is_fallback, part.refused)) and not any(
                 map(_is_fallback, part.wheels.intersection(kept))
@@ -227,7 +227,7 @@ class _Merging:
             yield text if marker is None else f"{text}; {marker}"
 
     def _tell_versions(self, table: dict[str, Any], entry: _Entry) -> None:
-        """Say which entry is meant where several have the name."""
+        """Write the versions of dependencies where several entries have one name."""
         names = [item["name"] for item in table.get("dependencies", ())]
         versions = {
             name: {str(one.parts[name].version) for one, _ in entry.parts if name in one.parts}
@@ -250,7 +250,7 @@ def _requires_python(entry: _Entry) -> str | None:
 
 
 def _is_fallback(filename: str) -> bool:
-    """Say whether a wheel asks nothing of a machine but its tags."""
+    """Return whether a wheel needs nothing of a machine but its tags."""
     return parse_wheel_filename(filename).label in (None, NULL)
 
 

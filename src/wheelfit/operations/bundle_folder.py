@@ -391,7 +391,7 @@ def _own(path: Path, *, earlier: Path) -> None:
 
 
 def _open_up(stage: Path) -> None:
-    """Give files and folders the permissions that any new file has."""
+    """Set the permissions of files and folders to those of new files."""
     os.umask(mask := os.umask(0))
     stage.chmod(0o777 & ~mask)
     for path in stage.rglob("*"):
@@ -399,7 +399,7 @@ def _open_up(stage: Path) -> None:
 
 
 def _put_in_place(stage: Path, place: BundlePlace) -> None:
-    """Give the folder its name; what was there goes only when that has worked."""
+    """Rename the folder to its final name; an old folder is removed only after success."""
     folder = place.folder
     if place.earlier is None:
         if folder.is_dir():

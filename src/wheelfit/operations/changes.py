@@ -456,7 +456,7 @@ def attest(
 
 
 def _circumstances(machine: ChosenMachine) -> Circumstances:
-    """Say in the record of each distribution what it was chosen by (P-73)."""
+    """Write the environment overrides into the record of each distribution (P-73)."""
     from wheelfit.installation.choice_record import Circumstances
 
     return Circumstances(None if machine.host is None else machine.host.record, machine.in_effect)

@@ -269,7 +269,7 @@ def _give_published_name(pin: Pin, staging: Path, folder: Path) -> None:
 
 
 def _moved(staging: Path, folder: Path) -> tuple[DownloadedFile, ...]:
-    """Give the files their names in the folder, once it is known that all of them can have them.
+    """Rename the files in the folder, after checking that all names are free.
 
     :raises FileProblem: another file of a name is there.
     """

@@ -40,7 +40,7 @@ def carry_out_or_rehearse(
     ground: ChangeContext,
     durations: StepDurations,
 ) -> tuple[ChangeDecision, Sizes | None]:
-    """Do what was decided; of a dry run, refuse what the real one would refuse.
+    """Apply a plan; a dry run only raises what the real run would raise.
 
     :returns: what was or would be done in the end, and of a dry run the sizes of the wheels.
     """

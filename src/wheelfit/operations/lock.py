@@ -183,7 +183,7 @@ def lock_project(
     project: ProjectFile | None,
     bounded: Callable[[Lock], ProjectFile] | None = None,
 ) -> LockReport:
-    """Do the same for a project whose file may not be written yet.
+    """Lock a project whose file may not be written yet.
 
     :param project: the content of its file; None: as it is on the disk.
     :param bounded: returns the project with bounds that what was locked is within; None: there are

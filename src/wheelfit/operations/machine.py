@@ -331,7 +331,7 @@ def _without_list(namespaces: Iterable[str]) -> frozenset[str]:
 
 
 def _elsewhere(target: Target, current: Target) -> bool:
-    """Say whether a target has another system or architecture than the current one."""
+    """Return whether a target has another system or architecture than the current one."""
     return target.architecture != current.architecture or any(
         target.environment.get(name) != current.environment.get(name)
         for name in ("sys_platform", "platform_system")

@@ -67,7 +67,7 @@ def check_accelerators(resolution: Resolution, candidates: Candidates, reporter:
 
 
 def tell_unconcerned(reporter: Reporter) -> None:
-    """Say that no package comes in builds for accelerators, so that none was required."""
+    """Warn that no package has builds for accelerators, so that none was required."""
     reporter.warn(
         "--require-accelerator concerns nothing here: no package comes in variants that use one"
     )

@@ -163,7 +163,7 @@ def _do(
     context: Context,
     take: Callable[[int, WheelJobResult | WheelfitError], None],
 ) -> None:
-    """Do each job, and pass on its result or error, in their order."""
+    """Run each job, and yield its result or error, in their order."""
     with context.reporter.work("writing") as progress:
         sizes = [job.source.stat().st_size for job in jobs]
         if is_executor_named(request):

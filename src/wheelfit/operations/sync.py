@@ -70,7 +70,7 @@ def sync(request: SyncRequest, context: Context) -> ChangeReport:
 def sync_without(
     request: SyncRequest, context: Context, leaving: Collection[NormalizedName] | None
 ) -> ChangeReport:
-    """Do the same, and of what the lock does not name remove some only.
+    """Synchronise, and remove only some of the packages that the lock does not name.
 
     :param leaving: what is removed; None: all of it, or nothing, as the request has it.
     """

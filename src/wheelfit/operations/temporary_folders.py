@@ -1,4 +1,4 @@
-"""Give a command a folder for what it needs for a moment, and clear away those of killed ones."""
+"""Temporary folders of commands, and the removal of those of killed processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OURS: Final = re.compile(re.escape(_PREFIX) + "[a-z0-9_]{8}")
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Give an empty folder for the length of a ``with`` block, then remove it.
+    """Yield an empty folder for the length of a ``with`` block, then remove it.
 
     It is locked meanwhile, which is how other processes know that somebody is using it.
 

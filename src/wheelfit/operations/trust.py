@@ -454,7 +454,7 @@ def _similar(name: str) -> str:
 
 
 def _loss(before: Trust, entry: TrustEntry, *, keep: bool) -> list[str]:
-    """Say what is trusted now and would not be any more."""
+    """Return the words for entries that would not be trusted any more."""
     old = [one for one in before.of(entry.package) if one.namespace == entry.namespace]
     if keep or not old:
         return []

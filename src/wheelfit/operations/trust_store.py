@@ -165,7 +165,7 @@ def _read(path: Path) -> tuple[bytes, os.stat_result]:
 
 
 def _leads_nowhere(path: Path) -> bool:
-    """Say whether somebody put a link there, to what is not there now."""
+    """Return whether the path is a dangling link."""
     return any(one.is_symlink() and not one.exists() for one in (path, path.parent))
 
 

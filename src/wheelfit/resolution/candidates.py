@@ -332,7 +332,7 @@ class Candidates:
         return filename.text in rejected or filename.text in self.context.excluded
 
     def confirm(self, choice: ReleaseChoice, data: bytes | None) -> str | None:
-        """Hold the document inside a downloaded wheel against what it was chosen by (F-93).
+        """Compare the document inside a downloaded wheel with the metadata of its choice (F-93).
 
         :param choice: how it was chosen.
         :param data: ``variant.json`` of the wheel; None if it has none.

@@ -376,7 +376,7 @@ class _Settling(Struct, Generic[Found]):
                 yield name, agreement.values(present.properties)
 
     def _explore(self, found: Attempt[Found] | RefusedAttempt) -> None:
-        """Go from a set that does not agree to those that do."""
+        """Search from a set that does not agree for sets that do."""
         if isinstance(found, RefusedAttempt):
             self._refused.append(found)
             return

@@ -515,7 +515,7 @@ def made_up_name(name: str, version: Version) -> str:
 
 
 def _promised(file: File, allowed: AllowedHashes) -> tuple[File, str | None]:
-    """Hold a file against the user's list of hashes (F-94)."""
+    """Compare a file with the user's list of hashes (F-94)."""
     digests: dict[str, set[str]] = {}
     for algorithm, digest in allowed:
         digests.setdefault(algorithm, set()).add(digest)

@@ -1,4 +1,4 @@
-"""Say why something cannot be had, and what might help."""
+"""Explanations why no version matches, with hints."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class NoMatch:
         self._only_prereleases: dict[NormalizedName, None] = {}
 
     def lack(self, name: NormalizedName, versions: VersionSet) -> str:
-        """Say in a clause why none of some versions can be had."""
+        """Return a clause with the reason why none of some versions can be chosen."""
         if versions.is_empty:
             return f"only you, not another package, can choose a URL for {name}"
         listing = self._candidates.listing(name)
@@ -101,7 +101,7 @@ class NoMatch:
         return f"{self._named(name, releases)} {verb} no wheel that fits"
 
     def no_build(self, name: NormalizedName, version: Version, *, others: bool) -> str:
-        """Say in a clause that a release has no build to take."""
+        """Return a clause about a release without a usable build."""
         self._unfit[name, version] = None
         return f"{name} {version} has no {'other ' if others else ''}build that fits"
 
@@ -141,7 +141,7 @@ class NoMatch:
             yield f"source distribution: {NO_SOURCES}"
 
     def hint(self, facts: Iterable[Step] = ()) -> str | None:
-        """Say what might help.
+        """Return a hint; None without one.
 
         :param facts: of the proof.
         """
@@ -157,14 +157,14 @@ class NoMatch:
         return self._bridged() or self._freeing() or self._building()
 
     def _bridged(self) -> str | None:
-        """Say of bridged families what their members need."""
+        """Return the requirements of the members of bridged families, in words."""
         families = [self._candidates.bridge(name) for name, _ in self._unfit]
         said = [one.no_fit for one in families if one is not None]
         said += [not_agreed(self._candidates, name) for name, _ in self._unfit]
         return "; ".join(filter(None, dict.fromkeys(said))) or None
 
     def _building(self) -> str | None:
-        """Say of which projects a source distribution could be built (F-92)."""
+        """Return the hint about projects with source distributions that could be built (F-92)."""
         names = list(dict.fromkeys(one for one, _ in self._unfit))
         if sources := [source for name in names for source in self._sources(name)]:
             return _BUILD_BEFORE.format(sources[0])
@@ -192,7 +192,7 @@ class NoMatch:
         )
 
     def _freeing(self) -> str | None:
-        """Say which installed packages keep builds from being taken (P-56)."""
+        """Return the hint about installed packages that exclude builds (P-56)."""
         names: dict[str, None] = {}
         for release in self._unfit:
             names |= dict.fromkeys(self._against(*release))

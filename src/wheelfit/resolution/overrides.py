@@ -52,7 +52,7 @@ class Replacements:
         return frozenset(self._excluded) | self._overrides.keys()
 
     def concern(self, name: NormalizedName) -> bool:
-        """Say whether anything is replaced that is needed of a project."""
+        """Return whether an override replaces any requirement on a project."""
         return name in self._excluded or name in self._overrides
 
     def instead(self, asked: RequestedRequirement) -> Iterator[RequestedRequirement]:

@@ -111,7 +111,7 @@ class Prefetch:
         thread.start()
 
     def _watch(self) -> None:
-        """Let the others begin, and join them, once nothing gets on for a moment."""
+        """Start the other transfers, and join them, once there is no progress for a moment."""
         is_waiting = False
         while not (is_waiting or self._closed):
             asked, used = self._asked, time.process_time()

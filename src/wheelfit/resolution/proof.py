@@ -92,13 +92,13 @@ class Knowledge(Protocol):
     """The reasons why something cannot be had."""
 
     def lack(self, name: NormalizedName, versions: VersionSet) -> str:
-        """Say in a clause why none of some versions can be had.
+        """Return a clause with the reason why none of some versions can be chosen.
 
         As ``no version of torch matches torch>=9`` or ``torch 2.8.0 has no wheel that fits``.
         """
 
     def no_build(self, name: NormalizedName, version: Version, *, others: bool) -> str:
-        """Say in a clause that a release has no build to take.
+        """Return a clause about a release without a usable build.
 
         :param others: whether some were looked at that cannot be taken.
         """

@@ -134,7 +134,7 @@ def decide_source(
     wheels: Sequence[Wheel],
     fits: Callable[[VariantDocument, Sequence[Wheel]], bool],
 ) -> ReleaseMetadata:
-    """Let one source decide, or several that agree (F-127); never an order of our own.
+    """Take the metadata of one source, or of several that agree (F-127), in no order of our own.
 
     :param found: what each source says.
     :param wheels: the variant wheels that are asked about.
@@ -423,7 +423,7 @@ class _Reading:
                 return archive.variant_document()
 
     def _pass_over(self, error: WheelfitError) -> None:
-        """Go on without what is bad; but a wheel that the user named is not passed over (F-125)."""
+        """Drop bad metadata; a wheel that the user named is never skipped (F-125)."""
         if self._release.is_given:
             raise error
 

@@ -230,7 +230,7 @@ _Clause = list[Literal[Package, Any]]
 
 
 def _solved(pins: Mapping[Package, Version], edges: Sequence[tuple[Package, Package]]) -> Solved:
-    """Tell builds apart from projects; their needs are those of their project."""
+    """Return the solution by project; requirements of builds are those of their projects."""
     versions = {package: version for package, version in pins.items() if package.release is None}
     builds = {
         package.name: place_of(version)
@@ -401,7 +401,7 @@ class _Provider(BaseProvider[Package, Any]):
         return builds[place]
 
     def _limit(self, package: Package, number: Version) -> None:
-        """Have what a build was made for said before it is decided (P-52)."""
+        """Add the constraints of a build before its decision (P-52)."""
         if (package, number) in self._limited:
             return
         self._limited.add((package, number))

@@ -166,7 +166,7 @@ class VersionSet:
         return self._range.is_disjoint(other._range)
 
     def relation(self, other: VersionSet) -> Relation:
-        """Tell how the members lie to those of another set."""
+        """Return the relation to the members of another set."""
         if self._range.is_disjoint(other._range):  # by far the most frequent
             return Relation.EMPTY if self._range.is_empty else Relation.DISJOINT
         return Relation.SUBSET if self.is_subset(other) else Relation.OVERLAPPING

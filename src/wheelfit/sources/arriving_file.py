@@ -80,7 +80,7 @@ class ArrivingFile:
         self._starts[last] = first
 
     def fail(self, error: BaseException) -> None:
-        """Say that no more will come; only the first reason counts.
+        """End the file with an error; only the first error counts.
 
         :param error: what everybody is told who reads from now on.
         """
@@ -102,7 +102,7 @@ class ArrivingFile:
             return self._error
 
     def start_writing(self, start: int, length: int) -> None:
-        """Let the disk begin with what came, which is to be kept; nobody waits for it.
+        """Start writing the received bytes to the disk, without waiting.
 
         :param start: position of the first byte.
         :param length: how many.

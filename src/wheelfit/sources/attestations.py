@@ -1,4 +1,4 @@
-"""Hold a file against what its publisher signed (PEP 740).
+"""Verify a file against the attestations of its publisher (PEP 740).
 
 The one importer of the reference library, which knows certificates, transparency logs and the
 identities of publishers. Nothing is asked over the network: the library brings the root of trust.
@@ -199,7 +199,7 @@ def _attestations(document: Any, filename: str) -> Iterator[tuple[Any, Any]]:
 
 
 def _identity(publisher: Any) -> str:
-    """Say who a publisher is; what is left out here was verified all the same."""
+    """Return a publisher in words; parts that are left out here were verified, too."""
     kind = str(publisher.kind).lower()
     names = [getattr(publisher, part, None) for part in ("repository", "vcs_origin", "email")]
     name = next((str(each) for each in names if each), str(getattr(publisher, "project_id", "")))

@@ -250,7 +250,7 @@ class Store:
         return None if unsafe_folder(around) else Path(around, sha256[2:])
 
     def close(self) -> None:
-        """Let go of what was found: whoever cleans up may remove it from now on."""
+        """Release the entries: a clean-up may remove them from now on."""
         self.holder.close()
 
     # --- small entries ------------------------------------------------------------
@@ -356,7 +356,7 @@ class Store:
 
     @contextmanager
     def new_wheel(self) -> Iterator[tuple[BinaryIO, Path] | None]:
-        """Give a temporary file beside the kept wheels; removed unless kept.
+        """Yield a temporary file beside the kept wheels; removed unless kept.
 
         None if the folder cannot be written.
         """
@@ -388,7 +388,7 @@ class Store:
         return path
 
     def complain(self, error: OSError) -> None:
-        """Tell that nothing can be kept; once, for it costs time only."""
+        """Warn that nothing can be cached; once, since this costs time only."""
         if not self._has_complained:
             self._has_complained = True
             from wheelfit.wheels.disk_space import (  # noqa: PLC0415 - start-up

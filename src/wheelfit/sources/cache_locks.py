@@ -1,4 +1,4 @@
-"""Say, and find out, that a file of the cache is in use: locks that nobody waits for.
+"""Locks without waiting, for files of the cache in use.
 
 A process holds what it is about to link or still writes; who cleans up leaves that alone. The
 lock ends with the process, however it ends. Where a file system or an operating system has no
@@ -35,7 +35,7 @@ class Holder:
         self._descriptors: list[int] = []
 
     def hold(self, path: AnyPath) -> bool:
-        """Hold a file or folder; gives False if it is not there, or is about to go away.
+        """Lock a file or folder; return False if it does not exist, or is being removed.
 
         :param path: nothing is written to it.
         """
@@ -51,7 +51,7 @@ class Holder:
         return hold_open(descriptor) and _is_still(descriptor, path)
 
     def close(self) -> None:
-        """Hold nothing any more."""
+        """Release every lock."""
         while self._descriptors:
             os.close(self._descriptors.pop())
 
@@ -82,7 +82,7 @@ def hold_open(descriptor: int, *, alone: bool = False) -> bool:
 
 @contextmanager
 def held_alone(path: AnyPath) -> Iterator[bool]:
-    """Hold something for the length of a ``with`` block, so that nobody else begins to.
+    """Lock an entry for the length of a ``with`` block, against other processes.
 
     Gives False, and holds nothing, if somebody else holds it.
 

@@ -1,4 +1,4 @@
-"""Do several things that wait for servers at the same time, and end at once when one fails."""
+"""Run calls that wait for servers concurrently, and end all of them when one fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def at_once(
     most: int,
     cancel: Callable[[], None] | None = None,
 ) -> list[_R]:
-    """Do something with each of several things; the first failure, or Ctrl-C, ends it all.
+    """Call a function with each of several values; the first failure, or Ctrl-C, ends all calls.
 
     The threads are none of an executor: Python would wait at its end for one that waits for a
     server that has fallen silent. One begins; the others join it as soon as it has to wait, for

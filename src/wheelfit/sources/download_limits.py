@@ -28,7 +28,7 @@ class ConnectionSlot:
         self._lock = threading.Lock()  # taken for good when it is given back
 
     def give_back(self) -> None:
-        """Let another file have it; may be called again."""
+        """Release the slot for another file; may be called again."""
         if self._lock.acquire(blocking=False):
             self._give_back()
 
@@ -81,7 +81,7 @@ class ConnectionLimits:
         return ConnectionSlot(partial(self._give_back, server))
 
     def is_wanted(self, server: Origin) -> bool:
-        """Say whether a file waits for its first connection.
+        """Return whether a file waits for its first connection.
 
         :param server: who gives it.
         """
@@ -105,7 +105,7 @@ class Budget:
         self._lock = threading.Lock()
 
     def ask(self, count: int | None, where: str) -> None:
-        """Make sure, before a file is fetched, that it may be.
+        """Check the limits before a file is fetched.
 
         :param count: its bytes; None: nobody said.
         :param where: the URL, for errors.

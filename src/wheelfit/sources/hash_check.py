@@ -59,7 +59,7 @@ class Check:
             running.update(data)
 
     def finish(self) -> None:
-        """Say that this was all.
+        """Check the complete content.
 
         :raises HashMismatch: a digest is another than promised.
         :raises IntegrityError: there are fewer bytes than promised.

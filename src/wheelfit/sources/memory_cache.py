@@ -83,7 +83,7 @@ class Memory(Generic[_T]):
         return self.alone(key, lambda: self._made(key, make))
 
     def alone(self, key: Hashable, work: Callable[[], _R]) -> _R:
-        """Do something that nobody else does for the same key meanwhile.
+        """Call a function that no other thread calls for the same key meanwhile.
 
         :param key: for whom.
         :param work: what to do.

@@ -20,7 +20,7 @@ class Progress(Protocol):
         """
 
     def rest_is_here(self, size: int) -> None:
-        """Say, after ``start``, that only some bytes of a file have to come.
+        """Correct the size, after ``start``, to the bytes that are still missing.
 
         :param size: bytes of all of it.
         """

@@ -38,7 +38,7 @@ class ResponseWithDeadline:
                 raise Interrupted("the answer takes too long", hope="none")
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release the connection."""
         self._response.close()
 
     def cut(self) -> None:

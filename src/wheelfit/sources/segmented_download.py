@@ -300,7 +300,7 @@ class Segments:
         self._lock.notify_all()
 
     def _measure(self, count: int, seconds: float, *, is_last: bool) -> None:
-        """Find out whether connections are too slow, and open more of them.
+        """Measure the connections, and open more of them if they are too slow.
 
         :param count: bytes that came.
         :param seconds: for how long they were waited for; what is done with them does not count.
@@ -360,7 +360,7 @@ class Segments:
 
     @contextmanager
     def _noted(self, response: Response) -> Iterator[None]:
-        """Let an answer be cut while it is read."""
+        """Register an answer, so that it can be cut while it is read."""
         with self._lock:
             if self._is_ended:
                 raise _Ended

@@ -77,7 +77,7 @@ class SourceSettings(Struct, frozen=True):
     proxy: str | None = None
     """None: the environment decides. Empty: no proxy. Otherwise for every server."""
     no_proxy_env: bool = False
-    """Do not let the environment name a proxy."""
+    """Ignore the proxy variables of the environment."""
     trusted_hosts: tuple[str, ...] = ()
     """``host`` or ``host:port`` whose certificate is not checked, and that may use HTTP."""
     timeout: float = 15.0

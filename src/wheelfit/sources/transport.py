@@ -56,7 +56,7 @@ class Response(Protocol):
         """
 
     def close(self) -> None:
-        """Give the connection back, or cut it if the body was not read."""
+        """Return the connection to the pool, or cut it if the body was not read."""
 
     def cut(self) -> None:
         """Break the body off, from another thread than the one that reads it.

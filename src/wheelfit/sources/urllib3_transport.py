@@ -239,7 +239,7 @@ def _watch(
     admits: Callable[[str, str], bool] | None,
     patience: float | None,
 ) -> None:
-    """Let the connections of a manager, of whatever kind, note their sockets.
+    """Make the connections of a manager, of any kind, record their sockets.
 
     :param admits: whether a connection that was made may be used; None: each may.
     :param patience: seconds for the head of an answer; None: as long as bytes come.

@@ -150,7 +150,7 @@ class WheelStore:
 
     @contextmanager
     def alone(self, sha256: str, progress: Progress = NO_PROGRESS) -> Iterator[None]:
-        """Let one process at a time fetch and unpack a wheel, so that the others find it.
+        """Lock a wheel, so that one process fetches and unpacks it for all others.
 
         Nothing depends on it but work that is done twice: after ten minutes, and where there
         are no locks, nobody waits any longer.
@@ -308,7 +308,7 @@ class WheelStore:
                     yield Sibling(archive, wheel)
 
     def _place(self, inside: Path, entry: Path) -> None:
-        """Give an entry its name, unless somebody was quicker, whose entry will do.
+        """Rename an entry to its final name, unless another process has written the same one.
 
         :raises OSError: neither is possible.
         """

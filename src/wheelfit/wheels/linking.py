@@ -35,9 +35,9 @@ class LinkMode(StrEnum):
     REFLINK = "reflink"
     """Share the bytes until one of both changes."""
     HARDLINK = "hardlink"
-    """Be the same file."""
+    """Link to the same file."""
     COPY = "copy"
-    """Have bytes of its own."""
+    """Copy the bytes."""
 
 
 _WAYS = {

@@ -60,7 +60,7 @@ class Process:
 
 
 def look(namespaces: Iterable[str], surroundings: SystemView, *, devices: bool = False) -> Process:
-    """Find out what matters here, and nothing else.
+    """Detect the facts that matter here, and no others.
 
     :param namespaces: which are asked for; of those without a provider nothing is known.
     :param devices: whether anybody wants to know of single NVIDIA GPUs.

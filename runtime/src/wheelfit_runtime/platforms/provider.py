@@ -95,7 +95,7 @@ class BuiltInProvider:
         return None if accepts is None else bool(accepts(value))
 
     def detect(self, surroundings: SystemView) -> Detection:
-        """Find out what is supported, overrides included; never raises for what it finds."""
+        """Detect the supported properties, overrides included; findings never raise."""
         try:
             own = overrides.read(self.namespace, surroundings.environ, self.accepts)
             found = self._find(

@@ -1,4 +1,4 @@
-"""Find out what a build environment has: which backend, and whether that knows variants."""
+"""The build backend of an environment, and whether it can build variants."""
 
 from __future__ import annotations
 

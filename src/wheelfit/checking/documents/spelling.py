@@ -50,7 +50,7 @@ def is_slip(text: str, meant: str) -> bool:
 
 
 def meant_by(text: str, known: Iterable[str]) -> str | None:
-    """Return the one known text that a text stands for; None if there is none, or are several.
+    """Return the known text that a text stands for; None without exactly one such text.
 
     >>> meant_by("sm_arhc", ["sm_arch", "cuda_version_lower_bound"])
     'sm_arch'

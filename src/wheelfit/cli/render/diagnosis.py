@@ -175,7 +175,7 @@ def _machine_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
 
 
 def _summary_of(detection: Detection) -> str:
-    """Say in a few words what a namespace supports, or why nothing."""
+    """Return the supported properties of a namespace in a few words, or the reason without any."""
     if status_in_words(detection) != "supported":
         said = list(detection.warnings)
         said += [
@@ -234,7 +234,7 @@ def _environment_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
 
 
 def _kind(environment: Environment) -> str:
-    """Say what kind of environment it is."""
+    """Return the kind of the environment in words."""
     interpreter = environment.interpreter
     if environment.kind != "environment":
         return f"a folder, --{environment.kind}"

@@ -172,7 +172,7 @@ def read_manifest(data: bytes, *, where: str) -> Manifest:
 
 
 def is_inside(path: str) -> bool:
-    """Say whether a path of a manifest leads to a file in the bundle on every system.
+    """Return whether a path of a manifest leads to a file in the bundle on every system.
 
     :param path: with slashes.
     """

@@ -1,4 +1,4 @@
-"""Hold a bundle against what it says of itself; nothing outside of its folder is read.
+"""Compare a bundle with its manifest; nothing outside of its folder is read.
 
 First the files: there, unchanged, and no others. If they are in order, the pages of the index, and
 what each host would be given.

@@ -65,7 +65,7 @@ class StoreTarget:
         self._now = now
 
     def opened(self) -> AbstractContextManager[None]:
-        """Do nothing: files whose path has their digest in it never conflict."""
+        """Return an empty context: files whose path has their digest in it never conflict."""
         return nullcontext()
 
     @contextmanager

@@ -271,7 +271,7 @@ class FolderTarget:
         return temporary
 
     def _settle(self, staged: Sequence[tuple[str, str]]) -> None:
-        """Give files their names, once their bytes are on the disk."""
+        """Rename files to their final names, once their bytes are on the disk."""
         if not staged:
             return
         root = self._root

@@ -148,7 +148,7 @@ class HostingApi:
         return None
 
     def do(self, method: str, words: Sequence[str]) -> Result | None:
-        """Do what is asked for; None: there is no such act.
+        """Perform an action; None: there is no such action.
 
         :param words: of the address, behind ``/-/api/``.
         :raises Denied: the token does not allow it.

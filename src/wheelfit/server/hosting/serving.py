@@ -356,7 +356,7 @@ def _advisories(settings: ServerSettings, log: Log) -> Advisories | None:
 def _telling_webhooks(
     settings: ServerSettings, store: Store, log: Log, metrics: Metrics
 ) -> Iterator[None]:
-    """Tell each webhook of changes, in a thread of its own."""
+    """Notify each webhook of changes, in a thread of its own."""
     over = threading.Event()
     for webhook in settings.webhooks:
         delivery = WebhookDelivery(webhook, store.records, log=log, count=metrics.told_webhook)

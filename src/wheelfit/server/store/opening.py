@@ -54,7 +54,7 @@ class Store(NamedTuple):
         )
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self.records.close()
 
     def __enter__(self) -> Self:

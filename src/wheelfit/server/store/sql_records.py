@@ -577,7 +577,7 @@ def _token(row: Row) -> Token:
 
 
 def _log(execute: Execute, touched: Sequence[tuple[str, str, str]], time: str) -> None:
-    """Give one number to all that was changed: project, action, and name of each file."""
+    """Record all changes under one serial number: project, action, and name of each file."""
     if not touched:
         return
     execute("UPDATE counter SET value = value + 1")

@@ -285,7 +285,7 @@ class Pull:
                 self._go_on(shown)
 
     def _compare(self, response: Response, where: str) -> None:
-        """Make sure that a later answer is of the same file, where no hash will tell."""
+        """Check that a later answer is of the same file, in the absence of a hash."""
         headers = response.headers
         validator = headers.get("etag") or headers.get("last-modified") or ""
         if self._validator is None:

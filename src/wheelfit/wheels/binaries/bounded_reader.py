@@ -108,7 +108,7 @@ class Stream:
         self._position = 0
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a position."""
+        """Move to a position."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._window.size}
         self._position = start[whence] + offset
         if self._position < 0:

@@ -275,7 +275,7 @@ def _start_inside(order: PluginOrder, kernel: Any, place: Place, handed: _Handed
 def _first_inside(
     order: PluginOrder, kernel: Any, place: Place, handed: _Handed, notify: int
 ) -> NoReturn:
-    """Be the first process of the namespaces, and end them when the plugin process ends."""
+    """Run as the first process of the namespaces, and end them after the plugin process."""
     _no_signals()
     os.setpgid(0, 0)
     kernel.die_with_parent(0)
@@ -441,7 +441,7 @@ def _resident(pid: int) -> int:
 
 
 def main(arguments: list[str]) -> None:
-    """Do what ORDER says."""
+    """Run the order that the arguments name."""
     folder = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
     sys.path.insert(0, folder)
     import confinement  # type: ignore[import-not-found]  # noqa: PLC0415

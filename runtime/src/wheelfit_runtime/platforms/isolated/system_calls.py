@@ -201,7 +201,7 @@ class _Filter:
         return self._steps
 
     def _on(self, number: int | None, steps: Sequence[tuple[int, int, int, int]]) -> None:
-        """Do these steps for one call, and none of them for others."""
+        """Add the filter steps of one system call."""
         if number is not None:
             self._steps.append((_EQUAL, 0, len(steps), number))
             self._steps += steps
