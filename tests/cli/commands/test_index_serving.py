@@ -13,6 +13,7 @@ from server.running import RunningIndex
 from server.uploading import upload
 
 from wheelfit.server.store.opening import open_store
+from wheelfit.testing.index import RecordingIndex
 from wheelfit.testing.wheels import build_wheel, release_document
 
 pytestmark = pytest.mark.usefixtures("bare_environment")
@@ -67,6 +68,30 @@ def test_files_are_yanked_and_deleted(run: Runner, place: str, store: Path) -> N
     run("index", "delete", "--at", place, one, "--yes")
     assert names(store) == {two: None}
     run("index", "yank", "--at", place, "other", code=1)
+
+
+def test_the_status_of_a_project(run: Runner, place: str, store: Path) -> None:
+    """It is set with its reason, wherever the index is; other words and projects are refused."""
+    said = run("index", "status", "some", "archived", "--at", place, "--reason", "old", "--json")
+    assert said.object == {"version": 1, "project": "some", "status": "archived", "reason": "old"}
+    with open_store(store) as opened:
+        assert str(opened.records.status("some")) == "archived: old"  # type: ignore[arg-type]
+    assert run("index", "status", "some", "active", "--at", place).out == "some is active\n"
+    assert "no such project" in run("index", "status", "x", "active", "--at", place, code=1).err
+    run("index", "status", "some", "closed", "--at", place, code=2)
+
+
+def test_mirrors_are_filled(run: Runner, tmp_path: Path) -> None:
+    """A plan, what was fetched, and what no mirror has are printed."""
+    wheel = build_wheel(tmp_path / "wheels", "some", "1.0")
+    with RecordingIndex(tmp_path / "wheels") as upstream:
+        place = ("--at", str(tmp_path / "index"), "--mirror", f"up={upstream.url}")
+        words = ("index", "prefetch", "some", *place)
+        assert "1 file (" in run(*words, "--dry-run").out
+        assert "fetched 1 file (" in run(*words).out
+        found = run(*words, "other", "--json", code=3).object
+    assert (found["missing"], found["fetched"]) == (["other"], 0)
+    assert found["projects"][0]["kept_size"] == wheel.stat().st_size
 
 
 def test_tokens_come_and_go(run: Runner, place: str) -> None:
