@@ -467,6 +467,13 @@ class TestWhich:
         assert "System" in page.text
         assert "script" not in page.tags
 
+    def test_buttons_on_the_page_of_a_project(self, site: Site) -> None:
+        """They ask about its newest release; a form without scripts leads to the answer."""
+        content = body(ask(site, "/project/fast-fft/")).decode()
+        assert '<form class="picker" action="2.1/which/" method="get">' in content
+        page = read(site, "/project/fast-fft/2.1/which/?device=cuda-sm90&version=cuda-12.8")
+        assert "cuda-12.8-sm90 gets cu128" in page.text
+
     def test_nothing_fits(self, site: Site) -> None:
         """Where nothing fits every wheel has its reason."""
         page = read(site, f"{WHICH}?preset=windows-x86_64")

@@ -23,7 +23,7 @@ class Button(NamedTuple):
     """A radio button."""
 
     value: str
-    """Empty: nothing is said."""
+    """Empty: not chosen."""
     words: str
     example: str = ""
     """Names of devices."""
@@ -61,9 +61,9 @@ def button_groups(machines: Mapping[str, str]) -> tuple[ButtonGroup, ...]:
             found[VERSION][f"{kind}-{version}"] = Button(f"{kind}-{version}", f"{label} {version}")
             found[DEVICE][f"{kind}-{device}"] = Button(f"{kind}-{device}", device, examples)
     titles = {
-        SYSTEM: ("System", "not said"),
+        SYSTEM: ("System", "not chosen"),
         PROCESSOR: ("Processor", "any"),
-        DEVICE: ("GPU", "none, or not said"),
+        DEVICE: ("GPU", "none"),
         VERSION: ("Driver or toolkit", "the newest"),
     }
     groups = [

@@ -359,6 +359,7 @@ class Site:
             "project": project,
             "newest": newest,
             "shown": shown,
+            "buttons": () if shown is None else button_groups(shown.overview.machines),
             "part": part._replace(items=rows),
             "more": query_of_part({}),
             "install": _requirement(project.page.name, newest),
