@@ -137,6 +137,7 @@ def test_a_killed_process_costs_its_items_an_attempt(tmp_path: Path) -> None:
     assert max(one.attempts for one in outcomes) == 2
 
 
+@pytest.mark.integration
 def test_who_kills_every_process_is_found_out(tmp_path: Path) -> None:
     """An item that kills its process each time is given up, and takes no other along."""
     errands = [BatchItem(n, tmp_path, "killed" if n in (3, 4) else "") for n in range(20)]

@@ -148,10 +148,10 @@ def test_lines_of_collected_faults() -> None:
 
 def test_hostile_tables_cost_little() -> None:
     """Many and long unknown keys are reported without comparing all of them with known ones."""
-    read, faults = table({f"{index}{'k' * 70}": 1 for index in range(50_000)})
+    read, faults = table({f"{index}{'k' * 70}": 1 for index in range(10_000)})
     known = [f"{index}{'k' * 60}x" for index in range(10)]
     read.only(*known)
-    assert len(faults) == 50_000
+    assert len(faults) == 10_000
     suggestions = [fault for fault in faults if "did you mean" in fault.message]
     assert len(suggestions) <= 20
     long, faults = table({"k" * 100_000: 1})

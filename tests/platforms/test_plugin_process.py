@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from sampled_cases import sampled
 
 import wheelfit
 import wheelfit_runtime
@@ -155,16 +156,19 @@ class TestEndpoint:
 
     @pytest.mark.parametrize(
         "endpoint",
-        [
-            "many",
-            "many:Static",
-            "many:Bound",
-            "many:needed",
-            "many:Outer.Inner.plugin",
-            " many : Static ",
-            "many:Wide",
-            "many:Odd",
-        ],
+        sampled(
+            fast={0, 5},
+            cases=[
+                "many",
+                "many:Static",
+                "many:Bound",
+                "many:needed",
+                "many:Outer.Inner.plugin",
+                " many : Static ",
+                "many:Wide",
+                "many:Odd",
+            ],
+        ),
     )
     def test_found(self, python: str, endpoint: str) -> None:
         """P-25: modules, class and static methods, and methods of instances all work."""
@@ -175,12 +179,15 @@ class TestEndpoint:
 
     @pytest.mark.parametrize(
         ("endpoint", "notes"),
-        [
-            ("many:Needy", ["needs an instance"]),
-            ("many:Heir", ["needs an instance"]),
-            ("many:Older", ["takes an argument"]),
-            ("many:Oldest", ["needs an instance", "takes an argument"]),
-        ],
+        sampled(
+            fast={0, 2},
+            cases=[
+                ("many:Needy", ["needs an instance"]),
+                ("many:Heir", ["needs an instance"]),
+                ("many:Older", ["takes an argument"]),
+                ("many:Oldest", ["needs an instance", "takes an argument"]),
+            ],
+        ),
     )
     def test_older_drafts(self, python: str, endpoint: str, notes: list[str]) -> None:
         """P-25: an instance is made and None is passed where that is needed, with a note."""
@@ -191,19 +198,22 @@ class TestEndpoint:
 
     @pytest.mark.parametrize(
         ("endpoint", "failure"),
-        [
-            ("nowhere", "it cannot be imported: No module named 'nowhere'"),
-            ("many.more", "it cannot be imported: No module named 'many.more'"),
-            ("broken", "it cannot be imported: No module named 'it'"),
-            ("raising", "it cannot be imported: it raised ImportError: no driver"),
-            ("syntax", "it raised SyntaxError: invalid syntax"),
-            ("many:Missing", "many:Missing does not exist: there is no Missing"),
-            ("many:Outer.Other", "many:Outer.Other does not exist: there is no Other"),
-            ("many:Outer", "many:Outer has no get_supported_configs()"),
-            ("many:Nothing", "many:Nothing has no get_supported_configs()"),
-            ("many:Choosy", "it raised TypeError: "),
-            ("", "it raised ValueError: "),
-        ],
+        sampled(
+            fast={0, 3, 6, 9},
+            cases=[
+                ("nowhere", "it cannot be imported: No module named 'nowhere'"),
+                ("many.more", "it cannot be imported: No module named 'many.more'"),
+                ("broken", "it cannot be imported: No module named 'it'"),
+                ("raising", "it cannot be imported: it raised ImportError: no driver"),
+                ("syntax", "it raised SyntaxError: invalid syntax"),
+                ("many:Missing", "many:Missing does not exist: there is no Missing"),
+                ("many:Outer.Other", "many:Outer.Other does not exist: there is no Other"),
+                ("many:Outer", "many:Outer has no get_supported_configs()"),
+                ("many:Nothing", "many:Nothing has no get_supported_configs()"),
+                ("many:Choosy", "it raised TypeError: "),
+                ("", "it raised ValueError: "),
+            ],
+        ),
     )
     def test_not_found(self, python: str, endpoint: str, failure: str) -> None:
         """P-17, P-25: what is not there is a failure that says so."""

@@ -95,7 +95,7 @@ def test_the_next_is_taken(world: World) -> None:
     ("code", "outcome", "words"),
     [
         ("raise ValueError('of its own')", "raised", "ValueError: of its own"),
-        ("raise SystemExit", "raised", "SystemExit"),
+        pytest.param("raise SystemExit", "raised", "SystemExit", marks=pytest.mark.integration),
         ("import os; os._exit(9)", "crashed", "the process ends with status 9"),
         pytest.param(
             "import os, signal; os.kill(os.getpid(), signal.SIGILL)",

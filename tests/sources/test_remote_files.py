@@ -44,11 +44,11 @@ def make_files(make_pages: Any) -> Callable[..., RemoteFiles]:
     return make
 
 
-@pytest.fixture
-def wheel(tmp_path: Path) -> Path:
-    """Give a variant wheel of some size."""
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a variant wheel of some size."""
     return build_wheel(
-        tmp_path / "upload",
+        tmp_path_factory.mktemp("upload"),
         "a",
         "1",
         label="v",

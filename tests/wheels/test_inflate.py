@@ -93,11 +93,11 @@ def test_both_libraries_judge_alike(monkeypatch: pytest.MonkeyPatch, content: by
     for level, strategy in STRATEGIES:
         packed = packed_with(content, level, strategy)
         assert both(monkeypatch, packed, content) == ("", "")
-        for _ in range(40):
+        for _ in range(15):
             fast, plain = both(monkeypatch, damaged(packed, chance), content)
             assert bool(fast) == bool(plain)
             refused += bool(plain)
-    assert refused > 200
+    assert refused > 75
 
 
 def test_a_code_with_holes(monkeypatch: pytest.MonkeyPatch) -> None:

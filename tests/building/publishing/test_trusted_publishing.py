@@ -70,10 +70,16 @@ class Parties:
         return 404, {}
 
 
+@pytest.fixture(scope="module")
+def key() -> Any:
+    """Return the key of the identity provider."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
 @pytest.fixture
-def parties() -> Iterator[Parties]:
+def parties(key: Any) -> Iterator[Parties]:
     """Serve both."""
-    found = Parties(rsa.generate_private_key(public_exponent=65537, key_size=2048))
+    found = Parties(key)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -255,7 +255,7 @@ _JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(sorted({*CU12, "dimensions", "known"})), _JSON))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_is_declared(tmp_path: Path, told: dict[str, object]) -> None:
     """F-131: no declaration makes a check fail."""
     path = wheel(tmp_path, declared(**told))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from cli.running import Runner, Said
 from projects.writing import write_project
+from sampled_cases import sampled
 
 TABLE = """
 [variant.default-priorities]
@@ -98,10 +99,13 @@ def test_a_label_that_lies(yard: Yard) -> None:
 
 @pytest.mark.parametrize(
     ("architectures", "told"),
-    [
-        ([], "it claims sm_arch, and no binary in it has code for GPUs"),
-        (["sm_90a", "sm_75"], "it contains sm_75, which no value of sm_arch stands for"),
-    ],
+    sampled(
+        fast={1},
+        cases=[
+            ([], "it claims sm_arch, and no binary in it has code for GPUs"),
+            (["sm_90a", "sm_75"], "it contains sm_75, which no value of sm_arch stands for"),
+        ],
+    ),
 )
 def test_what_is_not_as_it_was_asked_for(architectures: list[str], told: str, yard: Yard) -> None:
     """Code that is missing altogether, or that was not asked for, is told."""

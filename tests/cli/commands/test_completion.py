@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -48,9 +49,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@cache
+def script_for(shell: str) -> str:
+    """Return the script of all commands for a shell."""
+    return completion_script(shell, every_command())
+
+
 def in_bash(folder: Path, *lines: list[str]) -> list[str]:
     """Return what bash offers for each line of words, without any other program."""
-    script = completion_script("bash", every_command())
+    script = script_for("bash")
     # What bash lacks where nobody presses a key is not missed, as in the bash of macOS.
     calls = [f"answer {' '.join(repr(word) for word in words)}" for words in lines]
     done = subprocess.run(
@@ -142,7 +149,7 @@ class TestBash:
 def test_fish(folder: Path, words: str, offered: set[str]) -> None:
     """The script for fish offers the same, with descriptions."""
     script = folder / "wheelfit.fish"
-    script.write_text(completion_script("fish", every_command()))
+    script.write_text(script_for("fish"))
     done = subprocess.run(
         [needs("fish"), "--no-config", "-c", f"source {script}; complete -C 'wheelfit {words}'"],
         capture_output=True,
@@ -209,7 +216,7 @@ class Terminal:
 def test_zsh(folder: Path, tmp_path: Path, words: str, shown: list[str]) -> None:
     """The script for zsh offers the same."""
     zsh = needs("zsh")
-    (tmp_path / "_wheelfit").write_text(completion_script("zsh", every_command()))
+    (tmp_path / "_wheelfit").write_text(script_for("zsh"))
     (tmp_path / ".zshrc").write_text(
         f"PROMPT='ready> '; fpath=({tmp_path} $fpath); autoload -Uz compinit; compinit -u -D\n"
         "LISTMAX=1000\n"
