@@ -65,6 +65,7 @@ class Balancer:
     :param folder: for what it needs.
     :param servers: host and port of each.
     :param forwarding: the result of `documented_forwarding`, by default nothing.
+    :param listener: where it listens, and which it closes; by default at a free port.
     """
 
     def __init__(
@@ -73,14 +74,15 @@ class Balancer:
         folder: Path,
         *servers: tuple[str, int],
         forwarding: tuple[str, str] = ("", ""),
+        listener: socket.socket | None = None,
     ) -> None:
         folder.mkdir(parents=True)
         text = _DOCUMENTED.read_text("utf-8")
         (documented,) = re.findall(r"```nginx\n(location / \{.*?\n\})\n```", text, re.DOTALL)
         documented = documented.replace("http://127.0.0.1:8942", "http://replicas")
         assert "http://replicas" in documented
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            self.address: tuple[str, int] = listener.getsockname()
+        with listener or socket.create_server(("127.0.0.1", 0)) as front:
+            self.address: tuple[str, int] = front.getsockname()
             configuration = folder / "nginx.conf"
             configuration.write_text(
                 _CONFIGURATION.format(
@@ -94,8 +96,8 @@ class Balancer:
             # It takes over the socket that is open already, so nobody else can have its port.
             self._process = subprocess.Popen(
                 [program, "-c", configuration, "-e", folder / "errors"],
-                env={**os.environ, "NGINX": f"{listener.fileno()};"},
-                pass_fds=[listener.fileno()],
+                env={**os.environ, "NGINX": f"{front.fileno()};"},
+                pass_fds=[front.fileno()],
             )
             end = time.monotonic() + 60
             while not (folder / "pid").exists():
