@@ -148,6 +148,15 @@ def test_changes_tell_nothing(host: Host) -> None:
         assert [one.status for one in answers] == [404, 404]
         assert text(answers[0]).replace("plan", "none") == text(answers[1])
         assert host.ask("POST", f"/-/api/{act}", ours, {"what": ["free"]}).status == 403
+    quarantine = {"project": "evil-plan", "status": "quarantined"}
+    assert host.ask("POST", "/-/api/status", host.token("admin"), quarantine).status == 200
+    for status in ("active", "quarantined"):
+        answers = [
+            host.ask("POST", "/-/api/status", ours, {"project": project, "status": status})
+            for project in ("evil-plan", "evil-none")
+        ]
+        assert [one.status for one in answers] == [404, 404]
+        assert text(answers[0]).replace("plan", "none") == text(answers[1])
 
 
 def test_stages_show_no_more(host: Host, tmp_path: Path) -> None:

@@ -201,10 +201,11 @@ class HostingApi:
     def _set_status(self, acts: StoreAdministration) -> Result:
         """Set the status of a project: its owners do, but only the operator about a quarantine."""
         project, marker = canonicalize_name(self.body.text("project")), self.body.text("status")
-        if marker == "quarantined" or self.store.records.status(project).is_quarantined:
-            self.who.need_operator()
-        elif not is_operator(self.who.token):
-            self.who.need("upload", project)
+        if acts.may_read(project):  # else it does not exist for this token, whatever its status is
+            if marker == "quarantined" or self.store.records.status(project).is_quarantined:
+                self.who.need_operator()
+            elif not is_operator(self.who.token):
+                self.who.need("upload", project)
         return acts.set_status(project, marker, self.body.text("reason"))
 
     def _create_token(self, acts: StoreAdministration) -> Result:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wheelfit.server.store.sql_records import Records
 
 
-EVENTS = ("upload", "publish", "yank", "unyank", "delete")
+EVENTS = ("upload", "publish", "yank", "unyank", "delete", "status")
 """What a webhook is told of if it does not name any: what readers of the index see."""
 _TIMEOUT = 10.0
 _LOOK_EVERY = 1.0
