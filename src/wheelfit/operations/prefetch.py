@@ -466,7 +466,7 @@ def _check_room(plan: _Plan, settings: ServerSettings) -> None:
 
 
 def _fetch(plan: _Plan, mirrors: Mirrors, progress: Progress) -> PrefetchReport:
-    """Fetch what is missing, and what stands beside files: METADATA and documents."""
+    """Fetch what is missing, and what stands beside files: METADATA, provenance, documents."""
     failed = list(plan.failed)
     fetched: list[int] = []
 
@@ -481,6 +481,8 @@ def _fetch(plan: _Plan, mirrors: Mirrors, progress: Progress) -> PrefetchReport:
                 fetched.append(wanted.file.size or 0)
             if wanted.file.metadata_hashes is not None:
                 mirror.content(f"{filename}.metadata")
+            if wanted.file.provenance is not None:
+                mirror.content(f"{filename}.provenance")
         except NetworkError as error:
             failed.append(FailedFile(filename, error.message))
             if len(failed) > _MOST_FAILURES:

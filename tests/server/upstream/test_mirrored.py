@@ -113,6 +113,8 @@ class TestPages:
             assert one.file("some-1.0-py3-none-any.whl.provenance") == b'{"version":1}'
             assert one.file("some-1.0-py3-none-any.whl.provenance") == b'{"version":1}'
             assert len(upstream.requests_for("/integrity/some.json")) == 1
+        # Another process has them without the upstream.
+        assert mirror(upstream.url).file("some-1.0-py3-none-any.whl.provenance") == b'{"version":1}'
 
     def test_an_upstream_that_knows_html_only(
         self, mirror: Opener, upstream: RecordingIndex

@@ -608,9 +608,17 @@ class Mirrored(ReadsContent):
         if url is None or not self._reach(url):
             return None
 
+        key = f"{url}{_PROVENANCE}"
+
         def fetch() -> bytes:
             headers = {"Accept": _ATTESTED}
-            answer = self._web.client.get(url, headers=headers, limit=_LONGEST_ATTESTATION)
+            try:
+                answer = self._web.client.get(url, headers=headers, limit=_LONGEST_ATTESTATION)
+            except Unreachable:
+                entry = self._web.store.read(_KIND, key)
+                if entry is None:
+                    raise
+                return entry.body
             if answer.status in _NOT_THERE:
                 return b""
             if answer.status != 200:
@@ -619,6 +627,7 @@ class Mirrored(ReadsContent):
                     status=answer.status,
                     where=redact(url),
                 )
+            self._web.store.write(_KIND, key, {}, answer.body)
             return answer.body
 
         return self._found(("provenance", url), fetch)
