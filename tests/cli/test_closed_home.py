@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sampled_cases import sampled
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX are meant")
 
@@ -52,22 +53,25 @@ def run(home: Path, *words: str | Path, code: int, **environ: str) -> str:
 
 @pytest.mark.parametrize(
     ("words", "environ", "place", "hint"),
-    [
-        (["probe"], {}, ".config/wheelfit/wheelfit.toml", "WHEELFIT_CONFIG_FILE"),
-        (
-            ["uninstall", "some", "--target", "."],
-            {"WHEELFIT_CONFIG_FILE": os.devnull},
-            ".pip/pip.conf",
-            "PIP_CONFIG_FILE",
-        ),
-        (
-            ["probe"],
-            {"WHEELFIT_CONFIG_FILE": os.devnull},
-            ".config/wheelfit/providers.toml",
-            "HOME",
-        ),
-        (["cache", "info"], {}, ".cache/wheelfit", "--cache-dir"),
-    ],
+    sampled(
+        fast={0, 3},
+        cases=[
+            (["probe"], {}, ".config/wheelfit/wheelfit.toml", "WHEELFIT_CONFIG_FILE"),
+            (
+                ["uninstall", "some", "--target", "."],
+                {"WHEELFIT_CONFIG_FILE": os.devnull},
+                ".pip/pip.conf",
+                "PIP_CONFIG_FILE",
+            ),
+            (
+                ["probe"],
+                {"WHEELFIT_CONFIG_FILE": os.devnull},
+                ".config/wheelfit/providers.toml",
+                "HOME",
+            ),
+            (["cache", "info"], {}, ".cache/wheelfit", "--cache-dir"),
+        ],
+    ),
     ids=["configuration", "pip", "trusted plugins", "cache"],
 )
 def test_what_cannot_be_read(

@@ -16,8 +16,8 @@ PLAYS: Mapping[str, Callable[[Scene], None]] = {
     play.__name__.replace("_", "-"): play
     for play in (*inputs.PLAYS, *choices.PLAYS, *environments.PLAYS)
 }
-SLOW = frozenset({"environment-busy"})
-"""Plays that wait."""
+SLOW = frozenset({"build-failed", "checkout-failed", "environment-busy"})
+"""Plays that wait, and those with real builds and checkouts."""
 _PUBLISHER = "the remedy is with whoever published it; no command of this user helps"
 _OPERATOR = "the remedy is on the server or the network"
 _HARDWARE = "needs a driver, a GPU or a library of a vendor: tests/runtime/libraries"

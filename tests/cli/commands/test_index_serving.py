@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=["store", "server"])
+@pytest.fixture(params=["store", pytest.param("server", marks=pytest.mark.integration)])
 def place(
     request: pytest.FixtureRequest, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[str]:

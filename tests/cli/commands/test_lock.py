@@ -295,6 +295,7 @@ from wheelfit_runtime.platforms.known_platforms import PYTHONS
 print(code, looked, Machine().detect("nvidia").status.value)
 """
 
+    @pytest.mark.integration
     def test_with_and_without_a_gpu(self, office: Office, fake_driver: FakeDriver) -> None:
         """F-120: where a driver shows a GPU the bytes are the same, and nobody looked."""
         driver = fake_driver.environ(devices=["9.0 NVIDIA H100"], cuda="12.8")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cli.running import Runner
+from sampled_cases import sampled
 
 from wheelfit.installation.virtual_environments import empty_folder
 from wheelfit.testing.wheels import build_wheel
@@ -96,7 +97,7 @@ def test_what_is_there_stays(run: Runner, project: Path) -> None:
     assert (project / "other" / "mine").exists()
 
 
-@pytest.mark.parametrize("is_active", [True, False])
+@pytest.mark.parametrize("is_active", sampled([True, False], fast={0}))
 def test_the_environment_in_use_is_cleared(
     run: Runner,
     project: Path,

@@ -118,6 +118,8 @@ def test_a_file_that_may_not_grow(environ: dict[str, str], tmp_path: Path) -> No
     """A write that the system refuses is said, and leaves nothing behind."""
     code = (
         "import resource, signal, sys; from wheelfit_runtime.__main__ import main\n"
+        # Python would cut off what it compiles, and all later tests would read that.
+        "sys.dont_write_bytecode = True\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
         "sys.exit(main(['store', 'prefetch', 'cuda', '12']))"
