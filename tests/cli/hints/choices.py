@@ -171,7 +171,7 @@ def too_large(scene: Scene) -> None:
     """Try with more."""
     with RecordingIndex(scene.wheels) as index:
         words = ("install", "-i", index.url, "--no-cache-dir", "--target", scene.target, "some")
-        scene.fails("too-large", *words, "--max-download", "10", advised="allow more")
+        scene.fails("too-large", *words, "--max-download", "10", advised="raise --max-download")
         scene.run(*words, "--max-download", "1MB")
 
 
