@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -25,16 +24,18 @@ if TYPE_CHECKING:
 _Request = TypeVar("_Request")
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Operation:
-    """What most commands run: an operation, whose request the arguments are."""
+    """What most commands run: an operation, whose request the arguments are.
 
-    function: str
-    """The operation, as ``install.install``, below ``wheelfit.operations``; its module has the
-    class of its request, too."""
-    show: str
-    """The function that prints its report, as ``changes.show_change``, below
-    ``wheelfit.cli.render``; it returns the exit code, or None for 0."""
+    :param function: the operation, as ``install.install``, below ``wheelfit.operations``; its
+        module has the class of its request, too.
+    :param show: the function that prints its report, as ``changes.show_change``, below
+        ``wheelfit.cli.render``; it returns the exit code, or None for 0.
+    """
+
+    def __init__(self, function: str, show: str) -> None:
+        self.function = function
+        self.show = show
 
     def __call__(self, arguments: Namespace, output: Output, context: Context) -> int:
         """Call the operation, show its report, and return the exit code."""

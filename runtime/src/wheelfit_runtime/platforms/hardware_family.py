@@ -7,8 +7,8 @@ imported when somebody asks for them: ``provider``, ``vocabulary`` and ``presets
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.provider import BuiltInProvider
 
 _FOLDER = f"{__package__}.providers"
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Plugin(NamedTuple):
@@ -82,8 +83,7 @@ class Shorthand(NamedTuple):
     """Versions to show: a major, a minor."""
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class HardwareFamily:
+class HardwareFamily(NamedTuple):
     """The record of a family of hardware."""
 
     namespace: str
@@ -124,7 +124,7 @@ class HardwareFamily:
     # --- libraries ---
     drivers: tuple[str, ...] = ()
     """Libraries that come with its driver, by name without ``lib``; ``-`` at the end: beginning."""
-    runtimes: Mapping[str, str] = field(default_factory=dict)
+    runtimes: Mapping[str, str] = _NONE
     """Run-time libraries by name without ``lib``, each with the software that it is of."""
     library_packages: tuple[str, ...] = ()
     """How the names of packages begin that contain nothing but its vendor's libraries."""
@@ -132,17 +132,17 @@ class HardwareFamily:
     """What stands before the major at the end of the names of such packages, as ``-cu``."""
     toolkit_packages: tuple[str, ...] = ()
     """Such packages whose own version begins with that major."""
-    library_needs: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    library_needs: Mapping[str, tuple[tuple[str, str], ...]] = _NONE
     """What libraries of a major need, each a feature with a value of it."""
 
     # --- variables and programs ---
     masks: tuple[str, ...] = ()
     """Variables with a list of devices that programs may see."""
-    homes: Mapping[str, str] = field(default_factory=dict)
+    homes: Mapping[str, str] = _NONE
     """Variables that say where its software lies, each with its meaning, a phrase."""
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = _NONE
     """Further variables that matter to it, each with its meaning."""
-    override_prefixes: Mapping[str, str] = field(default_factory=dict)
+    override_prefixes: Mapping[str, str] = _NONE
     """Beginnings of its vendor's variables for providers, each with its meaning."""
     overrides: tuple[str, ...] = ()
     """Further variables that replace what is detected, besides ``…_PROVIDER_FORCE_…``;

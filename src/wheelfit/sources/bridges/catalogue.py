@@ -250,7 +250,8 @@ def _head(name: str, text: str) -> _IndexesHead | None:
 def _of_indexes(project: str, heads: Sequence[_IndexesHead]) -> Iterator[tuple[str, bool]]:
     """Yield the names of families of indexes for a project, with whether they count by default."""
     for name, projects, is_by_default in heads:
-        if any(fnmatchcase(project, one) for one in projects):
+        # Nearly all are plain names, and a pattern is compiled to a regular expression.
+        if any(project == one or ("*" in one and fnmatchcase(project, one)) for one in projects):
             yield name, is_by_default
 
 
