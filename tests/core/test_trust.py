@@ -68,7 +68,7 @@ class TestJudge:
     def test_names_that_nobody_had(self) -> None:
         """P-19: for a name that anybody could have taken no command is offered to paste."""
         refusal = str(judge(question("x86-64-variant-provider>=99")).refusal)
-        assert "find out first whose it is" in refusal
+        assert "check its owner first" in refusal
         assert "wheelfit providers trust" not in refusal
 
     def test_the_files_that_may_be_installed(self) -> None:

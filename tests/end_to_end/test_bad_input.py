@@ -184,7 +184,7 @@ CHOOSING = [
         files={"bad.txt": "-e ./no-such-folder\n"},
     ),
     Bad(
-        "requirements in a circle", ("-r", "{here}/bad.txt"), 1, "user-error", "names itself",
+        "requirements in a circle", ("-r", "{here}/bad.txt"), 1, "user-error", "includes itself",
         files={"bad.txt": "-r bad.txt\n"},
     ),
     Bad(

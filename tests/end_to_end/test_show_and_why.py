@@ -151,7 +151,7 @@ def test_why_where_an_extra_was_asked_for(
     assert said == ["plugin 1.0", '  app[more] 1.5 -> plugin<2; extra == "more"']
     run("uninstall", "--python", python, "app")
     lines = run("why", "--python", python, "plugin").out.splitlines()
-    assert lines[1:] == ["  nothing that is known needs it, and nobody asked for it"]
+    assert lines[1:] == ["  not required by any package, and not requested"]
 
 
 def test_why_in_a_circle(run: Runner, tmp_path: Path, environment: Callable[[], Path]) -> None:

@@ -131,7 +131,7 @@ class TestWords:
             ("missing-1.0-py3-none-any.whl", FileProblem, "the wheel does not exist"),
             ("./missing", FileProblem, "the path does not exist"),
             ("missing-1.0.tar.gz", FileProblem, "the path does not exist"),
-            ("https://host.example/", UserError, "only wheels can be given"),
+            ("https://host.example/", UserError, "only wheels are accepted"),
             ("http://[::1/some-1.0-py3-none-any.whl", UserError, "cannot be read"),
         ],
     )
@@ -146,7 +146,7 @@ class TestWords:
     )
     def test_a_file_in_place_of_a_requirement(self, word: str) -> None:
         """A forgotten ``-r`` must not fetch whatever an index has under the name of the file."""
-        with pytest.raises(UserError, match="is the name of a file") as caught:
+        with pytest.raises(UserError, match="is a file, not a requirement") as caught:
             wanted(word)
         assert caught.value.hint == f"-r {word} reads it"
 

@@ -93,7 +93,7 @@ def test_every_label_is_told() -> None:
     assert [(row.label, row.condition, len(row.wheels)) for row in found.rows] == [
         ("cu129", "needs CUDA driver >= 12.9", 2),
         ("cu130", "needs CUDA driver >= 13.0", 1),
-        ("stray", "nobody can take it: its label is not in the variant metadata", 2),
+        ("stray", "never chosen: its label is not in the variant metadata", 2),
         ("null", "fits every machine", 2),
         (None, "fits every machine with such tags; variants that fit come first", 1),
     ]
@@ -155,7 +155,7 @@ def test_a_label_that_is_not_usable() -> None:
     source = Candidates(repository, linux_target(), None)
     wanted = parse_requirement("torch", allow_variant_markers=False)
     (row,) = overview(source, newest_release(source, wanted)).rows
-    assert row.condition.startswith("nobody can take it: ")
+    assert row.condition.startswith("never chosen: ")
     assert "at least one value is needed" in row.condition
 
 
@@ -167,5 +167,5 @@ def test_without_metadata_only_plain_wheels_are_left() -> None:
     source = Candidates(repository, linux_target(), None)
     wanted = parse_requirement("torch", allow_variant_markers=False)
     found = overview(source, newest_release(source, wanted), None, [onlooker("any")])
-    assert found.rows[0].condition == "nobody can take it: there is no usable variant metadata"
+    assert found.rows[0].condition == "never chosen: there is no usable variant metadata"
     assert found.without == ("any",)

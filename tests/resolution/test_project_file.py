@@ -145,11 +145,11 @@ VARIANT_MARKER = (
         ('[project]\nname = "a b"', "project.name: line 2: 'a b' is not a valid project name"),
         (
             '[project]\nname = "a"\ndynamic = [\n"version",\n"dependencies"]',
-            "project.dynamic[1]: line 5: dependencies are dynamic: only a build would tell",
+            "project.dynamic[1]: line 5: dependencies are dynamic: only a build can determine them",
         ),
         (
             '[project]\nname = "a"\ndynamic = ["dependencies"]\ndependencies = []',
-            "project.dynamic[0]: line 3: dependencies stands in the file and is said to be dynamic",
+            "project.dynamic[0]: line 3: dependencies is set and also listed as dynamic",
         ),
         (
             '[project]\nname="a"\ndynamic=1',
@@ -203,7 +203,7 @@ VARIANT_MARKER = (
         ),
         (
             '[dependency-groups]\na = [{include-group="b", x=1}]\nb=[]',
-            "dependency-groups.a[0]: line 2: is not an include-group, and nothing else is known",
+            "dependency-groups.a[0]: line 2: is not an include-group, the only table allowed here",
         ),
         ("x = 1", "pyproject.toml has neither [project] nor [dependency-groups]"),
     ],

@@ -80,7 +80,7 @@ def test_options_say_where_files_come_from() -> None:
         ("numpy --hash=md5:aa", InvalidRequirement, "a hash is written"),
         ("--no-such-option", UserError, "the line cannot be read"),
         ("-f 'open", UserError, "the line cannot be read"),
-        ("-r main.txt", UserError, "a requirements file names itself"),
+        ("-r main.txt", UserError, "a requirements file includes itself"),
         ("-r gone.txt", FileProblem, "no such file"),
     ],
 )

@@ -550,7 +550,7 @@ class TestGivenWheels:
 
     def test_no_wheel(self) -> None:
         """Only wheels can be given."""
-        with pytest.raises(UserError, match="is not the name of a wheel"):
+        with pytest.raises(UserError, match="is not a wheel file name"):
             given_wheel("https://fake.invalid/tool-3.tar.gz")
 
     def test_two_versions(self, world: World) -> None:

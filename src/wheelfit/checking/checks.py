@@ -370,7 +370,7 @@ STRANGE_ANSWER = CHECKS.warning("strange-answer", "F-136",
     "the index answers in a way that installers take differently",
     "let the server answer 404 for what it does not have, and serve whatever its pages promise")
 UNHASHED_FILES = CHECKS.warning("unhashed-files", "F-71",
-    "files are listed without a hash, so nobody can tell whether what arrives is what was meant",
+    "files are listed without a hash, so downloads cannot be verified",
     "publish the SHA-256 of every file")
 UNMET_PIN = CHECKS.error("unmet-pin", "F-92",
     "a wheel requires a version that is nowhere to be had, so it cannot be installed",

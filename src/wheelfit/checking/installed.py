@@ -98,7 +98,9 @@ def judge_installed(
         ]
         unchecked = None
         if unknown:
-            reason = f"{variant} needs {', '.join(unknown)}, which nobody can be asked about here"
+            reason = (
+                f"{variant} needs {', '.join(unknown)}, for which no provider is available here"
+            )
             hint = "`wheelfit probe` says why"
             unchecked = Unchecked(variant.where, "unknown-namespace", reason, hint)
         refusals = _refusals(variant, variant.document, support, frozenset(unknown))

@@ -278,8 +278,8 @@ def _objection(
     trusting = command_that_trusts(requirement, question)
     if not entries and requirement.name in UNREGISTERED:  # P-19: no hint that could do harm
         return (
-            f"{requirement.name} is not trusted; nobody had that name on PyPI in {TABLE_DATE}, "
-            "so find out first whose it is"
+            f"{requirement.name} is not trusted; the name was not registered on PyPI in "
+            f"{TABLE_DATE}, so check its owner first"
         )
     if not entries:
         return f"{requirement.name} is not trusted; to trust it: `{trusting}`"

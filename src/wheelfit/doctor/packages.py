@@ -356,7 +356,7 @@ def about_duplicates(packages: Iterable[Package]) -> Iterator[Finding]:
             versions = listed(str(one.installed.version) for one in found)
             yield CheckedFile(location).found(
                 diagnoses.DUPLICATE,
-                f"{name} is recorded in versions {versions}; nobody can say which files are whose",
+                f"{name} is recorded in versions {versions}; the owner of each file is unknown",
                 remedy=f"delete the folders {some_of([one.installed.path.name for one in found])}, "
                 f"then `wheelfit install --replace-files {name}`",
             )

@@ -157,7 +157,9 @@ def _pythons(against: Sequence[str]) -> SpecifierSet | None:
     if match is None:
         return None
     if len(against) > 1:
-        raise UsageError("Python is held against alone", hint="give one --against")
+        raise UsageError(
+            "Python cannot be compared together with other releases", hint="give one --against"
+        )
     try:
         return SpecifierSet(match[1])
     except InvalidSpecifier:
@@ -286,7 +288,7 @@ class _Releases:
     def _set_project(self, name: str) -> None:
         if self.project and self.project != name:
             raise UsageError(
-                f"{self.project} and {name} are two projects", hint="hold it against one at a time"
+                f"{self.project} and {name} are two projects", hint="compare with one at a time"
             )
         self.project = name
 

@@ -234,7 +234,9 @@ def _providers(request: BuildRequest) -> Mapping[str, str]:
     for text in request.namespace_providers:
         namespace, equals, requirement = text.partition("=")
         if not equals or not requirement.strip():
-            raise UsageError(f"--provider {text!r} names none", hint="write NAMESPACE=REQUIREMENT")
+            raise UsageError(
+                f"--provider {text!r} has no requirement", hint="write NAMESPACE=REQUIREMENT"
+            )
         found[parse_namespace(namespace)] = requirement.strip()
     return found
 

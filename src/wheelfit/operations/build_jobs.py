@@ -111,7 +111,7 @@ def jobs_for(
         jobs = tuple(job for job in jobs if job.label is not None)
     if not jobs:
         raise UsageError(
-            "no wheel of the matrix is left",
+            "no wheel of the matrix matches",
             hint="`wheelfit matrix` lists its Pythons and platforms",
         )
     platform = _platform()

@@ -181,7 +181,7 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
     :raises WheelfitError: a wheel cannot be fetched, or the folder not be written.
     """
     if request.all and request.hosts:
-        raise UsageError("--all takes the wheels for every machine, so --for says nothing")
+        raise UsageError("--all takes the wheels for every machine, so --for has no effect")
     place = BundlePlace.of(request.output, update=request.update)
     opened = open_lock(request, context)
     with opened.repository:

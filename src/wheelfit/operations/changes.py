@@ -299,7 +299,7 @@ def _check_platform(planned: Plan, ground: ChangeContext) -> None:
                 f"{pin.filename.text} is right for {ground.machine.name}, "
                 "but cannot run in this environment",
                 where=environment.name,
-                hint="--target DIR puts everything into a folder that can be taken there",
+                hint="--target DIR installs into a folder that you can copy there",
             )
 
 

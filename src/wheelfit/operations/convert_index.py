@@ -103,7 +103,7 @@ def convert_index(request: ConvertIndexRequest, context: Context) -> ConvertedIn
     target, place = open_target(request.to)
     if place is not None and place.absolute() == Path(request.source).absolute():
         raise UsageError(
-            "an index is not written over itself", hint="name another folder with --to"
+            "the index cannot be written over itself", hint="name another folder with --to"
         )
     projects: dict[str, ConvertedProject] = {}
     with ExitStack() as stack:

@@ -324,7 +324,7 @@ def _own_path(name: str, context: Context) -> str:
             f"{name!r} cannot be the name of a host file", hint="use letters, digits, '-' and '_'"
         )
     if name == THIS:
-        raise UsageError("`this` is this machine", hint="choose another name")
+        raise UsageError("`this` is the name of this machine", hint="choose another name")
     folder = hosts_folder(context.environ)
     with reporting_os_errors("the folder of host files cannot be made", where=str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
@@ -337,7 +337,7 @@ def _composed(request: NewHostRequest, context: Context) -> Host:
     names = [name for name in request.names if not is_preset(name)]
     if THIS in names:
         raise UsageError(
-            "this machine need not be described, it can be looked at",
+            "this machine needs no description",
             hint="run `wheelfit probe -o FILE`",
         )
     if not names:
@@ -411,7 +411,7 @@ def _library(request: NewHostRequest, platform: str) -> str | None:
             continue
         if key != library:
             raise UserError(
-                f"{platform} has no {key}, so --{key} says nothing", code="invalid-preset"
+                f"{platform} has no {key}, so --{key} has no effect", code="invalid-preset"
             )
         if not re.fullmatch(pattern, text):
             example = PLATFORMS[platform].version

@@ -112,7 +112,7 @@ def init(request: InitRequest, context: Context) -> InitReport:
     writes = before != after and not request.dry_run
     if writes:
         if before.startswith(_BOM):
-            context.reporter.note("the byte order mark goes: readers of TOML refuse it")
+            context.reporter.note("the byte order mark is removed: TOML readers refuse it")
         mode = mode_of(path) if path.exists() else None
         write_atomically(where, after)
         if mode is not None:

@@ -55,7 +55,7 @@ def open_administration(
     """
     if request.is_server:
         if request.database or request.storage:
-            raise UsageError("a server has its own store: --database and --storage are not for it")
+            raise UsageError("--database and --storage cannot be used with the URL of a server")
         return ServerAdministration(request.at, context.environ.get(TOKEN, ""))
     folder = Path(request.at)
     if not request.database and not (folder / DATABASE).is_file():

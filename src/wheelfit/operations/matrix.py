@@ -88,7 +88,8 @@ def matrix(request: MatrixRequest, context: Context) -> MatrixReport:
     jobs = found.only(pythons=request.only_python, platforms=request.only_platform)
     if not jobs:
         raise UsageError(
-            "no wheel is left", hint="`wheelfit matrix` lists the Pythons and platforms there are"
+            "no wheel of the matrix matches",
+            hint="`wheelfit matrix` lists the Pythons and platforms there are",
         )
     here, folder = Path.cwd().resolve(), Path(request.project).resolve()
     is_below = folder.is_dir() and folder.is_relative_to(here)

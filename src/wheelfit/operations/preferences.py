@@ -49,7 +49,7 @@ def read_preferences(
             )
         project, wanted = canonicalize_name(name.strip()), parse_label(label.strip())
         if labels.setdefault(project, wanted) != wanted:
-            raise UsageError(f"--label asks for {labels[project]} and for {wanted} of {project}")
+            raise UsageError(f"--label requests both {labels[project]} and {wanted} of {project}")
     for project, wanted in of_files.items():
         labels.setdefault(project, wanted)
     wishes = Preferences(

@@ -91,7 +91,7 @@ def _check(request: RepackRequest) -> None:
     if request.config is None and (request.edits or request.variant):
         raise UsageError("--edits and --variant name parts of a file", hint="name it by --config")
     if request.variant and (request.property or request.label or request.null):
-        raise UsageError("--variant says what --property, --label and --null would")
+        raise UsageError("--variant excludes --property, --label and --null")
 
 
 class _Plan:

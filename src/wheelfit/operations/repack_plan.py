@@ -190,7 +190,7 @@ def _projects(
 ) -> tuple[str, tuple[FamilyProject, ...]]:
     """Return the name of the joined project, and the projects with their labels."""
     if len(found) < 2:
-        raise UsageError("there is one project only", hint="name the projects to join")
+        raise UsageError("joining needs several projects", hint="name the projects to join")
     name = canonicalize_name(wanted) if wanted else joined_name(list(found))
     if not name:
         raise UsageError(f"{', '.join(found)} have no name in common", hint="give one by --name")

@@ -235,9 +235,9 @@ def _url(text: str) -> str:
 def _read(name: str) -> str:
     if "://" in name and not name.startswith("file:"):
         raise UserError(
-            "requirements files are read from this machine only",
+            "requirements files must be local files",
             where=redact(name),
-            hint="fetch the file first, and look at it",
+            hint="download and review the file first",
         )
     try:
         with Path(name).open("rb") as file:
@@ -284,7 +284,7 @@ def _requirement_or_file(line: RequirementLine) -> RequestedRequirement | GivenW
     if is_project_file(path) or path.endswith(".txt"):
         # As a name it would be fetched from an index, where an attacker may own it.
         raise UserError(
-            f"{path} is the name of a file, and stands where requirements stand",
+            f"{path} is a file, not a requirement",
             where=line.where or None,
             hint=f"-r {path} reads it",
         )

@@ -231,12 +231,12 @@ def _row(
     if label is None:
         condition = "fits every machine with such tags; variants that fit come first"
     elif document is None:
-        condition = "nobody can take it: there is no usable variant metadata"
+        condition = "never chosen: there is no usable variant metadata"
     elif label in document.unusable:
-        condition = f"nobody can take it: {document.unusable[label]}"
+        condition = f"never chosen: {document.unusable[label]}"
     else:
         properties = document.properties(label)
-        condition = "nobody can take it: its label is not in the variant metadata"
+        condition = "never chosen: its label is not in the variant metadata"
         if properties is not None:
             condition = needs_in_words(properties, document.providers)
     return LabelRow(label, properties, condition, tuple(wheels), tuple(takers))

@@ -214,9 +214,9 @@ class _Reading:
                 continue
             steps = ("project", "dynamic", index)
             if key in own:
-                self._fault(steps, f"{key} stands in the file and is said to be dynamic")
+                self._fault(steps, f"{key} is set and also listed as dynamic")
             else:
-                self._fault(steps, f"{key} are dynamic: only a build would tell")
+                self._fault(steps, f"{key} are dynamic: only a build can determine them")
                 self._is_dynamic = True
 
     _is_dynamic = False
@@ -274,7 +274,7 @@ class _Reading:
     def _include(self, steps: tuple[str | int, ...], table: Mapping[str, Any]) -> Iterator[_Item]:
         name = table.get("include-group")
         if table.keys() != {"include-group"} or not isinstance(name, str):
-            self._fault(steps, "is not an include-group, and nothing else is known")
+            self._fault(steps, "is not an include-group, the only table allowed here")
             return
         try:
             group = canonicalize_name(name, validate=True)

@@ -118,7 +118,7 @@ def _problem(row: Mapping[str, Any]) -> str:
     """Return what is wrong with a source; empty: nothing."""
     kinds = [key for key in KINDS if key in row]
     if len(kinds) > 1:
-        return f"says both {kinds[0]} and {kinds[1]}"
+        return f"has both {kinds[0]} and {kinds[1]}"
     if unknown := sorted(row.keys() - _KEYS):
         return f"{unknown[0]} is an unknown key"
     for key, value in row.items():
@@ -128,7 +128,7 @@ def _problem(row: Mapping[str, Any]) -> str:
     if row.get("workspace") is True:
         return "workspaces are not supported; write the path of the member"
     if len([key for key in _REVISIONS if key in row]) > 1:
-        return "says more than one of rev, tag and branch"
+        return "has more than one of rev, tag and branch"
     return ""
 
 

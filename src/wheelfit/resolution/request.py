@@ -186,12 +186,12 @@ def given_wheel(
         parse_wheel_filename(filename)
     except InvalidFilename as error:
         raise UserError(
-            f"{filename or url!r} is not the name of a wheel, and only wheels can be given",
+            f"{filename or url!r} is not a wheel file name, and only wheels are accepted",
             where=where or None,
             note=error.message,
             hint="keep the name that the wheel was published with"
             if filename.endswith(".whl")
-            else "`wheelfit install` builds what stands in a folder, an archive or a repository",
+            else "`wheelfit install` builds from a folder, an archive or a repository",
         ) from None
     promised = dict(hashes or {})
     for part in parts.fragment.split("&"):

@@ -102,12 +102,12 @@ def _read(
 ) -> RequirementsFile:
     if name in above:
         raise UserError(
-            "a requirements file names itself",
+            "a requirements file includes itself",
             where=name,
             note=" names ".join((*above[above.index(name) :], name)),
         )
     if len(above) > _DEEPEST:
-        raise UserError("requirements files name each other too deeply", where=name)
+        raise UserError("requirements files include each other too deeply", where=name)
     content = _Content()
     for number, line, comment in _logical_lines(read(name)):
         where = f"{name}:{number}"

@@ -255,8 +255,8 @@ class TestWhich:
             (["--variant", "a", "--variant", "b", "--property", "x::y::z"], "2 labels"),
             (["--variant", "v3", "-C", "variant-label=v3"], "by options, and by the config"),
             (["--editable", "--all"], "an editable wheel is built alone"),
-            (["--dialect", "latin"], "no dialect 'latin'"),
-            (["--provider", "x"], "names none"),
+            (["--dialect", "latin"], "unknown dialect 'latin'"),
+            (["--provider", "x"], "has no requirement"),
         ],
     )
     def test_not_both(self, yard: Yard, words: list[str], message: str) -> None:
@@ -401,7 +401,7 @@ class TestProviders:
         """A-37, B-25: what wheelfit knows itself is checked before anything is built."""
         yard.project()
         for text, message in [
-            ("x86_64 :: level :: v9", "nobody offers x86_64 :: level with the value v9"),
+            ("x86_64 :: level :: v9", "no provider offers x86_64 :: level with the value v9"),
             ("x86_64 :: levle :: v3", "x86_64 has no feature levle"),
             ("blas :: library :: atlas", "none of atlas"),
         ]:

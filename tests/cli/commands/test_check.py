@@ -384,7 +384,7 @@ class TestEnvironment:
         host.write_text(host.read_text().replace('"nvidia"', '"other"'))
         words = ("check", "--environment", "--target", target, "--for", host)
         said = run(*words, code=INCOMPLETE)
-        assert "fast 1.0 (gpu) needs nvidia, which nobody can be asked about here" in said.out
+        assert "fast 1.0 (gpu) needs nvidia, for which no provider is available here" in said.out
 
     def test_what_is_broken(self, target: Path, run: Runner) -> None:
         """Records that cannot be read are named, and a lost document is too."""

@@ -63,7 +63,7 @@ class TestList:
         assert row.split()[0] == "cuda-M.m-sm90"
         assert machines == "whole machines:"
         assert [row.split()[0] for row in rows] == ["h100-580"]
-        assert run("host", "list", "no-such-thing").out == "nothing is called no-such-thing\n"
+        assert run("host", "list", "no-such-thing").out == "no host is named no-such-thing\n"
 
     def test_what_means_the_same_is_one_row(self, run: Runner) -> None:
         """Names of one design share a row, and nothing is left out."""

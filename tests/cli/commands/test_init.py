@@ -53,7 +53,7 @@ def test_a_table_is_written_and_not_doubled(run: Runner, project: Path) -> None:
         },
         "variants": {"v3": {"x86_64": {"level": ["v3"]}}},
     }
-    assert "says that already" in run(*words).out
+    assert "is up to date" in run(*words).out
     assert project.read_bytes().decode() == text
 
 
@@ -61,7 +61,7 @@ def test_a_byte_order_mark_goes(run: Runner, project: Path) -> None:
     """B-8: a file with a byte order mark is written without, which is said."""
     project.write_bytes(b"\xef\xbb\xbf" + project.read_bytes())
     said = run("init", "--provider", "openmp")
-    assert "byte order mark goes" in said.err
+    assert "byte order mark is removed" in said.err
     assert "builds the variants" not in said.err  # there are none yet
     assert "openmp" in str(table(project))
 
@@ -80,7 +80,7 @@ def test_a_project_without_the_file_gets_one(run: Runner, project: Path) -> None
     assert written["build-system"]["build-backend"] == "setuptools.build_meta:__legacy__"
     assert table(project)["variants"] == {"v3": {"x86_64": {"level": ["v3"]}}}
     assert set(tree(project.parent)) == {"setup.py", "pyproject.toml"}
-    assert "says that already" in run(*words).out
+    assert "is up to date" in run(*words).out
 
 
 def test_everything_can_be_said(run: Runner, project: Path) -> None:

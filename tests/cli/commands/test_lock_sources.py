@@ -499,7 +499,7 @@ class TestTables:
         ("source", "words"),
         [
             ("{ workspace = true }", "workspaces are not supported"),
-            ('{ path = "a", git = "https://b" }', "says both path and git"),
+            ('{ path = "a", git = "https://b" }', "has both path and git"),
             ('{ git = "https://b", tag = "1", rev = "2" }', "more than one of rev, tag and branch"),
             ('{ path = "a", edtable = true }', "edtable is an unknown key"),
             ("{ path = 1 }", "path must be a string"),

@@ -67,7 +67,7 @@ class TestList:
         assert [(one["package"], one["version"], one["plugin_api"]) for one in listed] == [
             ("hurt", "3", "hurt:Plugin")
         ]
-        assert "never asked there" in run("providers", "list", "--python", python).out
+        assert "never queried there" in run("providers", "list", "--python", python).out
         assert "hurt:Plugin" in run("providers", "show", "hurt", "--python", python).out
         assert not (tmp_path / "ran").exists()
 

@@ -95,7 +95,7 @@ def test_a_release_is_sent_in_order(run: Runner, dist: Path, legacy: LegacyIndex
     assert legacy.uploads[-1] == "fast-1.0-variants.json"
     run("check", "-i", legacy.simple, "fast", "--full", "--strict", "--profile", "uv")
     count = len(legacy.uploads)
-    assert "has all of it already" in run("publish", dist, "--to", legacy.url).out
+    assert "already has all files" in run("publish", dist, "--to", legacy.url).out
     assert len(legacy.uploads) == count
     said = run("publish", dist, "--to", legacy.url, "--dry-run", "--json")
     assert {one["state"] for one in said.object["files"]} == {"is there"}
@@ -487,7 +487,7 @@ def test_a_static_index_gets_a_release_at_once(run: Runner, dist: Path, tmp_path
     assert "in one act" in said.out
     run("check", "-i", public / "simple", "fast", "--full", "--strict")
     before = tree(public)
-    assert "has all of it already" in run("publish", dist, "--to", public).out
+    assert "already has all files" in run("publish", dist, "--to", public).out
     assert tree(public) == before
     said = run("publish", dist, older, "--to", public, "--dry-run", "--json")
     assert {one["state"] for one in said.object["files"]} == {"is there"}

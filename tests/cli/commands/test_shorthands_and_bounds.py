@@ -200,7 +200,7 @@ class TestVariant:
         [
             ("shorthand = 1", "is not a table of tables"),
             ("[shorthand]\nlab = 1", "shorthand.lab is not a table"),
-            ("[shorthand.lab]\n", "wishes nothing"),
+            ("[shorthand.lab]\n", "has no effect"),
             ("[shorthand.lab]\nmeaning = 1\nforbid=['x']", "must be a string"),
             ("[shorthand.lab]\nforbit = []", "did you mean 'shorthand.lab.forbid'?"),
             ("[shorthand.lab]\nforbid = ['a :: b :: c :: d']", "a :: b"),

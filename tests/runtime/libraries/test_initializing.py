@@ -112,15 +112,15 @@ def test_scope(program: Program) -> None:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ("12", ["a version is text, not 12", 'hint: ask for "12"']),
-        ("'12', 'nvrtc'", ["components are a list of names", 'hint: ask for ["nvrtc"]']),
+        ("12", ["a version must be a string, not 12", 'hint: ask for "12"']),
+        ("'12', 'nvrtc'", ["components must be a list of names", 'hint: ask for ["nvrtc"]']),
         ("'12', ['nvrt']", ["CUDA has no component 'nvrt'", "known: cudart, nvrtc"]),
         ("'14'", ["there is no CUDA 14", "known: 11, 12, 13", "hint: a newer wheelfit"]),
         (
             "'12', ['cccl']",
             ["has headers alone", "hint: ask for it with others: cudart nvrtc cccl"],
         ),
-        ("'12', scope='banana'", ["the scope is local or global, not 'banana'"]),
+        ("'12', scope='banana'", ["the scope must be local or global, not 'banana'"]),
         ("'banana'", ["'banana' is not a version of CUDA", "hint: ask for 12, 12.8 or 12.8.1"]),
         ("'12', offline=True", ["hint: with a network", "store prefetch cuda 12 cudart nvrtc"]),
     ],

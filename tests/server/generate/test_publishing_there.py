@@ -39,7 +39,7 @@ def test_a_release_appears_at_once(
     page = open_store(bucket).read("simple/fast/index.json")
     assert page is not None
     assert len(json.loads(page)["files"]) == 4
-    assert "has all of it already" in run("publish", *paths, "--to", bucket).out
+    assert "already has all files" in run("publish", *paths, "--to", bucket).out
     late = build_wheel(tmp_path / "late", "fast", "1.0", tag="py2-none-any")
     run("publish", late, "--to", bucket)
     page = open_store(bucket).read("simple/fast/index.json")

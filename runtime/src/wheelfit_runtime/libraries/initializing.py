@@ -195,11 +195,11 @@ def _check_arguments(version: object, components: object, scope: str = "local") 
     from wheelfit_runtime.errors import UserError  # noqa: PLC0415
 
     if not is_scope:
-        raise UserError(f"the scope is local or global, not {scope!r}")
+        raise UserError(f"the scope must be local or global, not {scope!r}")
     if isinstance(version, str):
-        words = f"components are a list of names, not {components!r}"
+        words = f"components must be a list of names, not {components!r}"
         raise UserError(words, hint=f'ask for ["{components}"]')
-    raise UserError(f"a version is text, not {version!r}", hint=f'ask for "{version}"')
+    raise UserError(f"a version must be a string, not {version!r}", hint=f'ask for "{version}"')
 
 
 def _chosen(

@@ -96,7 +96,9 @@ def transport_for(name: str | None, index_url: str | None, environ: Mapping[str,
     if uv:
         return UvTransport(uv, environ, http, index_url, python=sys.executable)
     if name in ("pip", "uv"):
-        raise UserError(f"{name} is not there", hint="use the transport http, which needs nothing")
+        raise UserError(
+            f"{name} is not there", hint="use the transport http, which needs no program"
+        )
     return http
 
 

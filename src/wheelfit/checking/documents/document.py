@@ -224,7 +224,7 @@ class _Sense:
         if self._document.is_bare and self._used:
             yield _found(
                 checks.NO_PROVIDERS,
-                f"nobody can tell what is supported of {', '.join(sorted(self._namespaces))}",
+                f"no provider can detect {', '.join(sorted(self._namespaces))}",
                 path="$schema",
             )
 
@@ -280,7 +280,7 @@ class _Sense:
         if namespace in HARDWARE:
             yield _found(
                 checks.UNRECOGNISED_PROVIDER,
-                reasons[0] if reasons else "it requires nothing, so nobody can be asked",
+                reasons[0] if reasons else "it has no requirement, so no provider can be queried",
                 path=path,
             )
         elif provider.requires:
@@ -299,7 +299,7 @@ class _Sense:
             case PluginProvider() if speaks_for_vendor(feature.namespace, provider):
                 yield from self._offered(feature, values, path)
             case PluginProvider() if not provider.requires:
-                yield self._unselectable(f"nobody can be asked about {feature.namespace}", path)
+                yield self._unselectable(f"no provider is available for {feature.namespace}", path)
             case BuiltinProvider(name=name) if name != ABI_DEPENDENCY:
                 yield self._unselectable(f"no tool has a built-in provider {name}", path)
             case None if not self._document.is_bare:
@@ -375,7 +375,7 @@ class _Sense:
             whole = ", so no machine can select the variant" if unknown == list(values) else ""
             yield _found(
                 checks.UNKNOWN_VALUE,
-                f"nobody offers {feature} with the value {listed(unknown, most=_MOST)}{whole}",
+                f"no provider offers {feature} with the value {listed(unknown, most=_MOST)}{whole}",
                 path=path,
                 **_respelled(values, unknown, (*offered.published, *offered.wider)),
             )

@@ -117,7 +117,7 @@ def _needed(properties: Iterable[Property], path: str, place: CheckedFile) -> It
             message = f"{feature.namespace} has no feature {feature.name}"
             yield place.found(checks.UNKNOWN_FEATURE, message, path=path)
         elif unknown := [value for value in values if not offered.is_known(value)]:
-            message = f"nobody offers {feature} with the value {' or '.join(unknown)}"
+            message = f"no provider offers {feature} with the value {' or '.join(unknown)}"
             yield place.found(checks.UNKNOWN_VALUE, message, path=path)
 
 

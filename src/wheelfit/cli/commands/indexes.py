@@ -137,7 +137,7 @@ def _run(arguments: Namespace, output: Output, context: Context) -> int:
     from wheelfit.operations.run import RunRequest, run
 
     if arguments.command and output.json:
-        raise UsageError("--json cannot be used here: what is printed is the command's")
+        raise UsageError("--json cannot be used here: the output is that of the command")
     return run(request_of(RunRequest, arguments), context)
 
 
@@ -179,7 +179,7 @@ published then unless --keep-going is given.
             ),
             "check": Command(
                 """\
-Find what is wrong with everything that an index has.
+Check everything on an index.
 
 All releases of all projects are looked at as `wheelfit check` looks at one: documents, wheels by a
 few ranges of bytes, hashes, metadata. Besides, INDEX is asked which variants nobody can ever take,
@@ -233,17 +233,17 @@ Mirrors are described as for `wheelfit index serve`; servers may run meanwhile.
                 "Create, list and revoke tokens for uploads, or for reading a private index.",
                 subcommands={
                     "create": Command(
-                        "Create a token, and show it once; nobody can look it up afterwards.",
+                        "Create a token, and show it once; it cannot be shown again.",
                         (NEW_TOKEN, PLACE, STORE),
                         Operation("live_index.create_token", "indexes.show_created_token"),
                     ),
                     "list": Command(
-                        "Show the tokens of an index, and what each is for.",
+                        "List the tokens of an index, with their descriptions.",
                         (PLACE, STORE),
                         Operation("live_index.list_tokens", "indexes.show_tokens"),
                     ),
                     "revoke": Command(
-                        "Forget a token: nothing can be uploaded with it any more.",
+                        "Revoke a token: it can no longer be used for uploads.",
                         (TOKEN, PLACE, STORE),
                         Operation("live_index.revoke_token", "indexes.show_revoked_token"),
                     ),
@@ -321,7 +321,7 @@ Over a server it needs a token of the operator.
             ),
             "clean": Command(
                 """\
-Remove now what nobody needs from the store of a live index.
+Remove unused files from the store of a live index now.
 
 That is what was deleted, stages that have expired, and uploads that broke off. A server does it
 once a day; whoever deletes files to make room has it at once with this. What is being uploaded

@@ -289,7 +289,7 @@ the platform of that name.
     ),
     "providers": Command(
         """\
-See who says what a machine supports, and decide which plugins may be installed and run.
+List providers, and decide which plugins may be installed and run.
 
 Nothing is trusted by default, and nothing is installed or run by `trust` unless --try is given.
 """,
@@ -319,7 +319,7 @@ Nothing is installed or run unless --try is given.
                 Operation("trust.untrust", "providers.show_untrust"),
             ),
             "enable": Command(
-                "Use optional providers; switch on what was switched off.",
+                "Enable optional or disabled providers.",
                 (NAMESPACES, PROVIDER_SETTINGS),
                 partial(_switch, on=True),
             ),
@@ -331,7 +331,7 @@ Nothing is installed or run unless --try is given.
         },
     ),
     "bridges": Command(
-        "See which families of distributions can be presented as variants, and by what rule.",
+        "List the families of distributions that can be presented as variants, with their rules.",
         subcommands={
             "list": Command(
                 "Show every family that wheelfit knows.",
@@ -381,7 +381,7 @@ Exits with 1 if something is not as a file says.
     ),
     "check-env": Command(
         """\
-Say which installed variants do not fit any more, after a driver or a GPU was changed.
+Report installed variants that no longer fit, after a driver or a GPU was changed.
 
 Looks at what installed variants need and what the machine supports now, at packages that do not
 go together, and at needs that are not met. Drivers are asked anew. Nothing is changed, and no
@@ -392,7 +392,7 @@ network is used; `wheelfit install --refit` exchanges what does not fit.
     ),
     "doctor": Command(
         """\
-Find out what is wrong here, and what to do about it.
+Diagnose the machine and the environment, with remedies.
 
 Looks at the machine with all its probes, at environment variables and tools, and at everything
 that is installed: whether it fits the machine, and whether it goes together. --runtime looks at a

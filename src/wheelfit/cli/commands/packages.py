@@ -202,7 +202,7 @@ depends on are broken or missing, as that change may have broken them.
     ),
     "list": Command(
         """\
-Show what is installed in an environment, with the label of each variant.
+List the installed packages of an environment, with the label of each variant.
 
 With --outdated the configured indexes are asked which packages have a newer release that this
 machine and its Python can have. Pre-releases count with --pre only, yanked releases never.
@@ -291,7 +291,7 @@ would take it.
     ),
     "tree": Command(
         """\
-Show what needs what in a lock: for every machine, or for one.
+Show the dependency tree of a lock: for every machine, or for one.
 
 Without --for and --here everything is shown that any machine could get, with the labels, markers,
 extras and groups on which it depends. With them it is exactly what that machine gets, and why. What

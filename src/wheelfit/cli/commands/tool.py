@@ -72,7 +72,7 @@ def _demo(arguments: Namespace, output: Output, context: Context) -> int:
 COMMANDS = {
     "cache": Command(
         """\
-See what is kept between two runs, and remove some of it.
+Show and clean the cache.
 
 Other processes may use the cache meanwhile. A wheel that one of them is installing is left alone.
 """,

@@ -90,7 +90,7 @@ def _check(arguments: Namespace, output: Output, context: Context) -> int:
 
 COMMANDS = {
     "wheel": Command(
-        "Make variant wheels of wheels that exist, and see what is in them.",
+        "Make variant wheels from existing wheels, and inspect them.",
         subcommands={
             "make": Command(
                 """\
@@ -191,7 +191,7 @@ claim by that. What a binary does not say is left out, what cannot be read is ca
         """\
 Check wheels, index files, folders of them, and what is published.
 
-Everything that is wrong is said at once, with the place, the rule and what to do. A TARGET is a
+All findings are reported together, with place, rule and remedy. A TARGET is a
 wheel, a *-variants.json or variant.json file, a folder (searched with all folders in it), a URL of
 such a file, a pyproject.toml, whose [variant] table and classifiers are checked, or a project of an
 index: `project:torch`, `project:torch==2.8.0`. Where an index is named (--index-url,

@@ -169,7 +169,7 @@ def _shorthand(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
         place.refuse(f"{path}.meaning", "must be a string")
     wishes = {key: WISHES.read(f"{path}.{key}", row.get(key, []), place) for key in _LISTS}
     if not any(wishes.values()):
-        place.refuse(path, "wishes nothing; it needs prefer, require or forbid")
+        place.refuse(path, "has no effect; it needs prefer, require or forbid")
     read = {key: tuple(parse_preference(text) for text in wishes[key]) for key in _LISTS}
     return Shorthand(name, meaning, read["prefer"], read["require"], read["forbid"])
 

@@ -73,7 +73,7 @@ def show_contents(report: CacheContents, output: Output) -> None:
     if report.unknown:
         output.warn(f"not of wheelfit, and left alone: {', '.join(report.unknown)}")
     if any(layout != report.layout for _, layout in report.kinds):
-        output.note("note: what other versions of wheelfit kept goes with `wheelfit cache prune`")
+        output.note("note: `wheelfit cache prune` removes entries of other versions of wheelfit")
 
 
 def show_wheels(report: KeptWheels, output: Output, *, of_names: bool) -> None:

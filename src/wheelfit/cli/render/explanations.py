@@ -36,7 +36,7 @@ def show_explanations(report: ExplainReport, output: Output) -> None:
         print_explanation(explanation, report.machine, output)
     more = " (with --with-deps what they need is looked at too)" if not report.with_deps else ""
     for wish in report.idle_wishes:
-        output.warn(f"{wish} is required, but nothing of this has a variant with it{more}")
+        output.warn(f"{wish} is required, but no package has a variant with it{more}")
 
 
 def print_explanation(explanation: Explanation, machine: ChosenMachine, output: Output) -> None:

@@ -45,7 +45,7 @@ def show_served_index(report: ServedIndex, output: Output) -> None:
     output.result(report.index_url)
     output.flush()
     for one in report.bridges:
-        output.say(f"clients that are to take mirrored builds: --bridge {one}", "dim")
+        output.say(f"clients install mirrored builds with: --bridge {one}", "dim")
     if report.token_file is not None:
         from shlex import quote
 
@@ -157,8 +157,8 @@ def show_moved_index(report: MovedIndexReport, output: Output) -> None:
     output.result_json(report.to_json())
     files = f"{count_of(report.files, 'file')} ({size_words(report.size)})"
     output.report(
-        f"{files} and {count_of(report.records, 'record')}; {report.copied} copied, the others "
-        "were there"
+        f"{files} and {count_of(report.records, 'record')}; {report.copied} copied, the "
+        "others already existed"
         if report.copied < report.files
         else f"{files} and {count_of(report.records, 'record')}"
     )
@@ -349,7 +349,7 @@ def _show_end(report: PublishReport, output: Output) -> None:
         output.report("nothing was sent", "plain" if report.dry_run else "bad")
         return
     if not act.sent:
-        output.report(f"{report.to} has all of it already", "good")
+        output.report(f"{report.to} already has all files", "good")
         return
     files = count_of(len(act.sent), "file")
     if act.unlisted:

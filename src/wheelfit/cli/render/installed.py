@@ -144,7 +144,7 @@ def show_why(report: WhyReport, output: Output) -> None:
     for chain in report.chains:
         output.result(f"  {_chain(chain, report)}")
     if not report.chains:
-        output.result("  nothing that is known needs it, and nobody asked for it")
+        output.result("  not required by any package, and not requested")
     if report.has_more:
         output.say("note: there are further chains, longer than these")
 

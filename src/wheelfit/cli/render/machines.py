@@ -195,7 +195,7 @@ def show_host_list(report: HostList, output: Output, words: Sequence[str]) -> No
         for line in _preset_table(report, output.width):
             output.result(line)
     if not report.own and not report.presets:
-        output.result(f"nothing is called {' '.join(words)}")
+        output.result(f"no host is named {' '.join(words)}")
 
 
 def show_host_report(report: HostReport, output: Output) -> None:

@@ -139,7 +139,7 @@ def show_edits(report: InitReport, output: Output, *, is_diff_shown: bool = Fals
     """
     output.result_json(report.to_json())
     if not report.is_changed:
-        output.report(f"{report.path} says that already", "good")
+        output.report(f"{report.path} is up to date", "good")
         return
     if not is_diff_shown:
         show_diff(report.diff, output)

@@ -63,7 +63,7 @@ def show_provider_list(report: KnownProviders, output: Output) -> None:
             output.result(line)
     if known["installed"]:
         output.result()
-        output.result("Installed in this environment (never asked there)")
+        output.result("Installed in this environment (never queried there)")
         for plugin in known["installed"]:
             output.result(f"  {plugin['package']} {plugin['version']}  {plugin['plugin_api']}")
     _show_policies(known["policies"], output)

@@ -127,7 +127,7 @@ def _path_of(url: str, source: GivenSource) -> str:
 def _folder(source: GivenSource, path: Path, url: str) -> OpenProject:
     if source.hashes:
         raise UserError(
-            "a folder has no hash that could be held against the promised one",
+            "a folder has no hash to compare with the required one",
             where=source.where or None,
             note=str(path),
         )
@@ -159,10 +159,10 @@ def _repository(
 ) -> OpenProject:
     if source.hashes:
         raise UserError(
-            "a repository has no hash that could be held against the promised one",
+            "a repository has no hash to compare with the required one",
             where=source.where or None,
             note=redact(source.url),
-            hint="name the id of a commit; it stands for all of its content",
+            hint="name a commit id, which identifies all content",
         )
     if source.editable:
         raise UserError(

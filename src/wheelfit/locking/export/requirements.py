@@ -101,7 +101,7 @@ def _readable(folder: str) -> str:
     """
     if not folder.isprintable() or "${" in folder:  # readers would put a variable there
         raise UserError(
-            "a file of requirements cannot lead to this folder",
+            "a requirements file cannot lead to this folder",
             where=folder,
             hint="name a folder without ${ and without line breaks",
         )

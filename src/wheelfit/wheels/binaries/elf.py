@@ -212,7 +212,7 @@ def _symbols(window: Window, file: ELFFile, only: frozenset[str] | None) -> Symb
     dynamic = ElfLayout(window).dynamic()
     table = next(_tables(file, "SHT_DYNSYM"), None)
     if table is None:
-        raise Unreadable("it has no table of dynamic symbols, or says not where")
+        raise Unreadable("the table of dynamic symbols is missing")
     known = dict(_version_names(file))
     exported, wanted, weak = set(), set(), set()
     providers = {}

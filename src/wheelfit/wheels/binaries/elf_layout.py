@@ -88,7 +88,7 @@ class ElfLayout:
             return []
         rows, names_in = self._section_rows()
         if names_in >= len(rows):
-            raise Unreadable("it says not where the names of its sections are")
+            raise Unreadable("the table with the names of its sections is missing")
         names = _Names(self._window, rows[names_in][4], rows[names_in][5])
         return [
             Section(names.at(name), kind, start, size, link)
@@ -200,7 +200,7 @@ class ElfLayout:
         for segment in self._segments(_LOAD):
             if segment.address <= address < segment.address + segment.size:
                 return segment.start + address - segment.address
-        raise Unreadable("it says not where the names of its libraries are")
+        raise Unreadable("the table with the names of its libraries is missing")
 
     def _rows(
         self, form: struct.Struct, start: int, size: int, count: int
