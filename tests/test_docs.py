@@ -44,9 +44,10 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in anchors(target), link
 
 
-def test_tables_of_options_are_as_they_would_be_written() -> None:
-    """The tables of the reference follow from the table of options; a script writes them."""
-    script = REPOSITORY / "docs/reference/write_option_tables.py"
+@pytest.mark.parametrize("name", ["write_messages.py", "write_option_tables.py"])
+def test_generated_pages_are_as_they_would_be_written(name: str) -> None:
+    """Messages, and tables of options, follow from the code; scripts write them."""
+    script = REPOSITORY / "docs/reference" / name
     done = subprocess.run(
         [sys.executable, script, "--check"], capture_output=True, text=True, check=False
     )

@@ -219,7 +219,7 @@ BAD_SCRIPT = CHECKS.error("bad-script", "B-34",
     "correct the entry point, or the folder under .data")
 RESERVED_FILE = CHECKS.error("reserved-file", "B-34",
     "the wheel has a file that no wheel may bring into an environment",
-    "remove it from the wheel; tell users what to write where instead")
+    "remove it from the wheel; document for users what to change instead")
 
 WRONG_WHEEL_TAGS = CHECKS.error("wrong-wheel-tags", "F-15",
     "WHEEL has other tags than the file name, and tools that check environments read WHEEL",

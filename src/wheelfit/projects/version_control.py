@@ -69,7 +69,7 @@ def parse_repository_url(text: str, *, where: str = "") -> RepositoryUrl:
         parts = urlsplit(rest)
         host = parts.hostname or ""
     except ValueError as error:
-        raise _refusal(text, f"the file cannot be read: {error}", where) from None
+        raise _refusal(text, f"it cannot be read: {error}", where) from None
     if system.lower() != "git":
         raise _refusal(text, f"{system} is not supported, only git is", where)
     if parts.scheme not in _TRANSPORTS:
@@ -77,8 +77,8 @@ def parse_repository_url(text: str, *, where: str = "") -> RepositoryUrl:
             text,
             f"{parts.scheme or 'without a scheme, it'} is no way to reach a repository",
             where,
-            hint=f"take one of git+{', git+'.join(_TRANSPORTS)}; what is written "
-            "git@host:path for git is git+ssh://git@host/path here",
+            hint=f"use one of git+{', git+'.join(_TRANSPORTS)}; write git@host:path as "
+            "git+ssh://git@host/path",
         )
     path, at, revision = parts.path.rpartition("@")
     if not at:

@@ -620,7 +620,7 @@ class Catalogue:
         foreign = self._foreign(wheel, context)
         if foreign is not None:
             self.candidates.reject(
-                wheel.filename, f"it needs {_cited(foreign)}, and only you may ask for a URL"
+                wheel.filename, f"it needs {_cited(foreign)}, but only you may request a URL"
             )
         return foreign is not None
 

@@ -242,7 +242,9 @@ def _requirement(line: str, where: str) -> RequirementLine:
             raise UserError(
                 f"the option {name} of a requirement is not supported",
                 where=where,
-                hint="--config-settings of `wheelfit install` tells build backends something",
+                hint=(
+                    "use --config-settings of `wheelfit install` to pass settings to build backends"
+                ),
             )
         if algorithm not in ("sha256", "sha384", "sha512") or not re.fullmatch(
             r"[0-9a-fA-F]+", digest

@@ -318,7 +318,7 @@ def test_which_transport_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         transport_for("banana", url, {})
     monkeypatch.setattr(sys, "frozen", True, raising=False)
     assert isinstance(transport_for(None, None, {"PIP_INDEX_URL": url}), HttpTransport)
-    with pytest.raises(UserError, match="pip is not there"):
+    with pytest.raises(UserError, match="pip was not found"):
         transport_for("pip", url, {})
 
 

@@ -114,7 +114,7 @@ def resolve(
             raise UserError(
                 f"the lock has {family.title} {version}, not the requested {request.version}",
                 where=request.lock,
-                hint="ask for a version that it has, or make the lock anew",
+                hint="request a version that it has, or lock again",
             )
         return listed, version, None
     transport = transport_for(request.transport, request.index_url, request.environ)

@@ -82,9 +82,9 @@ def distributions_of(
             if major not in majors:
                 known = ", ".join(sorted(majors))
                 raise UserError(
-                    f"there is no {family.title} {major} that is known here",
+                    f"there is no {family.title} {major} in this version of wheelfit",
                     note=f"known: {known}",
-                    hint="a newer wheelfit may know it",
+                    hint="a newer wheelfit may support it",
                 )
             raise UserError(
                 f"{family.title} {major} has no component {name!r}",

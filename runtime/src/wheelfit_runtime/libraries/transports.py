@@ -97,7 +97,7 @@ def transport_for(name: str | None, index_url: str | None, environ: Mapping[str,
         return UvTransport(uv, environ, http, index_url, python=sys.executable)
     if name in ("pip", "uv"):
         raise UserError(
-            f"{name} is not there", hint="use the transport http, which needs no program"
+            f"{name} was not found", hint="use the transport http, which needs no program"
         )
     return http
 

@@ -132,9 +132,9 @@ class _Isolated:
             for one in asked:
                 if one.requirement.url is not None and self._given is None:
                     raise UserError(
-                        f"{needing} asks for {redact(str(one.requirement))}, and only you may ask "
-                        "for a URL",
-                        hint="--no-build-isolation builds with what you have installed",
+                        f"{needing} asks for {redact(str(one.requirement))}, but only you "
+                        "may request a URL",
+                        hint="--no-build-isolation builds with the packages you have installed",
                     )
             self._add([one for one in asked if one not in self._asked])
         except WheelfitError as error:

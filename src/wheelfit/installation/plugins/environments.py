@@ -271,7 +271,7 @@ def _make_private(folder: Path) -> str | None:
         return f"it cannot be made: {error.strerror}"
     fault = fault_of_folder(folder)
     if fault is None and not os.access(folder, os.W_OK | os.X_OK):
-        return "the file cannot be written"
+        return "it cannot be written"
     return fault
 
 

@@ -113,9 +113,9 @@ def _hash(pin: Pin) -> tuple[str, str]:
         if algorithm in pin.file.hashes:
             return algorithm, pin.file.hashes[algorithm]
     raise UserError(
-        f"{pin.file.shown} has no hash that a file of requirements may have",
+        f"{pin.file.shown} has no hash for a requirements file",
         note=f"the lock has {', '.join(sorted(pin.file.hashes))}",
-        hint="lock it again from an index that promises sha256",
+        hint="lock again from an index that lists sha256",
     )
 
 

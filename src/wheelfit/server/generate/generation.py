@@ -112,7 +112,9 @@ def generate(
                 f"{folder} has nothing to publish, and the index has "
                 f"{len(before.files)} project{'s' * (len(before.files) > 1)}",
                 where=target.name,
-                hint="is it the right folder, and mounted? --allow-empty removes all projects",
+                hint=(
+                    "check that the folder is right and mounted; --allow-empty removes all projects"
+                ),
             )
         notes = tuple(filter(None, [memory.keep(), *_notes(folder, collection), *survey.kept]))
         refused = tuple(sorted(survey.refused, key=lambda finding: finding.sort_key))
