@@ -13,6 +13,7 @@ import pytest
 from packaging.utils import canonicalize_name
 from server.uploading import DOCUMENT, upload
 
+from wheelfit.errors import UsageError
 from wheelfit.operations.context import Context
 from wheelfit.operations.import_index import ImportedPackages
 from wheelfit.operations.live_index import ImportIndexRequest, import_live_index
@@ -76,7 +77,7 @@ def test_everything_of_an_index(old: RecordingIndex, tmp_path: Path) -> None:
 
 def test_only_what_is_missing(old: RecordingIndex, tmp_path: Path) -> None:
     """A second import fetches pages alone, and takes over what was yanked meanwhile."""
-    bring(old.url, tmp_path / "new", project=("other",))
+    bring(old.url, tmp_path / "new", projects=("other",))
     assert set(files(tmp_path / "new", "other")) == {"other-1.0-py3-none-any.whl"}
     assert not files(tmp_path / "new")
     old.forget()
@@ -99,14 +100,14 @@ def test_a_dry_run(old: RecordingIndex, tmp_path: Path) -> None:
     assert (report.added, report.added_size, report.size) == (5, sum(sizes), sum(sizes))
     assert not old.requests_for("/files/")
     assert not (tmp_path / "new").exists()
-    bring(old.url, tmp_path / "new", project=("some",))
+    bring(old.url, tmp_path / "new", projects=("some",))
     report = bring(old.url, tmp_path / "new", dry_run=True)
     assert (report.added, report.kept) == (1, 4)
 
 
 def test_names_that_are_not_there(old: RecordingIndex, tmp_path: Path) -> None:
     """They are told, and the others come."""
-    report = bring(old.url, tmp_path / "new", project=("Some", "absent"))
+    report = bring(old.url, tmp_path / "new", projects=("Some", "absent"))
     assert (report.missing, report.added) == (("absent",), 4)
 
 
@@ -137,7 +138,7 @@ def test_pages_that_lie(old: RecordingIndex, tmp_path: Path) -> None:
         elif one["filename"].endswith("any-mkl.whl"):
             one["core-metadata"] = {"sha256": "0" * 64}
     old.faults.content["/simple/some/"] = json.dumps(content).encode()
-    report = bring(old.url, tmp_path / "new", project=("some",))
+    report = bring(old.url, tmp_path / "new", projects=("some",))
     assert reasons(report) == {
         "some-2.0-py3-none-any.whl": {"page-disagrees"},
         "some-1.0-py3-none-any-mkl.whl": {"page-disagrees"},
@@ -176,7 +177,7 @@ def test_provenance_that_does_not_hold(old: RecordingIndex, tmp_path: Path) -> N
         index.faults = old.faults
         content["files"][0]["provenance"] = f"{index.origin}/provenance"
         old.faults.content["/simple/other/"] = json.dumps(content).encode()
-        report = bring(index.url, tmp_path / "new", project=("other",))
+        report = bring(index.url, tmp_path / "new", projects=("other",))
     assert reasons(report) == {"other-1.0-py3-none-any.whl": {"bad-attestation"}}
 
 
@@ -203,7 +204,7 @@ def test_a_private_index_of_old_pages(tmp_path: Path) -> None:
         index.faults.login = ("me", "secret")
         report = bring(index.url_with_login("me", "secret"), tmp_path / "new")
         assert (report.added, report.refused, report.failed) == (1, (), ())
-        assert bring(index.url, tmp_path / "newer", project=("some",)).failed
+        assert bring(index.url, tmp_path / "newer", projects=("some",)).failed
 
 
 def test_a_folder_of_packages(tmp_path: Path) -> None:
@@ -257,7 +258,15 @@ def test_an_export_of_devpi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         bring(there, tmp_path / "newer")
 
 
-@pytest.mark.parametrize("kind", ["empty", "file", "absent"])
+@pytest.mark.parametrize("name", ["../x", "", "a b"])
+def test_names_that_are_none(name: str, old: RecordingIndex, tmp_path: Path) -> None:
+    """They are refused before anything is asked for."""
+    with pytest.raises(UsageError):
+        bring(old.url, tmp_path / "new", projects=(name,))
+    assert not old.requests
+
+
+@pytest.mark.parametrize("kind", ["empty", "file", "absent", "url"])
 def test_nothing_to_import(kind: str, tmp_path: Path) -> None:
     """It is told, and no store is created."""
     source = tmp_path / "source"
@@ -266,5 +275,5 @@ def test_nothing_to_import(kind: str, tmp_path: Path) -> None:
     elif kind == "file":
         source.touch()
     with pytest.raises(FileProblem):
-        bring(source, tmp_path / "new")
+        bring(source.as_uri() if kind == "url" else source, tmp_path / "new")
     assert not (tmp_path / "new").exists()

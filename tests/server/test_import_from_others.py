@@ -94,7 +94,7 @@ def test_devpi(environment_with: Callable[..., Path], tmp_path: Path) -> None:
         run(tmp_path, devpi, "use", "acme/prod")
         run(tmp_path, devpi, "upload", *sorted(dist.iterdir()))
         pages = f"{url}acme/prod/+simple/"
-        assert bring(pages, tmp_path / "one", project=("some",)) == 2
+        assert bring(pages, tmp_path / "one", projects=("some",)) == 2
         assert bring(pages, tmp_path / "one") == 1
     run(tmp_path, programs / "devpi-export", "--serverdir", home, export)
     assert bring(export / "acme" / "prod", tmp_path / "two") == 3
@@ -126,7 +126,7 @@ def test_the_registry(registry: None, tmp_path: Path) -> None:
 
     index = read_pip_configuration(pip_surroundings(os.environ, None)).index_url
     request = ImportIndexRequest(
-        source=str(index), at=str(tmp_path / "new"), project=("iniconfig",)
+        source=str(index), at=str(tmp_path / "new"), projects=("iniconfig",)
     )
     content = import_live_index(request, Context(environ=os.environ)).to_json()
     assert content["failed"] == []

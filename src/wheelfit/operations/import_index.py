@@ -11,11 +11,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from packaging.utils import canonicalize_name
+from packaging.utils import InvalidName, canonicalize_name
 
-from wheelfit.errors import StorageUnavailable
+from wheelfit.errors import StorageUnavailable, UsageError
 from wheelfit.operations.plain_data import plain_fields, plain_report
-from wheelfit.operations.whole_index import open_whole_index
+from wheelfit.operations.whole_index import existing_folder, is_remote, open_whole_index
 from wheelfit.server.store.database import written
 from wheelfit.server.store.records import Violation
 from wheelfit.server.uploads.accepting import AcceptedUpload, accept_listed
@@ -117,12 +117,13 @@ def import_packages(
     :param store: returns the store, once it is known that there is something to import; None, for
         a dry run only: there is none yet.
     :param dry_run: whether nothing is added.
+    :raises UsageError: a name is not that of a project.
     :raises FileProblem: the folder has no packages, or does not exist.
     :raises NetworkError: the projects of the index cannot be listed.
     """
     with _open(source, options, context) as (repository, cut):
         failed: list[FailedImport] = []
-        names = tuple(map(canonicalize_name, projects)) or tuple(repository.projects())
+        names = tuple(map(_name, projects)) or tuple(repository.projects())
         pages = _pages(repository, names, failed, context)
         unread = {one.name for one in failed}
         found = {page.name for page in pages}
@@ -158,12 +159,21 @@ def import_packages(
     )
 
 
+def _name(text: str) -> NormalizedName:
+    try:
+        return canonicalize_name(text, validate=True)
+    except InvalidName:
+        raise UsageError(f"{text[:80]!r} is not the name of a project") from None
+
+
 @contextmanager
 def _open(
     source: str, options: SourceOptions, context: Context
 ) -> Iterator[tuple[Repository, Callable[[], None]]]:
     """Open a source; yield it with a function that breaks off its transfers."""
     if "://" in source:
+        if not is_remote(source):
+            existing_folder(source)
         # A whole index would fill the cache; it goes there only if one is named.
         options = options.with_options(no_cache_dir=options.cache_dir is None)
         with open_whole_index(source, options, context, refresh=True) as index:

@@ -303,7 +303,7 @@ class ImportIndexRequest(LiveIndexRequest, SourceOptions):
     """An export, or the packages of another index, and the store that they are for."""
 
     source: str
-    project: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
     owner: str = "admin"
     dry_run: bool = False
 
@@ -334,7 +334,7 @@ def import_live_index(
 
         return import_packages(
             request.source,
-            request.project,
+            request.projects,
             request.owner,
             open_once,
             request,
@@ -346,7 +346,7 @@ def import_live_index(
 def _import_export(request: ImportIndexRequest, context: Context) -> MovedIndexReport:
     from wheelfit.server.store.moving import check_export, import_index
 
-    if request.project:
+    if request.projects:
         raise UsageError(
             "an export is imported as a whole", hint="leave out --project, or delete afterwards"
         )

@@ -174,3 +174,25 @@ def test_variables_that_set_nothing_are_told_of(
     monkeypatch.setenv("WHEELFIT_SERVER_PROT", "1")
     said = run("index", "serve", tmp_path, "--port", "none", code=1)
     assert "WHEELFIT_SERVER_PROT sets nothing" in said.err
+
+
+def test_import(run: Runner, store: Path, tmp_path: Path) -> None:
+    """Folders and exports, with what is refused, what is not there, and a dry run."""
+    wheels = tmp_path / "wheels"
+    words = ("index", "import", wheels, "--at", tmp_path / "new")
+    assert "2 files" in run(*words, "--dry-run").out
+    assert not (tmp_path / "new").exists()
+    said = run(*words, "--project", "some", "--project", "absent", "--owner", "acme", code=3)
+    assert "imported 2 files" in said.out
+    assert "no project absent" in said.err
+    (wheels / "bad-1.0-py3-none-any.whl").write_bytes(b"PK")
+    said = run(*words, code=9)
+    assert "0 files (0 B); 2 of 3 were there, 1 refused" in said.out
+    assert "[unsound-archive]" in said.out
+    (refused,) = run(*words, "--json", code=9).object["refused"]
+    assert refused["filename"] == "bad-1.0-py3-none-any.whl"
+    run("index", "export", tmp_path / "export", "--at", store)
+    whole = ("index", "import", tmp_path / "export", "--at", tmp_path / "newer")
+    assert run(*whole, "--dry-run", "--json").object["files"] == 2
+    run(*whole, "--project", "some", code=2)
+    assert "2 files" in run(*whole).out

@@ -56,7 +56,7 @@ IMPORT = OptionGroup(
         "the folder of an export of wheelfit or devpi, a folder of packages, or the URL of an "
         "index",
     ),
-    Option("--project NAME", TEXTS, "import this project only"),
+    Option("--project NAME", TEXTS, "import this project only", stored_as="projects"),
     Option(
         "--owner NAME", TEXT, "who owns projects that are new (default: admin)", default="admin"
     ),
