@@ -50,7 +50,7 @@ _CERTIFICATES = ("CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CE
 
 # Machines are shared and noisy: how long an example takes says nothing.
 settings.register_profile("steady", deadline=None)
-settings.register_profile("fast", deadline=None, max_examples=40)
+settings.register_profile("fast", deadline=None, max_examples=25)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from cli.running import Runner
+from sampled_cases import sampled
 
 from wheelfit.server.folder import FolderIndex
 from wheelfit.server.messages import Answer, Request
@@ -42,7 +43,7 @@ class Crowd:
 
 
 @pytest.mark.parametrize("by", ["option", "variable", "file"])
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("number", sampled([1, 2], fast={1}))
 def test_bounded(
     by: str, number: int, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

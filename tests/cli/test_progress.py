@@ -248,7 +248,7 @@ class TestEndingEarly:
         assert slow_index.bytes_sent("slow-1.0-py3-none-any.whl") < SLOW
         assert not (tmp_path / "target").exists()
 
-    @pytest.mark.parametrize("more", [[], ["--json"]])
+    @pytest.mark.parametrize("more", sampled([[], ["--json"]], fast={0}))
     def test_interrupted(self, more: list[str], slow_index: RecordingIndex, tmp_path: Path) -> None:
         """Control-C ends with 130, soon, with one word; nothing is installed or left behind."""
         name = "slow-1.0-py3-none-any.whl"

@@ -82,9 +82,9 @@ def each(commands: Mapping[str, Command]) -> Iterator[tuple[list[str], Command]]
 class TestBash:
     """bash, which is there on every machine that runs these tests."""
 
-    @pytest.mark.parametrize(
-        ("words", "offered"),
-        [
+    def test_words(self, folder: Path) -> None:
+        """Commands, subcommands, options, choices and paths are completed."""
+        table: list[tuple[list[str], str]] = [
             (["ins"], "install"),
             (["wheel", "re"], "relabel repack repair"),
             (["index", "serve", "--por"], "--port"),
@@ -104,12 +104,10 @@ class TestBash:
             (["completion", "f"], "fish"),
             (["run", "--", "--no"], ""),
             (["nonsense", "--"], ""),
-        ],
-    )
-    def test_words(self, folder: Path, words: list[str], offered: str) -> None:
-        """Commands, subcommands, options, choices and paths are completed."""
-        (found,) = in_bash(folder, ["wheelfit", *words])
-        assert sorted(found.split()) == sorted(offered.split())
+        ]
+        found = in_bash(folder, *(["wheelfit", *words] for words, _ in table))
+        for (words, offered), answer in zip(table, found, strict=True):
+            assert sorted(answer.split()) == sorted(offered.split()), words
 
     def test_every_option(self, folder: Path) -> None:
         """Every option of every command is offered, and every choice."""

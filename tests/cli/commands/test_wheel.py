@@ -393,6 +393,7 @@ class TestMany:
         said = run("wheel", "make", wheel, "-o", out, *MKL, "--json", code=1)
         assert said.error["code"] == "file-problem"
 
+    @pytest.mark.integration
     def test_large(self, tmp_path: Path, out: Path, run: Runner) -> None:
         """B-38: content of a large wheel is compared on request only, and that is told."""
         wheel = build_large_wheel(tmp_path, "large", "1.0", 70_000_000)
