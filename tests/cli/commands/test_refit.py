@@ -228,7 +228,7 @@ def test_a_label_counts_for_the_libraries(world: World) -> None:
     """Whoever asks for a build has asked for its libraries, and not for other builds."""
     words = ("-U", "torch", "--label", "torch=cuda13.0")
     said = world.install(NEWER_DRIVER, *words, code=7)
-    assert "error: torchvision would be exchanged" in said.err
+    assert "error: torchvision would be replaced by another" in said.err
     world.install(NEWER_DRIVER, *words, "--label", "torchvision=cuda13.0")
     assert world.installed()["nvidia-cublas"] == "cu13"
     assert "nvidia-nccl-cu12" not in world.installed()
