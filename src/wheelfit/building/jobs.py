@@ -72,9 +72,9 @@ def is_for(job: Job, platform: str) -> bool:
 def same_files(results: Iterable[JobResult]) -> Iterator[str]:
     """Yield what several Pythons or platforms came to alike, one sentence each."""
     found: dict[str, list[Job]] = {}
-    for one in results:
-        if one.wheel is not None:
-            found.setdefault(one.wheel.path.name, []).append(one.job)
+    for result in results:
+        if result.wheel is not None:
+            found.setdefault(result.wheel.path.name, []).append(result.job)
     for name, jobs in found.items():
         if len(jobs) > 1:
             targets = ", ".join(f"Python {job.python} on {job.platform}" for job in jobs)
@@ -114,7 +114,7 @@ def order_digest(
     }
     recipe = order.recipe
     parts = {
-        "choices": [[one.label, one.properties.to_mapping()] for one in order.choices],
+        "choices": [[choice.label, choice.properties.to_mapping()] for choice in order.choices],
         "settings": dict(recipe.config_settings),
         "environment": dict(recipe.environment),
         "flags": [recipe.flags, recipe.words, recipe.hand_over],
@@ -133,12 +133,12 @@ def order_digest(
 
 def to_record(wheels: Sequence[BuiltWheel]) -> dict[str, Any]:
     """Return wheels that are there as plain data."""
-    return {"wheels": [_plain(one) for one in wheels]}
+    return {"wheels": [_plain(wheel) for wheel in wheels]}
 
 
 def _plain(wheel: BuiltWheel) -> dict[str, Any]:
     return {
-        **{one.name: getattr(wheel, one.name) for one in fields(wheel)},
+        **{field.name: getattr(wheel, field.name) for field in fields(wheel)},
         "path": wheel.path.name,
         "properties": wheel.properties.to_mapping(),
         "tuned": wheel.tuned.to_mapping(),

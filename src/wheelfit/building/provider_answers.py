@@ -120,7 +120,7 @@ def plugin_names(table: ProjectTable) -> tuple[str, ...]:
     for provider in table.providers.values():
         if isinstance(provider, BuildTimeProvider | PluginProvider):
             plugin = PluginProvider(tuple(text.partition(";")[0] for text in provider.requires))
-            found += [one.name for one in required_packages(plugin, {})]
+            found += [package.name for package in required_packages(plugin, {})]
     return tuple(dict.fromkeys(found))
 
 

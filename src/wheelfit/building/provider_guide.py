@@ -63,8 +63,12 @@ class Guide:
             "purpose": self.purpose,
             "example": self.example,
             "features": [
-                {"feature": one.name, "values": list(one.values), "multi_value": one.multi_value}
-                for one in self.features
+                {
+                    "feature": feature.name,
+                    "values": list(feature.values),
+                    "multi_value": feature.multi_value,
+                }
+                for feature in self.features
             ],
             "entry": dict(self.entry),
         }
@@ -88,8 +92,8 @@ def guide_to(namespace: str) -> Guide | None:
     if hardware is None:
         return None
     features = tuple(
-        FeatureConfig(one.name, tuple(one.values), one.multi_value)
-        for one in hardware.provider.get_all_configs()
+        FeatureConfig(config.name, tuple(config.values), config.multi_value)
+        for config in hardware.provider.get_all_configs()
     )
     return Guide(
         namespace,
@@ -116,6 +120,6 @@ def plugin_entry(namespace: str) -> dict[str, Any]:
 def _static(features: Sequence[FeatureConfig]) -> dict[str, Any]:
     entry: dict[str, Any] = {}
     if len(features) > 1:  # P-5
-        entry["feature-order"] = [one.name for one in features]
-    entry["static-properties"] = {one.name: list(one.values) for one in features}
+        entry["feature-order"] = [feature.name for feature in features]
+    entry["static-properties"] = {feature.name: list(feature.values) for feature in features}
     return entry

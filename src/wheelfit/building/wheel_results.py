@@ -124,18 +124,18 @@ def untested_findings(files: Iterable[OutgoingFile]) -> Iterator[Finding]:
     are asked for.
     """
     records: dict[Path, Mapping[str, RecordedResult] | None] = {}
-    for one in files:
-        folder = one.path.parent
+    for file in files:
+        folder = file.path.parent
         if folder not in records:
             records[folder] = read_results(folder)
         record = records[folder]
         if record is None:
             continue
-        result = record.get(one.sha256)
+        result = record.get(file.sha256)
         if result is not None and result.state == "failed":
-            yield CheckedFile(str(one.path)).found(UNTESTED_WHEEL, "its tests failed")
-        elif one.label is not None and not (result and result.is_proof):
-            yield CheckedFile(str(one.path)).found(UNTESTED_WHEEL, _why(result))
+            yield CheckedFile(str(file.path)).found(UNTESTED_WHEEL, "its tests failed")
+        elif file.label is not None and not (result and result.is_proof):
+            yield CheckedFile(str(file.path)).found(UNTESTED_WHEEL, _why(result))
 
 
 def _why(result: RecordedResult | None) -> str:

@@ -229,7 +229,7 @@ class Report:
     ) -> Report:
         """Return a report with everything in order and nothing twice."""
         return cls(
-            tuple(sorted(dict.fromkeys(findings), key=lambda one: one.sort_key)),
+            tuple(sorted(dict.fromkeys(findings), key=lambda finding: finding.sort_key)),
             tuple(sorted(dict.fromkeys(unchecked), key=lambda one: (one.where, one.message))),
             count,
         )
@@ -244,19 +244,21 @@ class Report:
     def without(self, codes: Iterable[str]) -> Report:
         """Return the report without the findings of some checks."""
         left_out = frozenset(codes)
-        kept = tuple(one for one in self.findings if one.code not in left_out)
+        kept = tuple(finding for finding in self.findings if finding.code not in left_out)
         return replace(self, findings=kept)
 
     def numbers(self) -> dict[Severity, int]:
         """Return how many findings of each severity there are."""
         counts = dict.fromkeys(Severity, 0)
-        for one in self.findings:
-            counts[one.severity] += 1
+        for finding in self.findings:
+            counts[finding.severity] += 1
         return counts
 
     def worst(self) -> Severity | None:
         """Return the severity that matters most among the findings."""
-        return min((one.severity for one in self.findings), key=_ORDER.__getitem__, default=None)
+        return min(
+            (finding.severity for finding in self.findings), key=_ORDER.__getitem__, default=None
+        )
 
     def has_faults(self, *, strict: bool) -> bool:
         """Return whether there are faults among the findings."""

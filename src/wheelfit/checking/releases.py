@@ -92,7 +92,7 @@ def check_release(
     release: ReleaseFacts, *, profiles: frozenset[Profile] = frozenset()
 ) -> list[Finding]:
     """Check whether the files of a release fit together."""
-    usable = [one for one in release.index_files if one.document is not None]
+    usable = [file for file in release.index_files if file.document is not None]
     findings = [*_spelling(release, profiles), *_completeness(release, profiles)]
     if Profile.UV in profiles:
         findings += _python_versions(release)
@@ -110,8 +110,8 @@ def _numbered(findings: list[Finding], index_files: Iterable[IndexFacts]) -> lis
     for index in index_files:
         from wheelfit.checking.documents.places import with_places  # noqa: PLC0415  # few have some
 
-        here = [one for one in findings if one.where == index.where]
-        others = [one for one in findings if one.where != index.where]
+        here = [finding for finding in findings if finding.where == index.where]
+        others = [finding for finding in findings if finding.where != index.where]
         findings = [*others, *with_places(here, index.data)]
     return findings
 
@@ -128,10 +128,12 @@ def _spelling(release: ReleaseFacts, profiles: frozenset[Profile]) -> Iterator[F
             if Profile.UV in profiles:
                 yield CheckedFile(index.where).found(checks.UV_INDEX_FILE, fault)
     if len(release.index_files) > 1:
-        good = [one for one in release.index_files if one.filename in spellings]
+        good = [file for file in release.index_files if file.filename in spellings]
         cost = "the one spelled like the wheels wins" if len(good) == 1 else "none of them counts"
         for index in release.index_files:
-            others = sorted(one.filename for one in release.index_files if one.where != index.where)
+            others = sorted(
+                file.filename for file in release.index_files if file.where != index.where
+            )
             if others:
                 yield CheckedFile(index.where).found(
                     checks.DUPLICATE_INDEX_FILE,
@@ -234,7 +236,7 @@ def _unlisted(
 def _among_wheels(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[Finding]:
     """Yield what wheels say differently from each other, or from the index file (F-65)."""
     own = [(wheel.where, wheel.document) for wheel in release.wheels if wheel.document is not None]
-    given = [(one.where, one.document) for one in indexes[:1] if one.document is not None]
+    given = [(index.where, index.document) for index in indexes[:1] if index.document is not None]
     documents = [*given, *own]
     if len(documents) < 2:
         return
@@ -287,7 +289,7 @@ def _markers(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[F
     """Yield markers that ask for what the release does not have (F-107)."""
     if not indexes:
         return  # who knows what other wheels there are
-    documents = [one.document for one in indexes] + [one.document for one in release.wheels]
+    documents = [index.document for index in indexes] + [one.document for one in release.wheels]
     declared = Declared.by(document for document in documents if document is not None)
     for wheel in release.wheels:
         if wheel.core is not None:
@@ -302,7 +304,7 @@ def check_snapshots(index_files: Iterable[IndexFacts]) -> list[Finding]:
     :param index_files: in the order in which they were given: the older ones first.
     """
     findings = []
-    usable = [one for one in index_files if one.document is not None]
+    usable = [file for file in index_files if file.document is not None]
     for old, new in combinations(usable, 2):
         pair = [(one.where, one.document) for one in (old, new) if one.document is not None]
         for found in contradictions(pair):
@@ -355,7 +357,7 @@ def _in_words(document: VariantDocument, steps: tuple[str, ...]) -> str:
 def _provider_in_words(provider: Provider) -> str:
     match provider:
         case StaticProvider(features=features):
-            lists = [f"{one.name} = {', '.join(one.values)}" for one in features]
+            lists = [f"{feature.name} = {', '.join(feature.values)}" for feature in features]
             return f"static-properties {'; '.join(lists)}"
         case PluginProvider(requires=requires, plugin_api=endpoint):
             return f"requires {', '.join(requires)}" + (f" with {endpoint}" if endpoint else "")

@@ -182,13 +182,13 @@ def _uv_detection(found: Detection) -> Detection:
         return found
     known = _UV_FEATURES.get(found.namespace)
     features = tuple(
-        one._replace(values=tuple(_uv_values(found.namespace, one)))
-        for one in found.features
-        if known is None or one.name in known
+        feature._replace(values=tuple(_uv_values(found.namespace, feature)))
+        for feature in found.features
+        if known is None or feature.name in known
     )
     if found.namespace == "nvidia" and not _is_driver_of_uv(features):
         features = ()
-    status = found.status if any(one.values for one in features) else Status.NOTHING
+    status = found.status if any(feature.values for feature in features) else Status.NOTHING
     return replace(found, features=features, status=status)
 
 
@@ -203,10 +203,10 @@ def _uv_values(namespace: str, feature: FeatureConfig) -> Iterator[str]:
 
 def _is_driver_of_uv(features: Iterable[FeatureConfig]) -> bool:
     """Return whether the newest lower bound is one of a driver that uv supports."""
-    for one in features:
-        if one.name == "cuda_version_lower_bound" and one.values:
+    for feature in features:
+        if feature.name == "cuda_version_lower_bound" and feature.values:
             first, last = _UV_DRIVERS
-            return first <= int(one.values[0].partition(".")[0]) <= last
+            return first <= int(feature.values[0].partition(".")[0]) <= last
     return False
 
 
@@ -297,13 +297,13 @@ def graded(report: Report, profiles: frozenset[Profile]) -> Report:
     """Return a report with the severities of profiles; of several the strictest counts."""
     if not profiles & SEVERITIES.keys():
         return report
-    found = [_graded(one, profiles) for one in report.findings]
+    found = [_graded(finding, profiles) for finding in report.findings]
     return replace(report, findings=tuple(one for one in found if one is not None))
 
 
 def _graded(finding: Finding, profiles: frozenset[Profile]) -> Finding | None:
     declared = CHECKS[finding.code].severity if finding.code in CHECKS else finding.severity
-    wishes = [SEVERITIES.get(one, {}).get(finding.code, declared) for one in profiles]
+    wishes = [SEVERITIES.get(profile, {}).get(finding.code, declared) for profile in profiles]
     kept = [wish for wish in wishes if wish is not None]
     if not kept:
         return None

@@ -23,7 +23,7 @@ def logged_as(output: Output, wanted: str) -> Output:
     :param wanted: ``json``, which makes the result JSON as well, ``plain`` or ``auto``.
     """
     is_json = log_form(wanted, sys.stderr) == "json"
-    choices = {one.name: getattr(output, one.name) for one in fields(output)}
+    choices = {field.name: getattr(output, field.name) for field in fields(output)}
     choices["json"] |= wanted == "json"
     return LoggedOutput(**choices) if is_json else Output(**choices)
 

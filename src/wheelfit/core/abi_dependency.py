@@ -190,7 +190,7 @@ def _branches(
             if outer in inside:
                 inside[outer].append(value)
     for value in listed:
-        met = frozenset(one for one in _holders(value) if one in inside)
+        met = frozenset(holder for holder in _holders(value) if holder in inside)
         if met <= barred:
             continue
         specifier = ",".join([f"=={value}.*", *(f"!={one}.*" for one in inside[value])])

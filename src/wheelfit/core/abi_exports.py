@@ -56,7 +56,7 @@ class AbiExports:
         """Return whether users link with a library."""
         from fnmatch import fnmatchcase  # noqa: PLC0415  # few look at libraries
 
-        return not self.libraries or any(fnmatchcase(name, one) for one in self.libraries)
+        return not self.libraries or any(fnmatchcase(name, library) for library in self.libraries)
 
 
 _LIBRARIES, _LEVEL = "libraries", "level"

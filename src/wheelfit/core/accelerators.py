@@ -21,7 +21,9 @@ ACCELERATORS: Mapping[str, Choice] = MappingProxyType(
         family.namespace: Property(family.namespace, *family.used_by)
         if family.used_by
         else family.namespace
-        for family in sorted(providers.accelerators(), key=lambda one: one.namespace)
+        for family in sorted(
+            providers.accelerators(), key=lambda accelerator: accelerator.namespace
+        )
     }
 )
 """Namespaces of accelerators by name, each with what builds that use it have."""
@@ -40,7 +42,11 @@ are; as of 2026-11. What needs one is made for that accelerator, whatever it say
 _BEGINNINGS = tuple(LIBRARIES)
 _NAME_END = pattern(r"[^a-z0-9-]")
 _UNUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {one.namespace: one.unused_by for one in providers.accelerators() if one.unused_by}
+    {
+        accelerator.namespace: accelerator.unused_by
+        for accelerator in providers.accelerators()
+        if accelerator.unused_by
+    }
 )
 
 

@@ -223,7 +223,9 @@ class BridgeFamily:
         found = {("the base", self.base), *(("the host", host) for host in self.hosts)}
         for member in self.members:
             found.add(("the distribution", member.distribution))
-            found.update(("the place", one) for one in member.locations if "://" in one)
+            found.update(
+                ("the place", location) for location in member.locations if "://" in location
+            )
             for text in member.requires:
                 needed = Requirement(text)
                 found.add(("the requirement", text if needed.url else needed.name))

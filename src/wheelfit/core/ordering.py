@@ -115,7 +115,7 @@ class Preferences(Struct, frozen=True):
             # F-91: what is left must do, on every device too (P-88).
             left = set(wanted) - values[feature]
             lists: list[frozenset[str]] = [support.values(feature.namespace, feature.name)]
-            lists += [one.values for one in support.devices(feature.namespace, feature.name)]
+            lists += [device.values for device in support.devices(feature.namespace, feature.name)]
             if any(known.isdisjoint(left) for known in lists):
                 named = sorted(values[feature].intersection(wanted))
                 told = (self._by(Property(feature.namespace, feature.name, one)) for one in named)

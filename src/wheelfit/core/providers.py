@@ -98,7 +98,9 @@ class PluginQuestion(Struct, frozen=True):
     """Effective object reference, blanks removed (P-7)."""
 
     def __str__(self) -> str:
-        return ", ".join(f"{one.name}{one.specifier}" for one in self.requirements)
+        return ", ".join(
+            f"{requirement.name}{requirement.specifier}" for requirement in self.requirements
+        )
 
 
 _ENDPOINT = pattern(

@@ -248,7 +248,7 @@ class _Judge(Struct, eq=False):
         places: dict[Label | None, int] = {one.label: place for place, one in enumerate(ranked)}
         places[None] = len(ranked)  # F-67
         # F-68, from the least important to the most; sorting keeps what is equal in place.
-        fitting = sorted(self.candidates, key=lambda one: one.text)
+        fitting = sorted(self.candidates, key=lambda candidate: candidate.text)
         fitting.sort(key=lambda one: one.build, reverse=True)
         fitting.sort(key=lambda one: (places[one.label], self.tag_ranks[one.tags]))
         return fitting

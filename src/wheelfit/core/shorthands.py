@@ -132,9 +132,9 @@ def combined(shorthands: Sequence[Shorthand], own: Preferences) -> Preferences:
     said: dict[str, dict[Choice, str]] = {}
     for kind in ("prefer", "require", "forbid"):
         said[kind] = {wish: f"--{kind} {wish}" for wish in getattr(own, kind)}
-        for one in shorthands:
-            for wish in getattr(one, kind):
-                said[kind].setdefault(wish, f"--variant {one.name}")
+        for shorthand in shorthands:
+            for wish in getattr(shorthand, kind):
+                said[kind].setdefault(wish, f"--variant {shorthand.name}")
     for required, first in said["require"].items() if shorthands else ():
         for forbidden, second in said["forbid"].items():
             if _covers(forbidden, required):
@@ -157,7 +157,7 @@ def combined(shorthands: Sequence[Shorthand], own: Preferences) -> Preferences:
 
 
 def _check_places(shorthands: Sequence[Shorthand]) -> None:
-    placed = [one for one in shorthands if one.place]
+    placed = [shorthand for shorthand in shorthands if shorthand.place]
     for number, one in enumerate(placed):
         for other in placed[:number]:
             if any(a != b for a, b in zip(one.place, other.place, strict=False)):

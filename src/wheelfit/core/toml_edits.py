@@ -248,7 +248,7 @@ def _indent(text: str, index: int) -> str:
 
 def _quoted(text: str, neighbours: Sequence[str]) -> str:
     """Return a text as a string of TOML, with the quotes of its neighbours where they do."""
-    is_literal = bool(neighbours) and all(one.startswith("'") for one in neighbours)
+    is_literal = bool(neighbours) and all(neighbour.startswith("'") for neighbour in neighbours)
     if "'" not in text and (is_literal or '"' in text):
         return f"'{text}'"
     return json.dumps(text, ensure_ascii=False)

@@ -101,7 +101,7 @@ def of_labels(unusable: Mapping[str, str]) -> tuple[Degradation, ...]:
 
 def in_one_line(degradations: Iterable[Degradation]) -> str:
     """Return a line with everything that one release lost (F-136); empty when that is nothing."""
-    sentences = [str(one) for one in degradations]
+    sentences = [str(degradation) for degradation in degradations]
     told = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in sentences[:TOLD]]
     if len(sentences) > TOLD:
         told.append(f"and {len(sentences) - TOLD} more (`wheelfit explain` names them)")

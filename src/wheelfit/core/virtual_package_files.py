@@ -110,7 +110,7 @@ def _package(where: str, name: str, version: str = "0", build: str = "0") -> Vir
 
 
 def _platform(subdir: str, packages: list[VirtualPackage], name: str = "") -> CondaPlatform:
-    last = {one.name: one for one in packages}
+    last = {package.name: package for package in packages}
     return CondaPlatform(subdir, tuple(sorted(last.values())), name)
 
 
@@ -141,8 +141,12 @@ def _of_manifest(document: Mapping[str, Any], where: str) -> tuple[CondaPlatform
         )
     found: list[CondaPlatform] = []
     for environment, features in _environments(root, where):
-        places = [_table(one.get("system-requirements")) for one in features]
-        limits = [one["platforms"] for one in features if isinstance(one.get("platforms"), list)]
+        places = [_table(feature.get("system-requirements")) for feature in features]
+        limits = [
+            feature["platforms"]
+            for feature in features
+            if isinstance(feature.get("platforms"), list)
+        ]
         for entry in listed:
             one = _of_entry(entry, places, where)
             is_of_environment = all({one.subdir, one.name} & set(map(str, each)) for each in limits)

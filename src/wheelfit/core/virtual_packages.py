@@ -63,7 +63,7 @@ class CondaPlatform:
 
     def get(self, name: str) -> VirtualPackage | None:
         """Return a virtual package; None: there is no such thing on the machine."""
-        return next((one for one in self.packages if one.name == name), None)
+        return next((package for package in self.packages if package.name == name), None)
 
 
 def conda_platform(file: HostFile, target: Target) -> tuple[CondaPlatform, tuple[str, ...]]:
@@ -134,7 +134,7 @@ def _of_cuda(entry: HostProvider | None) -> Iterator[VirtualPackage]:
         yield VirtualPackage(CUDA, bounds[0] if "." in bounds[0] else f"{bounds[0]}.0")
     if entry is None or not bounds or not features.get("sm_arch"):
         return
-    devices = [one.values for one in entry.devices if one.feature == "sm_arch"]
+    devices = [device.values for device in entry.devices if device.feature == "sm_arch"]
     capabilities = [
         max((int(match[1]), int(match[2])) for match in map(_REAL.fullmatch, values) if match)
         for values in devices or [frozenset(features["sm_arch"])]
@@ -176,7 +176,7 @@ def _unsaid(entries: dict[str, HostProvider]) -> Iterator[str]:
         family = providers.by_namespace(namespace)
         if family is None or family.is_processor or namespace == "nvidia":
             continue
-        present = [one for one in entry.features if one.name == family.presence]
+        present = [feature for feature in entry.features if feature.name == family.presence]
         if any(set(one.values) - {"false"} for one in present):
             yield f"conda has no virtual package for {family.devices}: {namespace} is left out"
 

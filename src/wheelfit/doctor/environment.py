@@ -66,8 +66,8 @@ def read_environment(environment: Environment, target: Target | None = None) -> 
     read = contents.read_packages(scan.installed, target.environment)
     libraries = tuple(one for package in read for one in owned_libraries(package))
     by_package: dict[Package, list[OwnedLibrary]] = {}
-    for one in libraries:
-        by_package.setdefault(one.package, []).append(one)
+    for library in libraries:
+        by_package.setdefault(library.package, []).append(library)
     return Contents(
         environment.name,
         read,

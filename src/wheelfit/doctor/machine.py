@@ -199,7 +199,7 @@ def _values(detection: Detection, feature: str) -> tuple[str, ...]:
 
 
 def _capabilities(nvidia: Detection) -> tuple[Capability, ...]:
-    devices = [one.values for one in nvidia.devices if one.feature == "sm_arch"]
+    devices = [device.values for device in nvidia.devices if device.feature == "sm_arch"]
     groups = devices or [frozenset(_values(nvidia, "sm_arch"))]
     found = {highest for group in groups if (highest := _highest(group, _REAL)) is not None}
     return tuple(sorted(found, reverse=True))

@@ -100,7 +100,9 @@ def about_agreements(
     """
     entries = {entry.name: entry for entry in installed}
     chosen = [ChosenBuild.that_stays(entry.present()) for entry in entries.values()]
-    for held in held_by(chosen, (one for one in agreements if one.name not in ("cuda", "rocm"))):
+    for held in held_by(
+        chosen, (agreement for agreement in agreements if agreement.name not in ("cuda", "rocm"))
+    ):
         if not held.values:
             again = " ".join(f"{name}=={entries[name].version}" for name in sorted(held.packages))
             yield CheckedFile(where).found(
@@ -200,7 +202,11 @@ def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> I
             words = f"{_named(rocm)}, {_sum(rocm)} for ROCm, and no AMD GPU can be used here"
             yield CheckedFile(where).found(diagnoses.IDLE_BUILD, words)
     present = hardware.present
-    there = [one.device for one in providers.accelerators() if one.namespace in present]
+    there = [
+        accelerator.device
+        for accelerator in providers.accelerators()
+        if accelerator.namespace in present
+    ]
     if there:
         for build in builds:
             if sign := build.cpu_only or _unused(build, hardware):
@@ -245,7 +251,11 @@ def _refused(
         remedy = f"update NVIDIA's driver{release}, or install the builds for CUDA {cuda.major}"
         yield CheckedFile(where).found(diagnoses.DRIVER_TOO_OLD, words, remedy=remedy)
     oldest = CUDA_CODE_FLOOR.get(major)
-    old = [one for one in hardware.capabilities if oldest is not None and one < oldest]
+    old = [
+        capability
+        for capability in hardware.capabilities
+        if oldest is not None and capability < oldest
+    ]
     if old:
         words = f"{_named(packages)}: CUDA {major} makes code for compute capability {oldest} and "
         words += f"newer, and the GPU here has {', '.join(map(str, old))}"
@@ -389,7 +399,7 @@ def about_needs(packages: Sequence[Package]) -> Iterator[Finding]:
 
 
 def _with_signs(builds: Sequence[Build], major: int) -> str:
-    programs = [one for one in builds if not one.is_library]
+    programs = [build for build in builds if not build.is_library]
     libraries = len(builds) - len(programs)
     shown = programs or builds
     words = [f"{one.package} ({one.cuda[major]})" for one in shown]

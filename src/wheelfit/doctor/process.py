@@ -181,8 +181,8 @@ def _conda(surroundings: SystemView, path: str) -> str | None:
 
 def _by_soname(libraries: Iterable[LoadedLibrary]) -> dict[str, list[LoadedLibrary]]:
     groups: dict[str, list[LoadedLibrary]] = defaultdict(list)
-    for one in libraries:
-        groups[one.soname].append(one)
+    for library in libraries:
+        groups[library.soname].append(library)
     return groups
 
 
@@ -195,11 +195,11 @@ def about_process(process: Process) -> Iterator[Finding]:
     yield from _same_sonames(process, place)
     yield from _several(process.libraries, place)
     yield from _driver(process.libraries, place)
-    for one in process.libraries:
-        if "/stubs/" in one.path:
-            yield place.found(diagnoses.STUB_LOADED, f"{one.path} is loaded")
+    for library in process.libraries:
+        if "/stubs/" in library.path:
+            yield place.found(diagnoses.STUB_LOADED, f"{library.path} is loaded")
     yield from _strangers(process, place)
-    deleted = [one.path for one in process.mapped.files if one.deleted and ".so" in one.name]
+    deleted = [file.path for file in process.mapped.files if file.deleted and ".so" in file.name]
     if deleted:
         more = f" and {len(deleted) - 1} more" if len(deleted) > 1 else ""
         yield place.found(

@@ -199,7 +199,7 @@ def about_settings(
     :param scripts: folder of the environment's scripts; None: it has none of its own.
     """
     yield from _about_masks(settings)
-    yield from _about_tools(settings, {one.namespace: one for one in detections})
+    yield from _about_tools(settings, {detection.namespace: detection for detection in detections})
     yield from _about_library_path(settings, libraries)
     yield from _about_modules(settings, modules)
     pip = next((tool for tool in settings.tools if tool.name == "pip"), None)
@@ -268,7 +268,7 @@ def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Ite
     nvcc = next((tool for tool in settings.tools if tool.name == "nvcc" and tool.version), None)
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         folder = settings.environ.get(variable, "").rstrip("/")
-        named = next((one for one in settings.toolkits if one.path == folder), None)
+        named = next((toolkit for toolkit in settings.toolkits if toolkit.path == folder), None)
         if folder and named is None:
             yield CheckedFile(variable).found(
                 diagnoses.PATH_ENTRY_MISSING, f"{variable}={folder}: there is no CUDA toolkit there"
@@ -282,7 +282,7 @@ def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Ite
 
 
 def _about_library_path(settings: Settings, libraries: Iterable[OwnedLibrary]) -> Iterator[Finding]:
-    owned = {one.file.name: one for one in libraries}
+    owned = {library.file.name: library for library in libraries}
     for folder in settings.library_folders:
         place = CheckedFile(folder.variable)
         known = {name: found for name in folder.names if (found := identify(name)) is not None}

@@ -86,11 +86,13 @@ class InstalledNeeds:
 
     def of_package(self, name: NormalizedName) -> tuple[Need, ...]:
         """Return what a package needs, as far as that was asked for."""
-        return tuple(one for one in self.needs if one.needing.name == name and one.is_asked)
+        return tuple(need for need in self.needs if need.needing.name == name and need.is_asked)
 
     def needing(self, name: NormalizedName) -> tuple[Need, ...]:
         """Return the needs of others that a package meets, asked for or not."""
-        return tuple(one for one in self.needs if one.requirement.name == name != one.needing.name)
+        return tuple(
+            need for need in self.needs if need.requirement.name == name != need.needing.name
+        )
 
 
 def _needs(

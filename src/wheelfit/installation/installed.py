@@ -302,7 +302,7 @@ def _chosen(path: Path, notes: list[str]) -> dict[str, Any]:
         notes.append(f"{CHOICE_FILE} cannot be understood")
     if choice is not None and choice.label is None:
         overrides = choice.circumstances.overrides
-        wishes = tuple(one for one in overrides if one.startswith(_AGAINST_VARIANTS))
+        wishes = tuple(override for override in overrides if override.startswith(_AGAINST_VARIANTS))
         return {"hashes": choice.hashes, "wishes": wishes}  # F-10: plain, whatever it contains
     document = _document(path / "variant.json", notes)
     variants = {} if document is None else document.variants

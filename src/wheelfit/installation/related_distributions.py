@@ -85,8 +85,8 @@ def _by_needing(
     there: Iterable[NormalizedName], needs: Iterable[Need]
 ) -> dict[NormalizedName, Names]:
     names: dict[NormalizedName, set[NormalizedName]] = {name: set() for name in there}
-    for one in needs:
-        names[one.needing.name].add(one.requirement.name)
+    for need in needs:
+        names[need.needing.name].add(need.requirement.name)
     return {name: frozenset(needed) for name, needed in names.items()}
 
 

@@ -66,11 +66,11 @@ def in_words(environments: Sequence[LockEnvironment]) -> str:
 
     :param environments: all of them; at least one.
     """
-    if any(not one.row for one in environments):
-        return listed([one.name for one in environments], most=None)
+    if any(not environment.row for environment in environments):
+        return listed([environment.name for environment in environments], most=None)
     pythons: dict[str, set[Python]] = {}
-    for one in environments:
-        pythons.setdefault(one.row, set()).add(one.python)
+    for environment in environments:
+        pythons.setdefault(environment.row, set()).add(environment.python)
     rows: dict[tuple[Python, ...], list[str]] = {}
     for row, versions in pythons.items():
         rows.setdefault(tuple(sorted(versions)), []).append(row)
@@ -156,7 +156,11 @@ def _full_version(python: Python, wanted: SpecifierSet | None) -> Version | None
     """
     micros = range(PYTHONS[python], -1, -1) if python in PYTHONS else range(100)
     versions = (Version(f"{_text(python)}.{micro}") for micro in micros)
-    fitting = (one for one in versions if wanted is None or wanted.contains(one, prereleases=True))
+    fitting = (
+        version
+        for version in versions
+        if wanted is None or wanted.contains(version, prereleases=True)
+    )
     return next(fitting, None)
 
 

@@ -56,9 +56,9 @@ def resolve_jointly(
     projects = list(_projects(found, request, candidates))
     versions = _versions(found, projects)
     for kinds in islice(_sets_of_kinds(projects), _TRIES):
-        if all(one.having(kinds)[0] == versions[one.name] for one in projects):
+        if all(project.having(kinds)[0] == versions[project.name] for project in projects):
             break
-        limits = tuple(one.limit(kinds) for one in projects)
+        limits = tuple(project.limit(kinds) for project in projects)
         limited = replace(request, constraints=(*request.constraints, *limits))
         try:
             going = _versions(resolve(limited, candidates, threads=threads), projects)
@@ -96,7 +96,7 @@ class _Project:
     def limit(self, kinds: frozenset[str]) -> RequestedRequirement:
         """Return a constraint that excludes the other releases."""
         having = self.having(kinds)
-        others = (*self.others, *(one for one in self.releases if one not in having))
+        others = (*self.others, *(release for release in self.releases if release not in having))
         specifier = SpecifierSet(",".join(f"!={one}" for one in others))
         return RequestedRequirement(Requirement(self.name, specifier=specifier))
 
@@ -128,23 +128,23 @@ def _projects(
 
 def _sets_of_kinds(projects: Sequence[_Project]) -> Iterator[frozenset[str]]:
     """Yield the sets for which each project has a release: the largest, then the newest first."""
-    every = sorted(frozenset().union(*(one.kinds for one in projects)))
+    every = sorted(frozenset().union(*(project.kinds for project in projects)))
     for size in range(len(every), 0, -1):
         sets = map(frozenset, combinations(every, size))
-        possible = [kinds for kinds in sets if all(one.having(kinds) for one in projects)]
+        possible = [kinds for kinds in sets if all(project.having(kinds) for project in projects)]
         yield from sorted(possible, key=lambda kinds: _age(projects, kinds))
 
 
 def _age(projects: Sequence[_Project], kinds: frozenset[str]) -> list[int]:
     """Return how many releases of each project are newer than the newest for some kinds."""
-    return [[*one.releases].index(one.having(kinds)[0]) for one in projects]
+    return [[*project.releases].index(project.having(kinds)[0]) for project in projects]
 
 
 def _versions(
     found: Resolution, projects: Sequence[_Project]
 ) -> Mapping[NormalizedName, Version | None]:
     pins = {pin.name: pin.release for pin in found.pins}
-    return {one.name: pins.get(one.name) for one in projects}
+    return {project.name: pins.get(project.name) for project in projects}
 
 
 def _given_up(

@@ -188,9 +188,11 @@ def locked_versions(
     asked: dict[str, str | frozenset[str]] = {
         **target.environment,
         "extras": frozenset(
-            one for one in lock.pylock.extras or () if in_extras(one) not in left_out
+            extra for extra in lock.pylock.extras or () if in_extras(extra) not in left_out
         ),
-        "dependency_groups": frozenset(one for one in groups if in_groups(one) not in left_out),
+        "dependency_groups": frozenset(
+            group for group in groups if in_groups(group) not in left_out
+        ),
     }
     found: Versions = {}
     for package in lock.packages:
@@ -246,7 +248,7 @@ def _left_out(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> Iterator[str]:
         if isinstance(why, NoSolution):  # the proof is too long for a note
             reason = why.essence or reason
         elif isinstance(why, SourceOff) and why.details:
-            options = " ".join(f"--allow-source {one['name']}" for one in why.details)
+            options = " ".join(f"--allow-source {detail['name']}" for detail in why.details)
             reason += f" ({options} locks for them)"
         yield f"{in_words([one for one, _ in those])} {verb} left out: {reason}"
 
@@ -259,7 +261,9 @@ def _nearest(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> NoFit:
 
     def lacking(why: NoFit) -> tuple[str, ...] | None:
         is_source_off = isinstance(why, SourceOff) and bool(why.details)
-        return tuple(sorted(str(one["name"]) for one in why.details)) if is_source_off else None
+        return (
+            tuple(sorted(str(detail["name"]) for detail in why.details)) if is_source_off else None
+        )
 
     environment, error = min(
         failed, key=lambda one: (lacking(one[1]) is None, len(lacking(one[1]) or ()))
@@ -321,7 +325,7 @@ def new_lock(
     table["created-by"] = "wheelfit"
     table["packages"] = []
     own: dict[str, Any] = {} if roots is None else {ROOTS: sorted(set(roots))}
-    if apart := [list(one) for one in conflicts]:
+    if apart := [list(conflict) for conflict in conflicts]:
         own[CONFLICTS] = apart
     if own:
         table["tool"] = {TOOL: own}

@@ -108,16 +108,16 @@ class _Merging:
         plain = WithoutVariants(self._settled, self._request, self._conditions, tables).tables()
         return MergedEntries(tuple(tables.values()), tuple(plain), tuple(self._notes))
 
-    def _add(self, one: ListedEnvironment) -> None:
-        place = one.environment.place
-        kinds = kinds_of(one, self._request, lambda part: part.needs)
-        for part in one.parts.values():
+    def _add(self, listed: ListedEnvironment) -> None:
+        place = listed.environment.place
+        kinds = kinds_of(listed, self._request, lambda part: part.needs)
+        for part in listed.parts.values():
             key = part.name, part.version
             entry = self._entries.get(key)
             if entry is None:
                 entry = self._entries[key] = _Entry(Kinds(each.fork for each in self._settled))
-            entry.parts.append((one, part))
-            entry.kinds.add(place, one.fork, kinds.get(part.name, frozenset()))
+            entry.parts.append((listed, part))
+            entry.kinds.add(place, listed.fork, kinds.get(part.name, frozenset()))
 
     def _check_places(self) -> None:
         seen: dict[tuple[NormalizedName, Place, Fork], tuple[Version, str]] = {}

@@ -21,17 +21,17 @@ LabelsOf: TypeAlias = Callable[[ListedProject], Iterable["Label | None"]]
 
 
 def kinds_of(
-    one: ListedEnvironment, request: LockNeeds, labels_of: LabelsOf
+    listed: ListedEnvironment, request: LockNeeds, labels_of: LabelsOf
 ) -> Mapping[NormalizedName, frozenset[str]]:
     """Return the markers of the extras and groups that need each project; none: always needed.
 
-    :param one: what an environment gets.
+    :param listed: what an environment gets.
     :param request: what was asked.
     :param labels_of: the labels that count.
     """
     reached: dict[str | None, set[NormalizedName]] = {}
-    for root in one.fork.roots(request):
-        reached.setdefault(root.kind, set()).update(_reached(one, request, root, labels_of))
+    for root in listed.fork.roots(request):
+        reached.setdefault(root.kind, set()).update(_reached(listed, request, root, labels_of))
     always = reached.pop(None, set())
     kinds: dict[NormalizedName, frozenset[str]] = dict.fromkeys(always, frozenset())
     for kind, names in reached.items():
@@ -52,10 +52,10 @@ def either(known: frozenset[str] | None, asked: frozenset[str]) -> frozenset[str
 
 
 def _reached(
-    one: ListedEnvironment, request: LockNeeds, root: Root, labels_of: LabelsOf
+    listed: ListedEnvironment, request: LockNeeds, root: Root, labels_of: LabelsOf
 ) -> set[NormalizedName]:
     """Return what a root needs, directly or not."""
-    target = one.environment.target
+    target = listed.environment.target
     if not root.requirement.applies(target.environment):
         return set()
     pending: list[tuple[NormalizedName, NormalizedName | None]] = []
@@ -64,7 +64,7 @@ def _reached(
     seen: set[tuple[NormalizedName, NormalizedName | None]] = set()
     while pending:
         name, extra = node = pending.pop()
-        part = one.parts.get(name)
+        part = listed.parts.get(name)
         if node in seen or part is None:
             continue
         seen.add(node)

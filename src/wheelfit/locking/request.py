@@ -113,7 +113,10 @@ class LockNeeds:
     def builds(self) -> frozenset[NormalizedName]:
         """Projects of which one build is asked for by its version, as ``==2.14.1+cu126``."""
         limits = (*self.constraints, *self.overrides)
-        asked = (*(root.requirement for root in self.roots), *(one.requirement for one in limits))
+        asked = (
+            *(root.requirement for root in self.roots),
+            *(limit.requirement for limit in limits),
+        )
         return frozenset(
             one.name for one in asked if any("+" in each.version for each in one.specifier)
         )
@@ -124,7 +127,7 @@ class LockNeeds:
         :param requirement: of the user or of a package; its marker holds.
         :param target: the environment.
         """
-        replaced = self.excluded | {one.requirement.name for one in self.overrides}
+        replaced = self.excluded | {override.requirement.name for override in self.overrides}
         if requirement.name not in replaced:
             yield requirement
             return

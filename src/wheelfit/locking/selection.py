@@ -103,7 +103,7 @@ class LockSelection:
             seen.add(start)
             while path:
                 name, needs = path[-1]
-                needed = next((one for one in needs if one in chosen and one not in seen), None)
+                needed = next((need for need in needs if need in chosen and need not in seen), None)
                 if needed is None:
                     yield chosen[name]
                     path.pop()
@@ -225,9 +225,9 @@ class LockCandidates:
             if package.version is not None
         }
         archives = (
-            repository.project(one.name)
-            for one in entries
-            if one.kind == "archive" and one.source is None
+            repository.project(entry.name)
+            for entry in entries
+            if entry.kind == "archive" and entry.source is None
         )
         given = (page for page in archives if page is not None and page.files)  # F-124
         self.candidates = Candidates(
@@ -577,7 +577,7 @@ def _holds(marker: Marker, environment: Mapping[str, str | frozenset[str]], wher
 def _check_conflicts(lock: Lock, environment: Mapping[str, str | frozenset[str]]) -> None:
     """Refuse to ask for two extras or groups that conflict."""
     for members in lock.conflicts:
-        asked = [str(one) for one in members if _holds(one, environment, lock.where)]
+        asked = [str(member) for member in members if _holds(member, environment, lock.where)]
         if len(asked) > 1:
             names = [text.split("'")[1] if "'" in text else text.split('"')[1] for text in asked]
             raise UserError(

@@ -121,7 +121,7 @@ class Tree:
         First what the lock was made for, then what nobody met so far needs.
         """
         first = dict.fromkeys(entry for root in self.roots or () for entry in root.entries)
-        needed = {entry for one in self.packages for entry in _below(one)}
+        needed = {entry for package in self.packages for entry in _below(package)}
         free = (number for number in range(len(self.packages)) if number not in needed)
         starts = list(dict.fromkeys((*first, *free)))
         downwards = self._downwards()
@@ -203,7 +203,7 @@ class Tree:
                 }
                 for root in self.roots
             ],
-            "packages": [_package(one) for one in self.packages],
+            "packages": [_package(package) for package in self.packages],
             "left_out": [{"name": name, "reason": reason} for name, reason in self.left_out],
             "notes": list(self.notes),
         }
@@ -367,12 +367,12 @@ def _label(package: LockedPackage, label: Label | None) -> TreeLabel:
 def _notes(packages: Sequence[TreePackage], roots: Sequence[Root] | None) -> Iterator[str]:
     if roots is None:
         yield "the lock does not say what it was made for"
-    unknown = [one.name for one in packages if one.known == "unknown"]
+    unknown = [package.name for package in packages if package.known == "unknown"]
     if unknown and len(unknown) == len(packages):
         yield "the lock does not say what any of its packages needs"
     elif unknown:
         yield f"the lock does not say what these need: {', '.join(dict.fromkeys(unknown))}"
-    vague = [one.name for one in packages if one.known == "by-release"]
+    vague = [package.name for package in packages if package.known == "by-release"]
     if vague:
         yield (
             "the lock does not say which of their wheels need what: "

@@ -149,7 +149,7 @@ def _conflicts(value: object) -> Iterator[Fault]:
         yield Fault(path_of(*steps), f"expected an array, found {shown(value)}")
         return
     for index, members in enumerate(value):
-        if not isinstance(members, list) or not all(isinstance(one, str) for one in members):
+        if not isinstance(members, list) or not all(isinstance(member, str) for member in members):
             yield Fault(path_of(*steps, index), "expected an array of markers")
             continue
         for place, text in enumerate(members):
@@ -244,8 +244,10 @@ def _without_labels(table: Mapping[str, Any], *, joins_builds: bool) -> dict[str
     packages = table.get("packages")
     if isinstance(packages, list):
         plain["packages"] = [
-            _plain_package(one, joins_builds=joins_builds) if isinstance(one, Mapping) else one
-            for one in packages
+            _plain_package(package, joins_builds=joins_builds)
+            if isinstance(package, Mapping)
+            else package
+            for package in packages
         ]
     return plain
 
@@ -263,8 +265,8 @@ def _plain_package(package: Mapping[str, Any], *, joins_builds: bool) -> dict[st
     is_joined = joins_builds and "+" not in str(package.get("version", "+"))
     if isinstance(wheels, list):
         plain["wheels"] = [
-            _plain_wheel(one, is_joined=is_joined) if isinstance(one, Mapping) else one
-            for one in wheels
+            _plain_wheel(wheel, is_joined=is_joined) if isinstance(wheel, Mapping) else wheel
+            for wheel in wheels
         ]
     return plain
 

@@ -98,16 +98,16 @@ class WithoutVariants:
                 same = plain == self._tables[key]
                 yield plain if same else {k: v for k, v in plain.items() if k != "tool"}
 
-    def _add(self, one: ListedEnvironment) -> None:
+    def _add(self, listed: ListedEnvironment) -> None:
         """Add what one environment gets."""
 
         def labels_of(part: ListedProject) -> frozenset[Label | None]:
-            labels = self._at_place[_key(part), one.environment.place]
-            return fallback(labels, is_chosen=not one.environment.row)
+            labels = self._at_place[_key(part), listed.environment.place]
+            return fallback(labels, is_chosen=not listed.environment.row)
 
-        place = one.environment.place
-        for name, asked in kinds_of(one, self._request, labels_of).items():
-            part = one.parts[name]
+        place = listed.environment.place
+        for name, asked in kinds_of(listed, self._request, labels_of).items():
+            part = listed.parts[name]
             key, count = _key(part), labels_of(part)
             named = {text for text in self._wheels(part) if self._labels[key][text] in count}
             if named and named <= self._bridged:
@@ -115,14 +115,14 @@ class WithoutVariants:
             entry = self._entries.get(key)
             if entry is None:
                 entry = self._entries[key] = _Entry(Kinds(each.fork for each in self._settled))
-            entry.kinds.add(place, one.fork, asked)
+            entry.kinds.add(place, listed.fork, asked)
             entry.filenames |= named
             for label in count:
                 for _, written in part.needs.get(label, ()):
-                    for needed in self._request.instead(written, one.environment.target):
-                        if needed.name in one.parts:
+                    for needed in self._request.instead(written, listed.environment.target):
+                        if needed.name in listed.parts:
                             versions = entry.needs.setdefault(str(needed.name), set())
-                            versions.add(str(one.parts[needed.name].version))
+                            versions.add(str(listed.parts[needed.name].version))
 
     def _wheels(self, part: ListedProject) -> Iterable[str]:
         """Return the file names of a release that are locked for an environment."""

@@ -92,17 +92,17 @@ class AbiBoundsReport:
             interface=bounds.interface or None,
             releases=[
                 plain_fields(
-                    one,
+                    release,
                     "version origin fits missing_libraries missing_symbols",
-                    changed=one.changed or None,
-                    refusal=one.refusal or None,
-                    undecided=one.undecided or None,
+                    changed=release.changed or None,
+                    refusal=release.refusal or None,
+                    undecided=release.undecided or None,
                 )
-                for one in bounds.releases
+                for release in bounds.releases
             ],
             properties=[
-                f"{self.namespace} :: {self.feature} :: {one}"
-                for one in bounds.values
+                f"{self.namespace} :: {self.feature} :: {value}"
+                for value in bounds.values
                 if self.feature
             ],
             requirement=f"{self.project}{bounds.requirement}" if self.project else None,
@@ -325,19 +325,19 @@ def _short(symbol: str) -> str:
     return symbol if len(symbol) <= _LONGEST else f"{symbol[:_LONGEST]}…"
 
 
-def verdict_in_words(one: ReleaseVerdict) -> str:
+def verdict_in_words(verdict: ReleaseVerdict) -> str:
     """Return the verdict on one release in one line."""
     reasons = []
-    if one.missing_libraries:
-        reasons.append(f"has no {' and '.join(one.missing_libraries)}")
-    if one.missing_symbols:
-        names = ", ".join(map(_short, one.missing_symbols[:_SHOWN]))
-        more = len(one.missing_symbols) - _SHOWN
+    if verdict.missing_libraries:
+        reasons.append(f"has no {' and '.join(verdict.missing_libraries)}")
+    if verdict.missing_symbols:
+        names = ", ".join(map(_short, verdict.missing_symbols[:_SHOWN]))
+        more = len(verdict.missing_symbols) - _SHOWN
         reasons.append(f"lacks {names}{f' (and {more} more)' if more > 0 else ''}")
-    if one.changed:
-        reasons.append(f"changed {one.changed}")
-    if one.refusal:
-        reasons.append(one.refusal)
-    if one.undecided:
-        reasons.append(f"not decided, {one.undecided}")
-    return f"{one.version}: {'; '.join(reasons) or 'fits'}"
+    if verdict.changed:
+        reasons.append(f"changed {verdict.changed}")
+    if verdict.refusal:
+        reasons.append(verdict.refusal)
+    if verdict.undecided:
+        reasons.append(f"not decided, {verdict.undecided}")
+    return f"{verdict.version}: {'; '.join(reasons) or 'fits'}"

@@ -83,11 +83,11 @@ class BridgeChecksReport:
     @property
     def refused(self) -> bool:
         """Whether a file says what is not so."""
-        return any(one.faults for one in self.checks)
+        return any(check.faults for check in self.checks)
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {"version": 1, "families": [one.to_json() for one in self.checks]}
+        return {"version": 1, "families": [check.to_json() for check in self.checks]}
 
 
 def check_bridges(request: CheckBridgesRequest, context: Context) -> BridgeChecksReport:
@@ -154,7 +154,9 @@ def check_names(family: BridgeFamily, registry: Repository) -> FamilyCheck:
         extras |= core.provides_extra
         check.faults += _contradictions(member, core)
         contents[member.distribution] = _files(registry, file)
-    check.faults += [f"no member has the extra {one}" for one in family.extras if one not in extras]
+    check.faults += [
+        f"no member has the extra {extra}" for extra in family.extras if extra not in extras
+    ]
     pairs = itertools.combinations(contents.values(), 2)
     shares = any((one & other) - _SHARED for one, other in pairs)
     if len(contents) > 1 and shares != family.exclusive:
@@ -266,7 +268,7 @@ def _pages(
     family: BridgeFamily, members: Sequence[FamilyMember], repository: Repository
 ) -> list[ProjectPage]:
     """Return the pages of the projects that members are for; a ``*`` stands for none."""
-    names = {name for one in members for name in one.projects or family.projects}
+    names = {name for member in members for name in member.projects or family.projects}
     wanted = [canonicalize_name(name) for name in sorted(names) if "*" not in name]
     return [page for page in at_once(wanted, repository.project, most=_MOST) if page is not None]
 

@@ -33,7 +33,7 @@ class BridgesReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        families = [_to_json(one) for one in self.families]
+        families = [_to_json(family) for family in self.families]
         return {"version": 1, "data": self.known.edition(), "families": families}
 
 

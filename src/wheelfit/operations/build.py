@@ -70,7 +70,7 @@ class BuildReport:
                 _to_mapping(wheels[path.name], path) for path in self.files if path.name in wheels
             ],
             "warnings": list(self.warnings),
-            **({"jobs": [one.to_mapping() for one in self.results]} if self.results else {}),
+            **({"jobs": [result.to_mapping() for result in self.results]} if self.results else {}),
         }
 
 
@@ -124,7 +124,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
             jobs, lambda those: orders_for(order, those, recipes, more),
             source, request, context,
         )  # fmt: skip
-        there = {one.wheel.path: one.wheel for one in results if one.wheel is not None}
+        there = {result.wheel.path: result.wheel for result in results if result.wheel is not None}
         warnings = (
             *check_together([*wheels, *there.values()]),
             *notes,
@@ -162,7 +162,9 @@ def _build_here(
 
 def _incomplete(sdist: Path, results: Sequence[JobResult]) -> Iterator[str]:
     """Yield likely faults of a source distribution from which jobs failed to build."""
-    if any(one.error is not None and one.error.reference == "build-failed" for one in results):
+    if any(
+        result.error is not None and result.error.reference == "build-failed" for result in results
+    ):
         yield (
             f"jobs build from {sdist.name}, which has no file of a folder above the project: if "
             "building needs one, name the wheels instead of --all, without -j and --executor"

@@ -101,7 +101,7 @@ def jobs_for(
     target = open_environment_of(request, environ, may_be_own=True)
     default = _version_of(target.interpreter.version, target.interpreter.tags[0].abi)
     if matrix is None:
-        jobs = tuple(Job(one.label, default, ANY) for one in choices)
+        jobs = tuple(Job(choice.label, default, ANY) for choice in choices)
         return Jobs(jobs, (), default)
     if request.python is not None and not request.only_python:
         jobs = matrix.only(pythons=[default])
@@ -146,7 +146,9 @@ class BuildItem:
     """Why it cannot be done."""
 
     def __str__(self) -> str:
-        labels = ["plain" if one.label is None else str(one.label) for one in self.order.choices]
+        labels = [
+            "plain" if choice.label is None else str(choice.label) for choice in self.order.choices
+        ]
         return f"{', '.join(labels)} for Python {self.version}"
 
 
@@ -274,7 +276,7 @@ def _items(
         for order in orders([_choice(those[0], source) for those in asked.values()]):
             moved = replace(order, project=shared(order.project))
             items.append(BuildItem(moved, version, own, dict(context.environ), target, problem))
-            covered.append([job for one in order.choices for job in asked[one.label]])
+            covered.append([job for choice in order.choices for job in asked[choice.label]])
     return items, covered
 
 

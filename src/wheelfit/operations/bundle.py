@@ -137,8 +137,8 @@ class BundleReport:
             self,
             "folder lock hosts size shared reused notes",
             dry_run=self.manifest is None,
-            wheels=[one for one in files if str(one["filename"]).endswith(".whl")],
-            sources=[one for one in files if not str(one["filename"]).endswith(".whl")],
+            wheels=[file for file in files if str(file["filename"]).endswith(".whl")],
+            sources=[file for file in files if not str(file["filename"]).endswith(".whl")],
         )
 
 

@@ -384,7 +384,7 @@ def words_in_effect(request: FromLock) -> tuple[str, ...]:
     found: list[str] = []
     for text in options_in_effect(request):
         option, _, value = text.partition(" ")
-        own = [one for one in request.shorthands if one.name == value]
+        own = [shorthand for shorthand in request.shorthands if shorthand.name == value]
         if option == "--variant" and own:
             for key in ("prefer", "require", "forbid"):
                 found += [word for wish in getattr(own[0], key) for word in (f"--{key}", str(wish))]
@@ -410,10 +410,10 @@ def _spelled(asked: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({name for name in known if canonicalize_name(name) in names}))
 
 
-def _add(found: dict[str, WantedWheel], one: WantedWheel, where: str) -> None:
+def _add(found: dict[str, WantedWheel], wanted_wheel: WantedWheel, where: str) -> None:
     """Add a wheel, unless it is there; one folder has one file of a name."""
-    text = one.filename.text
-    before, promised = found.setdefault(text, one).file.hashes, one.file.hashes
+    text = wanted_wheel.filename.text
+    before, promised = found.setdefault(text, wanted_wheel).file.hashes, wanted_wheel.file.hashes
     common = before.keys() & promised.keys()
     if not common or any(before[name] != promised[name] for name in common):
         fault = Fault("packages", f"two different files are called {text}")
@@ -436,9 +436,9 @@ _KINDS = {"vcs": "repository", "directory": "folder"}
 
 def _by_name(archives: Iterable[WantedArchive], where: str) -> dict[str, WantedArchive]:
     found: dict[str, WantedArchive] = {}
-    for one in archives:
-        name = one.file.filename
-        if found.setdefault(name, one).file.hashes != one.file.hashes:
+    for archive in archives:
+        name = archive.file.filename
+        if found.setdefault(name, archive).file.hashes != archive.file.hashes:
             fault = Fault("packages", f"two different files are called {name}")
             raise InvalidLock([fault], where=where)
     return found

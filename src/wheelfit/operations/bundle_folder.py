@@ -132,8 +132,8 @@ def sizes_of(
     """Return the size of each wheel, and whether it must be fetched; no wheel is fetched for it."""
     wanted = plan.wanted
 
-    def size(one: WantedWheel) -> FileSize:
-        there = place.find(one) or one
+    def size(wheel: WantedWheel) -> FileSize:
+        there = place.find(wheel) or wheel
         return there.files.size(there.file)
 
     found = several_at_once(list(wanted.values()), size, transfers)
@@ -280,9 +280,9 @@ class _Making:
         folder = self._stage / "sources"
         folder.mkdir()
 
-        def fetch(one: WantedArchive) -> None:
-            transfer = self._transfers.transfer(one.file.filename, "downloaded")
-            _own(one.files.download(one.file, folder, transfer), earlier=self._place.folder)
+        def fetch(archive: WantedArchive) -> None:
+            transfer = self._transfers.transfer(archive.file.filename, "downloaded")
+            _own(archive.files.download(archive.file, folder, transfer), earlier=self._place.folder)
 
         several_at_once(archives, fetch, self._transfers)
         return self._hashed("sources")
@@ -331,7 +331,7 @@ class _Making:
     def _readme(self) -> str:
         words = words_in_effect(self._opened.request)
         parts = [word for extra in self._plan.extras for word in ("--extra", extra)]
-        built = sorted(one.package for one in self._plan.archives.values())
+        built = sorted(archive.package for archive in self._plan.archives.values())
         parts += [word for name in built for word in ("--allow-source", name)]
         options = "".join(f" {_word(word)}" for word in (*parts, *words))
         names = [host.name for host in self._plan.hosts]

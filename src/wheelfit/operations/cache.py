@@ -78,7 +78,7 @@ def inspect_cache(request: CacheOptions, context: Context) -> CacheContents:
         LAYOUT,
         {key: CacheTotal.of(some) for key, some in entries.items()},
         tuple(inventory.others()),
-        tuple(one.size for one in inventory.leftovers()),
+        tuple(leftover.size for leftover in inventory.leftovers()),
         tuple(inventory.strangers()),
         _link_mode(inventory.folder),
     )
@@ -92,9 +92,9 @@ def list_cached_wheels(request: CacheListRequest, context: Context) -> KeptWheel
     inventory = _inventory(request, context, removes=False)
     wanted = {_parsed(name)[0] for name in request.names}
     wheels = tuple(
-        one
-        for one in _wheels(inventory)
-        if not wanted or (one.which is not None and one.which.name in wanted)
+        wheel
+        for wheel in _wheels(inventory)
+        if not wanted or (wheel.which is not None and wheel.which.name in wanted)
     )
     return KeptWheels(inventory.folder, wheels)
 
@@ -135,7 +135,7 @@ def prune_cache(request: CachePruneRequest, context: Context) -> CacheRemoval:
     removing.leftovers()
     removing.layouts()
     copies = (one for one in removing.inventory.entries() if one.kind != RECORDS)
-    entries = sorted(copies, key=lambda one: one.used)
+    entries = sorted(copies, key=lambda copy: copy.used)
     left = sum(one.size for one in entries)
     limit = float("-inf") if request.older_than is None else time.time() - request.older_than
     for entry in entries:
@@ -227,15 +227,15 @@ def _link_mode(cache: Path) -> str | None:
 
 
 def _wheels(inventory: Inventory) -> list[KeptWheel]:
-    archives = {one.key: one for one in inventory.entries(["wheels"])}
-    trees = {one.key: one for one in inventory.entries(["unpacked"])}
+    archives = {entry.key: entry for entry in inventory.entries(["wheels"])}
+    trees = {entry.key: entry for entry in inventory.entries(["unpacked"])}
     wheels = []
     for sha256 in archives.keys() | trees.keys():
         archive, tree = archives.get(sha256), trees.get(sha256)
         names = (inventory.label(one) for one in (tree, archive) if one is not None)
-        which = next((one for one in names if one is not None), None)
+        which = next((name for name in names if name is not None), None)
         wheels.append(KeptWheel(sha256, which, archive, tree))
-    return sorted(wheels, key=lambda one: (one.which is None, str(one.which), one.sha256))
+    return sorted(wheels, key=lambda wheel: (wheel.which is None, str(wheel.which), wheel.sha256))
 
 
 def _parsed(text: str) -> tuple[NormalizedName, str | None]:
@@ -305,9 +305,11 @@ class _Removing:
             if layout == LAYOUT:
                 continue
             entries = [
-                one for one in self.inventory.entries([kind], others=True) if one.layout == layout
+                entry
+                for entry in self.inventory.entries([kind], others=True)
+                if entry.layout == layout
             ]
-            freed = sum(one.size - one.linked for one in entries)
+            freed = sum(entry.size - entry.linked for entry in entries)
             self.count(kind, f"layout {layout}", len(entries), freed)
             if not self.dry_run:
                 self.inventory.remove_layout(kind, layout)
@@ -353,11 +355,11 @@ def _entries_named(inventory: Inventory, names: Iterable[str]) -> list[Entry]:
     for text in names:
         name, version = _parsed(text)
         some = [
-            one
-            for one in wheels
-            if one.which is not None
-            and one.which.name == name
-            and (version is None or _is_same(version, one.which.version))
+            wheel
+            for wheel in wheels
+            if wheel.which is not None
+            and wheel.which.name == name
+            and (version is None or _is_same(version, wheel.which.version))
         ]
         recorded = list(inventory.records_of(name))
         if not some and not recorded:

@@ -66,7 +66,7 @@ class CacheContents:
     @property
     def size(self) -> int:
         """Bytes in all."""
-        kinds = sum(one.size for one in self.kinds.values())
+        kinds = sum(kind.size for kind in self.kinds.values())
         return sum(self.leftovers) + kinds + sum(size for _, _, size in self.others)
 
     def to_json(self) -> dict[str, object]:
@@ -114,7 +114,7 @@ class KeptWheel:
     @property
     def used(self) -> float:
         """When it was last used, in seconds since 1970."""
-        return max(one.used for one in self.entries)
+        return max(entry.used for entry in self.entries)
 
     def to_json(self) -> dict[str, object]:
         """Return it as plain data."""
@@ -124,7 +124,7 @@ class KeptWheel:
             "packed_size": self.archive.size if self.archive else None,
             "unpacked_size": self.tree.size if self.tree else None,
             "files": self.tree.files if self.tree else None,
-            "linked_size": sum(one.linked for one in self.entries),
+            "linked_size": sum(entry.linked for entry in self.entries),
             "last_used": _stamp(self.used),
         }
 
@@ -190,7 +190,7 @@ class CacheRemoval:
             "action": self.action,
             "folder": str(self.folder),
             "dry_run": self.dry_run,
-            "removed": [one.to_json() for one in self.wheels],
+            "removed": [wheel.to_json() for wheel in self.wheels],
             "others": [
                 {"kind": kind, "reason": reason, "entries": entries, "size": size}
                 for (kind, reason), (entries, size) in self.others.items()

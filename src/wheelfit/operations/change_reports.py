@@ -57,12 +57,12 @@ class ChangeReport(Struct, frozen=True):
             **self.machine.to_mapping(),
             **sized(planned.to_mapping(), self.sizes, dry_run=self.dry_run),
             "keep": [_kept(entry, resolution) for entry in planned.keep],
-            "variant_changes": [one.to_mapping() for one in self.decided.changes],
-            "misfits": [_misfit(one) for one in self.decided.misfits],
+            "variant_changes": [change.to_mapping() for change in self.decided.changes],
+            "misfits": [_misfit(misfit) for misfit in self.decided.misfits],
             "held_back": [one.to_mapping() for one in resolution.held_back],
             "agreements": [one.to_mapping() for one in resolution.held],
             "breaks": [one.to_mapping() for one in self.broken],
-            "accelerators": [one.to_mapping() for one in self.accelerators],
+            "accelerators": [accelerator.to_mapping() for accelerator in self.accelerators],
             "plugins": _plugins(resolution),
             "degradations": [
                 {"name": pin.name, "version": str(pin.version), **one.to_mapping()}
@@ -129,13 +129,13 @@ def _kept(entry: Installed, resolution: Resolution) -> dict[str, object]:
     }
 
 
-def _misfit(one: FitVerdict) -> dict[str, object]:
-    variant = one.variant
+def _misfit(verdict: FitVerdict) -> dict[str, object]:
+    variant = verdict.variant
     return {
         "name": variant.name,
         "version": str(variant.version),
         "label": variant.label,
-        "because": one.reason,
+        "because": verdict.reason,
     }
 
 

@@ -186,7 +186,7 @@ def decided(
             for entry in planned.remove:
                 check_removable(entry, ground.environment)
         changes = variant_changes(planned, present.installed, present.misfits, agreements)
-        refused = [one for one in changes if one.needs_consent and not agreed(one)]
+        refused = [change for change in changes if change.needs_consent and not agreed(change)]
         if refused:
             raise _refusal(refused, changes, present.misfits)
     except NotRemovable:
@@ -272,7 +272,7 @@ def _refusal(
         f"{verb}, which you did not request",
         note="\n".join(map(str, refused)),
         hint="; ".join(hints),
-        details=[one.to_mapping() for one in changes],
+        details=[change.to_mapping() for change in changes],
     )
 
 

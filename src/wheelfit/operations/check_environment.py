@@ -37,9 +37,9 @@ class FitnessReport:
             "machine": self.machine.name,
             **self.machine.to_mapping(),
             "environment": self.environment,
-            "variants": [_variant(one) for one in self.variants],
+            "variants": [_variant(variant) for variant in self.variants],
             "summary": summary_json(self.findings),
-            "findings": [finding_json(one) for one in self.findings],
+            "findings": [finding_json(finding) for finding in self.findings],
         }
 
 
@@ -56,6 +56,8 @@ def check_environment(request: ExaminationRequest, context: Context) -> FitnessR
     return FitnessReport(machine, environment.name, tuple(judged), findings)
 
 
-def _variant(one: FitVerdict) -> dict[str, object]:
-    variant = one.variant
-    return plain_fields(variant, "name version label", fits=one.fits, because=one.reason or None)
+def _variant(verdict: FitVerdict) -> dict[str, object]:
+    variant = verdict.variant
+    return plain_fields(
+        variant, "name version label", fits=verdict.fits, because=verdict.reason or None
+    )

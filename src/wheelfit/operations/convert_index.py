@@ -61,18 +61,22 @@ class ConvertedIndex:
     def documents(self) -> dict[str, str]:
         """The layout of each index file that was read, by its name."""
         return {
-            name: layout for one in self.projects.values() for name, layout in one.documents.items()
+            name: layout
+            for project in self.projects.values()
+            for name, layout in project.documents.items()
         }
 
     @property
     def rewritten(self) -> dict[str, str]:
         """The names of wheels that were written anew, by their old names."""
-        return {old: new for one in self.projects.values() for old, new in one.rewritten.items()}
+        return {
+            old: new for project in self.projects.values() for old, new in project.rewritten.items()
+        }
 
     @property
     def lost(self) -> list[str]:
         """Everything that was lost with consent, one sentence each."""
-        return [text for one in self.projects.values() for text in one.lost]
+        return [text for project in self.projects.values() for text in project.lost]
 
     @property
     def refused(self) -> Report:

@@ -105,7 +105,8 @@ class DependencyReport:
             "project": str(self.project),
             "list": {"kind": self.place.kind, "name": self.place.name or None},
             "changes": [
-                {"name": one.name, "before": one.before, "after": one.after} for one in self.changes
+                {"name": change.name, "before": change.before, "after": change.after}
+                for change in self.changes
             ],
             "diff": "\n".join(self.diff),
             "lock": None if self.lock is None else self.lock.to_json(),
@@ -250,7 +251,7 @@ class _Editing:
     def _sync(self, locks: LockReport) -> ChangeReport:
         """Install from the lock; what only the lock before had goes."""
         written = locks.locks[0]
-        old = set() if written.old is None else {one.name for one in written.old.packages}
+        old = set() if written.old is None else {package.name for package in written.old.packages}
         extra: tuple[str, ...] = ()
         group: tuple[str, ...] | None = None
         if isinstance(self._request, AddRequest) and self.place.kind == "extra":
@@ -260,7 +261,7 @@ class _Editing:
         request = _part(
             SyncRequest, self._request, lock=str(written.path), extra=extra, group=group
         )
-        leaving = old - {one.name for one in written.lock.packages}
+        leaving = old - {package.name for package in written.lock.packages}
         return sync_without(request, self._context, leaving)
 
     def _write(self, data: bytes) -> None:

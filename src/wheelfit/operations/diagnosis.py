@@ -55,14 +55,16 @@ class SourcesReport:
             ],
             "owners": [
                 {
-                    **one.to_json(),
-                    "url": scrub(one.url),
-                    "reason": scrub(one.reason) if one.reason else None,
-                    "problem": None if (problem := self._problem(one)) is None else scrub(problem),
+                    **owner.to_json(),
+                    "url": scrub(owner.url),
+                    "reason": scrub(owner.reason) if owner.reason else None,
+                    "problem": None
+                    if (problem := self._problem(owner)) is None
+                    else scrub(problem),
                 }
-                for one in self.owners
+                for owner in self.owners
             ],
-            "owned": [{**one.to_json(), "place": scrub(one.place)} for one in self.builds],
+            "owned": [{**build.to_json(), "place": scrub(build.place)} for build in self.builds],
         }
 
     def _problem(self, index: OwnersIndex) -> str | None:
@@ -103,9 +105,9 @@ class Diagnosis:
         """
         areas, severities = list(Area), list(Severity)
         kept = [
-            one
-            for one in self.findings
-            if (not only or one.code in only) and one.code not in ignore
+            finding
+            for finding in self.findings
+            if (not only or finding.code in only) and finding.code not in ignore
         ]
         kept.sort(
             key=lambda one: (areas.index(DIAGNOSES[one.code]), severities.index(one.severity))
@@ -133,7 +135,9 @@ class Diagnosis:
             "host": self.host,
             "overrides": [scrub(text) for text in self.overrides],
             "interpreter": None if self.target is None else _interpreter(self.target, scrub),
-            "namespaces": {one.namespace: _detection(one, scrub) for one in self.detections},
+            "namespaces": {
+                detection.namespace: _detection(detection, scrub) for detection in self.detections
+            },
             "processes": [
                 plain_fields(one, "name ending code", seconds=round(one.seconds, 6))
                 for one in self.asked
@@ -143,7 +147,7 @@ class Diagnosis:
             **self.sources.to_json(scrub),
             "runtime": None if self.process is None else _process(self.process, scrub),
             "summary": summary_json(self.findings),
-            "findings": [finding_json(one, scrub) for one in self.findings],
+            "findings": [finding_json(finding, scrub) for finding in self.findings],
         }
 
 
@@ -171,22 +175,23 @@ def _interpreter(target: Target, scrub: Callable[[str], str]) -> dict[str, objec
     }
 
 
-def _detection(one: Detection, scrub: Callable[[str], str]) -> dict[str, object]:
+def _detection(detection: Detection, scrub: Callable[[str], str]) -> dict[str, object]:
     return {
-        "status": str(one.status),
-        "source": scrub(one.source),
-        "provider_version": one.version,
-        "seconds": round(one.seconds, 6),
+        "status": str(detection.status),
+        "source": scrub(detection.source),
+        "provider_version": detection.version,
+        "seconds": round(detection.seconds, 6),
         "features": [
-            {"name": feature.name, "values": list(feature.values)} for feature in one.features
+            {"name": feature.name, "values": list(feature.values)} for feature in detection.features
         ],
         "evidence": [
-            {"source": scrub(entry.source), "value": scrub(entry.value)} for entry in one.evidence
+            {"source": scrub(entry.source), "value": scrub(entry.value)}
+            for entry in detection.evidence
         ],
-        "warnings": [scrub(text) for text in one.warnings],
+        "warnings": [scrub(text) for text in detection.warnings],
         "devices": [
             {"device": scrub(d.device), "feature": d.feature, "values": sorted(d.values)}
-            for d in one.devices
+            for d in detection.devices
         ],
     }
 
@@ -211,16 +216,16 @@ def _environment(found: Diagnosis) -> dict[str, object] | None:
         ],
         "builds": [
             {
-                "name": one.package.name,
-                "version": str(one.package.installed.version),
-                "cuda": [{"major": major, "known_by": sign} for major, sign in one.cuda.items()],
+                "name": build.package.name,
+                "version": str(build.package.installed.version),
+                "cuda": [{"major": major, "known_by": sign} for major, sign in build.cuda.items()],
                 "rocm": [
-                    {"version": version, "known_by": sign} for version, sign in one.rocm.items()
+                    {"version": version, "known_by": sign} for version, sign in build.rocm.items()
                 ],
-                "cpu_only": one.cpu_only or None,
+                "cpu_only": build.cpu_only or None,
             }
-            for one in found.contents.builds
-            if one.cuda or one.rocm or one.cpu_only
+            for build in found.contents.builds
+            if build.cuda or build.rocm or build.cpu_only
         ],
     }
 
@@ -228,8 +233,8 @@ def _environment(found: Diagnosis) -> dict[str, object] | None:
 def _settings(settings: Settings, scrub: Callable[[str], str]) -> dict[str, object]:
     return {
         "variables": [
-            {"name": one.name, "value": scrub(one.value), "meaning": one.meaning}
-            for one in settings.variables
+            {"name": variable.name, "value": scrub(variable.value), "meaning": variable.meaning}
+            for variable in settings.variables
         ],
         "tools": [
             {"name": one.name, "path": scrub(one.path), "version": one.version or None}

@@ -151,7 +151,9 @@ def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
             translated=machines.is_translated(seen),
         )
         findings += machines.about_interpreter(machine.target, seen)
-        of_system = (one for one in machine.overrides if one.startswith(overrides.CONDA))
+        of_system = (
+            override for override in machine.overrides if override.startswith(overrides.CONDA)
+        )
         replaced = dict.fromkeys((*real.overrides_in_effect(), *of_system))
         findings += machines.about_overrides(replaced, seen, real.namespaces)
         findings += about_settings(
@@ -203,7 +205,7 @@ def _sources(
     return SourcesReport(
         sources.configured,
         view.indexes(),
-        tuple(view.builds(one.installed for one in contents.packages)),
+        tuple(view.builds(package.installed for package in contents.packages)),
         view.ask(context) if request.online else None,
     )
 

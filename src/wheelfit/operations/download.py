@@ -87,16 +87,16 @@ class DownloadReport:
             "folder": str(self.folder),
             "targets": [
                 plain_fields(
-                    one,
+                    target,
                     "name accelerators",
                     packages=[
                         plain_fields(
                             pin, "name version label reason", filename=pin.file.as_published.shown
                         )
-                        for pin in one.pins
+                        for pin in target.pins
                     ],
                 )
-                for one in self.targets
+                for target in self.targets
             ],
             "files": [
                 plain_fields(one, "filename size sha256", new=one.is_new) for one in self.files

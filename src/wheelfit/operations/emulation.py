@@ -99,7 +99,7 @@ class EmulatedPython:
         """The folder with the system that it belongs to, where its loader is in a ``lib``."""
         name = f"ld-linux-{self.emulator.architecture.replace('_', '-')}.so.*"
         folders = self.executable.parents[:-1]
-        return next((one for one in folders if any(one.glob(f"lib*/{name}"))), None)
+        return next((folder for folder in folders if any(folder.glob(f"lib*/{name}"))), None)
 
     def create_environment(
         self, folder: Path, environ: Mapping[str, str], processor: str | None = None

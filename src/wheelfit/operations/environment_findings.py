@@ -29,13 +29,14 @@ class ExaminationRequest(EnvironmentOptions, MachineOptions):
 def faults_among(findings: Iterable[Finding], *, strict: bool) -> tuple[Finding, ...]:
     """Return the findings that are faults."""
     counted = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
-    return tuple(one for one in findings if one.severity in counted)
+    return tuple(finding for finding in findings if finding.severity in counted)
 
 
 def summary_json(findings: Sequence[Finding]) -> dict[str, int]:
     """Return how many findings there are of each severity."""
     return {
-        f"{severity}s": sum(one.severity is severity for one in findings) for severity in Severity
+        f"{severity}s": sum(finding.severity is severity for finding in findings)
+        for severity in Severity
     }
 
 

@@ -63,7 +63,7 @@ class ExplainReport:
     @property
     def refused(self) -> bool:
         """Whether something has no wheel that fits, or an installation would be refused."""
-        fits = all(one.chosen is not None for one in self.explanations)
+        fits = all(explanation.chosen is not None for explanation in self.explanations)
         return not fits or self.lacks_accelerator or (self.with_deps and bool(self.idle_wishes))
 
     def to_json(self) -> dict[str, object]:
@@ -72,9 +72,9 @@ class ExplainReport:
             "version": 1,
             "target": self.machine.name,
             **self.machine.to_mapping(),
-            "projects": [one.to_mapping() for one in self.explanations],
-            "agreements": [one.to_mapping() for one in self.agreements],
-            "accelerators": [one.to_mapping() for one in self.accelerators],
+            "projects": [explanation.to_mapping() for explanation in self.explanations],
+            "agreements": [agreement.to_mapping() for agreement in self.agreements],
+            "accelerators": [accelerator.to_mapping() for accelerator in self.accelerators],
         }
 
 
@@ -124,9 +124,9 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
         given = {wheel.requirement().name for wheel in opened.wanted.wheels}
         tell_later(
             (
-                (one.name, one.chosen.version, one.chosen.is_variant)
-                for one in explanations
-                if one.chosen is not None and one.name not in given
+                (explanation.name, explanation.chosen.version, explanation.chosen.is_variant)
+                for explanation in explanations
+                if explanation.chosen is not None and explanation.name not in given
             ),
             opened.repository.pool,
             context.reporter,
@@ -134,7 +134,7 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
         names = [pin.name for pin in resolution.pins]
         names += [edge.needed for edge in resolution.edges]
         accelerators = tell_accelerator_use(resolution, names, candidates, context.reporter)
-        present = [one.properties for one in explanations]
+        present = [explanation.properties for explanation in explanations]
         return ExplainReport(
             opened.machine,
             tuple(explanations),
@@ -199,9 +199,9 @@ def _apart(opened: SelectionSession) -> tuple[list[Explanation], Candidates]:
     explanations = []
     for candidates, wheel in _given(opened, wheels):
         explanations.append(explain_release(candidates, wheel.name, wheel.version))
-    for one in requirements:
+    for requirement in requirements:
         explanation = explain_project(
-            candidates, one, constraints=constraints, prereleases=opened.prereleases
+            candidates, requirement, constraints=constraints, prereleases=opened.prereleases
         )
         explanations.append(_without_consent(explanation, candidates, opened.building))
     return explanations, candidates
@@ -256,17 +256,19 @@ def _first_needs(
     extras = {one.requirement.name: one.requirement.extras for one in _asked(opened)}
     environment = candidates.target.environment
     pins, edges = [], []
-    for one in explanations:
-        if one.version is None or one.chosen is None:
+    for explanation in explanations:
+        if explanation.version is None or explanation.chosen is None:
             continue
-        pin = Pin.of(candidates.choice(one.name, one.version), requested=True)
+        pin = Pin.of(candidates.choice(explanation.name, explanation.version), requested=True)
         wheel = pin.choice.chosen
         with suppress(WheelfitError):  # whoever installs it is told
             # What a variant is for stands in its properties; nothing of it need be read.
             if wheel is not None and pin.label is None and not pin.is_given:
                 core = candidates.core_metadata(wheel)
                 pin = structs.replace(
-                    pin, core=core, extras=extras.get(one.name, frozenset()) & core.provides_extra
+                    pin,
+                    core=core,
+                    extras=extras.get(explanation.name, frozenset()) & core.provides_extra,
                 )
             edges += [
                 Edge(pin.name, need.name)
@@ -282,9 +284,11 @@ def _mixtures(explanations: Iterable[Explanation], opened: SelectionSession) -> 
     from wheelfit.resolution.joint_choice import ChosenBuild, held_by
 
     chosen = [
-        ChosenBuild(one.name, one.version, one.chosen.label, one.properties)
-        for one in explanations
-        if one.version is not None and one.chosen is not None
+        ChosenBuild(
+            explanation.name, explanation.version, explanation.chosen.label, explanation.properties
+        )
+        for explanation in explanations
+        if explanation.version is not None and explanation.chosen is not None
     ]
     for held in held_by(chosen, opened.candidates.policy.binding):
         if not held.values:
@@ -303,15 +307,15 @@ def _missing_accelerator(
 
     found = [
         acceleration_of(
-            one.name,
-            one.version,
-            one.chosen.label,
-            one.properties,
-            one.candidates,
+            explanation.name,
+            explanation.version,
+            explanation.chosen.label,
+            explanation.properties,
+            explanation.candidates,
             candidates,
         )
-        for one in explanations
-        if one.version is not None and one.chosen is not None
+        for explanation in explanations
+        if explanation.version is not None and explanation.chosen is not None
     ]
     concerned = [one for one in found if one is not None]
     if not concerned:
@@ -379,9 +383,9 @@ def _releases(opened: SelectionSession) -> Iterator[tuple[Candidates, Release]]:
         if listing is None or wheel.version not in listing.releases:  # pragma: no cover
             raise NoSolution(f"{wheel.name} {wheel.version} was not found in any index")
         yield candidates, listing.releases[wheel.version]
-    for one in requirements:
+    for requirement in requirements:
         release = newest_release(
-            candidates, one, constraints=constraints, prereleases=opened.prereleases
+            candidates, requirement, constraints=constraints, prereleases=opened.prereleases
         )
         yield candidates, release
 

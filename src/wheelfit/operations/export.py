@@ -79,7 +79,7 @@ class Export:
             "platform": target.platform,
             "file": self.path,
             "document": self.document if self.path is None else None,
-            "packages": [one.to_mapping() for one in self.contents.packages],
+            "packages": [package.to_mapping() for package in self.contents.packages],
             "notes": list(self.contents.notes),
         }
 
@@ -228,7 +228,9 @@ class _Exporting:
         return _slug(name) if len(self._hosts) > 1 else ""
 
     def _warn_of_variants(self, contents: Contents) -> None:
-        labelled = [str(one.pin) for one in contents.packages if one.pin.label is not None]
+        labelled = [
+            str(package.pin) for package in contents.packages if package.pin.label is not None
+        ]
         if labelled:
             self._context.reporter.warn(
                 f"pip and uv refuse variant wheels by their names: {', '.join(labelled)}; "
@@ -321,11 +323,11 @@ def _plain_name(filename: WheelFilename) -> str:
 def _licenses_text(contents: Contents) -> str:
     target = contents.target
     rows = []
-    for one in contents.packages:
-        pin, license_ = one.pin, one.license
+    for package in contents.packages:
+        pin, license_ = package.pin, package.license
         text = "not read" if license_ is None else license_.text
         files = "" if license_ is None else _files(license_.files)
-        version = "" if one.version is None else str(one.version)
+        version = "" if package.version is None else str(package.version)
         cells = (str(pin.name), version, pin.label or "", text, files)
         rows.append(tuple(map(in_one_line, cells)))
     words = ", ".join(filter(None, (target.words, target.python, target.platform)))

@@ -72,10 +72,10 @@ class HostList:
             if family.presets is not None
         }
         found: dict[str, list[PresetLine]] = {}
-        for one in self.presets:
-            kind = kinds.get(one.pattern.partition("-")[0], "platforms")
-            kind = "whole machines" if one.pattern in MACHINES else kind
-            found.setdefault(kind, []).append(one)
+        for preset in self.presets:
+            kind = kinds.get(preset.pattern.partition("-")[0], "platforms")
+            kind = "whole machines" if preset.pattern in MACHINES else kind
+            found.setdefault(kind, []).append(preset)
         return found
 
     def to_json(self) -> dict[str, object]:
@@ -87,8 +87,8 @@ class HostList:
                 {"name": one.name, "path": str(one.path), "about": one.about} for one in self.own
             ],
             "presets": [
-                {"pattern": one.pattern, "example": one.example, "about": one.words}
-                for one in self.presets
+                {"pattern": preset.pattern, "example": preset.example, "about": preset.words}
+                for preset in self.presets
             ],
         }
 
@@ -121,7 +121,9 @@ class HostReport:
             "platforms": list(self.platforms),
             "tags": len(target.tags),
             "environment": dict(sorted(target.environment.items())),
-            "namespaces": {one.namespace: detection_json(one) for one in self.detections},
+            "namespaces": {
+                detection.namespace: detection_json(detection) for detection in self.detections
+            },
             "filters": [
                 plain_fields(entry, "namespace plugin_api resolved")
                 for entry in file.providers
@@ -157,7 +159,7 @@ def list_hosts(words: Sequence[str], context: Context) -> HostList:
     return HostList(
         hosts_folder(context.environ),
         tuple(one for one in own if matches(one.name, one.about)),
-        tuple(one for one in preset_lines() if matches(*one)),
+        tuple(line for line in preset_lines() if matches(*line)),
     )
 
 

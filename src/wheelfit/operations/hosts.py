@@ -202,12 +202,12 @@ def _platform_called(wanted: str, platforms: tuple[CondaPlatform, ...], path: st
 
     :raises UserError: ``invalid-host-file``; there is none, or there are several.
     """
-    found = [one for one in platforms if not wanted or wanted == one.name]
+    found = [platform for platform in platforms if not wanted or wanted == platform.name]
     if not found:  # an environment of pixi with one platform need not name it
-        found = [one for one in platforms if one.name.startswith(f"{wanted}:")]
+        found = [platform for platform in platforms if platform.name.startswith(f"{wanted}:")]
     if len(found) == 1:
         return found[0]
-    names = ", ".join(f"{path}#{one.name}" for one in platforms if one.name)
+    names = ", ".join(f"{path}#{platform.name}" for platform in platforms if platform.name)
     problem = f"has no platform {wanted!r}" if wanted else "describes several machines"
     raise UserError(
         f"the file {problem}",

@@ -449,12 +449,14 @@ def _overlooked(package: tuple[NormalizedName, Version, bool], pool: Pool) -> st
         return None
     if not later:
         return None
-    newest = max((one.version for one in _wheels(first)), default=chosen)
+    newest = max((wheel.version for wheel in _wheels(first)), default=chosen)
     for page in later:
-        wheels = [one for one in _wheels(page) if not one.version.is_prerelease]
-        if version := max((one.version for one in wheels if one.version > newest), default=None):
+        wheels = [wheel for wheel in _wheels(page) if not wheel.version.is_prerelease]
+        if version := max(
+            (wheel.version for wheel in wheels if wheel.version > newest), default=None
+        ):
             return f"{name} {version} ({page.source})"
-        if not is_variant and any(one.is_variant and one.version == chosen for one in wheels):
+        if not is_variant and any(wheel.is_variant and wheel.version == chosen for wheel in wheels):
             return f"variants of {name} {chosen} ({page.source})"
     return None
 

@@ -328,7 +328,7 @@ def _check_values(edits: TableEdits, table: ProjectTable | None, where: str) -> 
             )
         elif isinstance(provider, StaticProvider) and entry is None:
             vocabulary[namespace] = tuple(
-                one._replace(multi_value=True) for one in provider.features
+                feature._replace(multi_value=True) for feature in provider.features
             )
         elif guide is not None and guide.features:
             vocabulary[namespace] = guide.features

@@ -48,7 +48,7 @@ class InspectedFile:
         """Return the object of one file in ``--json``."""
         return {
             "path": str(self.path),
-            "binaries": [one.to_mapping() for one in self.binaries],
+            "binaries": [binary.to_mapping() for binary in self.binaries],
             "properties": [str(one) for one in self.found.properties],
             "notes": list(self.found.notes),
         }
@@ -62,7 +62,7 @@ class InspectReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
-        return {"version": 1, "wheels": [one.to_json() for one in self.files]}
+        return {"version": 1, "wheels": [file.to_json() for file in self.files]}
 
 
 def inspect(request: InspectRequest, context: Context) -> Iterator[InspectedFile]:
@@ -108,8 +108,8 @@ def _read(path: Path, *, instructions: bool) -> Binaries:
 def newest_versions(versions: Iterable[SymbolVersion]) -> list[str]:
     """Return the newest symbol version of each family; it implies the older ones."""
     newest: dict[str, str] = {}
-    for one in versions:
-        family, underscore, _ = one.name.rpartition("_")
-        family = family if underscore else one.name
-        newest[family] = max(newest.get(family, one.name), one.name, key=natural)
+    for version in versions:
+        family, underscore, _ = version.name.rpartition("_")
+        family = family if underscore else version.name
+        newest[family] = max(newest.get(family, version.name), version.name, key=natural)
     return sorted(newest.values())

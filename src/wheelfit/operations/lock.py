@@ -162,7 +162,7 @@ class LockReport:
             "apart": self.apart,
             "locks": [_mapping(one, writes=self.writes) for one in self.locks],
             "notes": list(self.notes),
-            "accelerators": [one.to_mapping() for one in self.accelerators],
+            "accelerators": [accelerator.to_mapping() for accelerator in self.accelerators],
         }
 
 
@@ -430,7 +430,7 @@ class _Locking:
             request = request.with_options(allow_source=())
             sources = policy.sources and structs.replace(policy.sources, exceptions=frozenset())
             policy = structs.replace(policy, sources=sources)
-        given = [one.file for one in self._roots.wheels if one.file.origin is not None]
+        given = [wheel.file for wheel in self._roots.wheels if wheel.file.origin is not None]
         asked = request_digest(
             request,
             self._roots,
@@ -513,20 +513,20 @@ class _Locking:
             locked = replace(locked, lock=again.lock)
         return [HostLock(locked, ())]
 
-    def compared(self, one: HostLock) -> WrittenLock:
+    def compared(self, host_lock: HostLock) -> WrittenLock:
         """Return a lock with its difference from the file that is there.
 
-        :param one: of `locks`.
+        :param host_lock: of `locks`.
         """
         from wheelfit.locking.difference import changes
         from wheelfit.locking.environments import in_words
         from wheelfit.locking.held_back import held_back
 
         path, old = self._path, self._old
-        if one.apart is not None:
-            (machine,) = one.machines
+        if host_lock.apart is not None:
+            (machine,) = host_lock.machines
             path, old = self._path_for(machine.environment.name), machine.old
-        lock, settled = one.locked.lock, one.locked.settled
+        lock, settled = host_lock.locked.lock, host_lock.locked.settled
         resolutions = [each.solution.resolution for each in settled]
         environments = [each.environment for each in settled]
         return WrittenLock(
@@ -536,10 +536,10 @@ class _Locking:
             changes(old, lock),
             in_words(environments),
             tuple(environment.name for environment in environments),
-            one.locked.notes,
+            host_lock.locked.notes,
             tuple(dict.fromkeys(text for each in resolutions for text in each.unmet)),
             tuple(held_back(settled)),
-            one.apart,
+            host_lock.apart,
             tuple(self._accelerators([each.solution for each in settled])),
         )
 
@@ -551,23 +551,23 @@ class _Locking:
         from wheelfit.operations.machine import choose_machine
 
         if self._request.hosts:
-            for one in solutions:
+            for solution in solutions:
                 yield from tell_accelerator_use(
-                    one.resolution,
-                    [pin.name for pin in one.resolution.pins],
-                    one.candidates,
+                    solution.resolution,
+                    [pin.name for pin in solution.resolution.pins],
+                    solution.candidates,
                     Reporter(),
                 )
             return
         target = self._environment.target()
         here = LockEnvironment("", target).platform
         silent = replace(self._context, reporter=Reporter())
-        for one in solutions:
-            if one.environment.platform == here:
+        for solution in solutions:
+            if solution.environment.platform == here:
                 yield from use_on_platform(
-                    one.resolution,
-                    one.common,
-                    one.candidates,
+                    solution.resolution,
+                    solution.common,
+                    solution.candidates,
                     lambda: choose_machine(self._request, target, silent),
                 )
                 return
@@ -785,13 +785,13 @@ def _roots(
     )
 
 
-def _mapping(one: WrittenLock, *, writes: bool) -> dict[str, object]:
+def _mapping(written_lock: WrittenLock, *, writes: bool) -> dict[str, object]:
     return {
-        "path": str(one.path),
-        "written": writes and not one.is_same,
-        "up_to_date": one.is_same,
-        "for": list(one.names),
-        "requires_python": one.lock.to_mapping()["requires-python"],
+        "path": str(written_lock.path),
+        "written": writes and not written_lock.is_same,
+        "up_to_date": written_lock.is_same,
+        "for": list(written_lock.names),
+        "requires_python": written_lock.lock.to_mapping()["requires-python"],
         "packages": [
             {
                 "name": package.name,
@@ -800,8 +800,8 @@ def _mapping(one: WrittenLock, *, writes: bool) -> dict[str, object]:
                 "wheels": len(package.wheels),
                 "labels": list(labels_of(package)),
             }
-            for package in one.lock.packages
+            for package in written_lock.lock.packages
         ],
-        "changes": [change.to_mapping() for change in one.changes],
-        "held_back": [old.to_mapping() for old in one.held_back],
+        "changes": [change.to_mapping() for change in written_lock.changes],
+        "held_back": [old.to_mapping() for old in written_lock.held_back],
     }

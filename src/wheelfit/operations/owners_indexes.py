@@ -96,7 +96,7 @@ class OwnersView:
         self._shelf = BridgeCatalogue(request.bridge, families=self._known)
         self._policy = read_policies(environ).forbids_bridges
         named = {one.name: one for one in self._shelf.agreed if one.is_of_indexes}
-        self._families = {one.name: one for one in self._known.of_owners()} | named
+        self._families = {owner.name: owner for owner in self._known.of_owners()} | named
 
     def indexes(
         self, off: str = "bridges is set to []; `wheelfit config show --origin` says where"
@@ -142,7 +142,7 @@ class OwnersView:
         """
         from wheelfit.sources.concurrency import at_once
 
-        counting = {one.family for one in self.indexes() if not one.reason}
+        counting = {index.family for index in self.indexes() if not index.reason}
         families = [family for name, family in self._families.items() if name in counting]
         problems = at_once(families, lambda family: self._problem(family, context), most=8)
         return {one.name: problem for one, problem in zip(families, problems, strict=True)}
@@ -194,4 +194,4 @@ def _member_of(family: BridgeFamily, entry: Installed) -> FamilyMember | None:
     if entry.version.local is None:
         return None
     members = family.members_of(entry.version, entry.name)
-    return next((one for one in members if one.local == entry.version.local), None)
+    return next((member for member in members if member.local == entry.version.local), None)

@@ -113,7 +113,7 @@ class PrefetchReport:
         return plain_report(
             self,
             "dry_run missing fetched fetched_size",
-            projects=[plain_fields(one, names) for one in self.projects],
+            projects=[plain_fields(project, names) for project in self.projects],
             failed=[plain_fields(one, "name message") for one in self.failed],
         )
 
@@ -202,7 +202,7 @@ class _Selection:
             return tuple(_locked(by_release.values(), locked))
         versions = sorted(by_release, reverse=True)
         specifiers = self.specifiers.get(page.name) or (SpecifierSet(),)
-        fitting = {version for one in specifiers for version in one.filter(versions)}
+        fitting = {version for specifier in specifiers for version in specifier.filter(versions)}
         chosen = [version for version in versions if version in fitting]
         return tuple(
             file for version in chosen[: self.newest or None] for file in by_release[version]
@@ -299,7 +299,7 @@ class _Plan:
     @property
     def to_fetch(self) -> int:
         """Bytes that have to come, as far as sizes are known."""
-        return sum(one.size - one.kept_size for one in self.projects)
+        return sum(project.size - project.kept_size for project in self.projects)
 
     def report(self, *, dry_run: bool) -> PrefetchReport:
         """Return the report before anything was fetched."""
@@ -448,8 +448,8 @@ def _projects(wanted: Iterable[_Wanted]) -> tuple[PlannedProject, ...]:
 
 def _check_room(plan: _Plan, settings: ServerSettings) -> None:
     """Refuse a plan that does not fit, before anything is fetched."""
-    size = sum(one.size for one in plan.projects)
-    limits = [one.most for one in settings.mirrors if one.most is not None]
+    size = sum(project.size for project in plan.projects)
+    limits = [mirror.most for mirror in settings.mirrors if mirror.most is not None]
     if limits and size > min(limits):
         raise InvalidConfiguration(
             f"the files have {size_in_words(size)}, and mirrors may keep "

@@ -158,7 +158,9 @@ class ProbeReport:
             "machine": self.machine.name,
             **self.machine.to_mapping(),
             "record": None if self.record is None else self.record.to_json(),
-            "namespaces": {one.namespace: detection_json(one) for one in self.detections},
+            "namespaces": {
+                detection.namespace: detection_json(detection) for detection in self.detections
+            },
         }
 
     def host_file(self) -> str:

@@ -193,9 +193,9 @@ def _conflicts(
 
     for members in project.conflicts:
         left = [
-            in_extras(one.name) if one.kind == "extra" else in_groups(one.name)
-            for one in members
-            if one.name in (extras if one.kind == "extra" else groups)
+            in_extras(member.name) if member.kind == "extra" else in_groups(member.name)
+            for member in members
+            if member.name in (extras if member.kind == "extra" else groups)
         ]
         if len(left) > 1:
             yield tuple(left)

@@ -257,6 +257,6 @@ def check_namespaces(names: Iterable[str], request: ProvidersRequest, context: C
 def _vocabulary(family: HardwareFamily) -> list[dict[str, Any]]:
     """Return every feature of a built-in provider in its order, with its possible values."""
     return [
-        {"feature": one.name, "values": list(one.values), "multi_value": one.multi_value}
-        for one in family.provider.get_all_configs()
+        {"feature": config.name, "values": list(config.values), "multi_value": config.multi_value}
+        for config in family.provider.get_all_configs()
     ]

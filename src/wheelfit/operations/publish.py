@@ -126,19 +126,19 @@ class PublishReport:
             "resumed": act is not None and act.is_resumed,
             "files": [
                 plain_fields(
-                    one,
+                    file,
                     "filename label size sha256",
-                    project=one.release[0],
-                    version=str(one.release[1]),
-                    attestations=len(one.attestations),
-                    state=self.state(one.filename),
+                    project=file.release[0],
+                    version=str(file.release[1]),
+                    attestations=len(file.attestations),
+                    state=self.state(file.filename),
                 )
-                for one in self.outgoing.files
+                for file in self.outgoing.files
             ],
             "refused_index_files": list(act.refused_index_files) if act else [],
             "forecast": [one.to_mapping() for one in self.forecasts],
-            "choices": [one.to_mapping() for one in self.choices],
-            "findings": [one.to_mapping() for one in self.found.findings],
+            "choices": [choice.to_mapping() for choice in self.choices],
+            "findings": [finding.to_mapping() for finding in self.found.findings],
             "unchecked": [one.to_mapping() for one in self.found.unchecked],
         }
 
@@ -261,8 +261,8 @@ def _attested(
     return replace(
         outgoing,
         files=tuple(
-            replace(one, attestations=(signed[one.path],)) if one.path in signed else one
-            for one in outgoing.files
+            replace(file, attestations=(signed[file.path],)) if file.path in signed else file
+            for file in outgoing.files
         ),
     )
 
@@ -288,7 +288,7 @@ def _send(
     if index.base is not None and way == "stage":
         base = index.base
         if not compare(outgoing.files, _by_name(there)).new:  # needs no login
-            return PublishResult(there=tuple(one.filename for one in outgoing.files))
+            return PublishResult(there=tuple(file.filename for file in outgoing.files))
         token = index.login.password if index.login else ""
         stages = ServerAdministration(base, token, context=index.tls)
         with context.reporter.work("sending") as progress:
@@ -330,7 +330,7 @@ def _refused(
 
     A name that is taken is the same finding whether that was seen before or while sending.
     """
-    paths = {one.filename: str(one.path) for one in report.outgoing.files}
+    paths = {file.filename: str(file.path) for file in report.outgoing.files}
     findings = []
     for detail in error.details:
         reference, where = str(detail["reference"]), str(detail["where"])
@@ -345,7 +345,7 @@ def _refused(
     found = report.found + Report.of(findings, (), Count())
     try:
         there = _by_name(
-            index.there(list({one.release[0] for one in report.outgoing.files}), context)
+            index.there(list({file.release[0] for file in report.outgoing.files}), context)
         )
     except WheelfitError:
         return replace(report, found=found)
@@ -360,7 +360,7 @@ def _confirmed(
     act: PublishResult,
 ) -> tuple[PublishResult, Report]:
     """Look at the index again: a file is published when it is listed."""
-    sent = [one for one in outgoing.files if one.filename in act.sent]
+    sent = [file for file in outgoing.files if file.filename in act.sent]
     if not sent:
         return act, Report.of((), (), Count())
     projects = sorted({one.release[0] for one in sent})
@@ -397,6 +397,6 @@ def _write(
     if refused:
         return None, Report.of(refused, (), Count())
     names = {path.rpartition("/")[2] for path in written}
-    sent = tuple(one.filename for one in outgoing.files if one.filename in names)
-    left = tuple(one.filename for one in outgoing.files if one.filename not in names)
+    sent = tuple(file.filename for file in outgoing.files if file.filename in names)
+    left = tuple(file.filename for file in outgoing.files if file.filename not in names)
     return PublishResult(sent, left), Report()

@@ -64,9 +64,9 @@ def publish_static(
     """
     with tempfile.TemporaryDirectory(prefix="wheelfit-publish-") as name:
         folder = Path(name)
-        for one in outgoing.files:
-            lend(one.path, folder / one.filename)
-            _lay_provenance(one, folder)
+        for file in outgoing.files:
+            lend(file.path, folder / file.filename)
+            _lay_provenance(file, folder)
         _lay_published(place, outgoing, there, folder)
         wishes = GenerateOptions(frozenset(outgoing.releases))
         memory = Memory(folder / ".facts.json")
@@ -84,14 +84,18 @@ def leave_pages_as_they_are(folder: Path) -> None:
         (folder / ".nojekyll").touch()
 
 
-def _lay_provenance(one: OutgoingFile, folder: Path) -> None:
+def _lay_provenance(outgoing: OutgoingFile, folder: Path) -> None:
     """Write the attestations of a file beside it, as indexes serve them."""
-    beside = one.path.with_name(f"{one.filename}.provenance")
+    beside = outgoing.path.with_name(f"{outgoing.filename}.provenance")
     data = None
     if beside.is_file():
         data = beside.read_bytes()
-    elif one.attestations and find_spec("pypi_attestations") is not None:
-        data, _ = provenance_of(json.dumps(read_attestations(one)), one.filename, one.sha256)
+    elif outgoing.attestations and find_spec("pypi_attestations") is not None:
+        data, _ = provenance_of(
+            json.dumps(read_attestations(outgoing)),
+            outgoing.filename,
+            outgoing.sha256,
+        )
     if data is not None:
         (folder / beside.name).write_bytes(data)
 
@@ -147,8 +151,8 @@ def judge(outgoing: ReleaseSet, profiles: frozenset[Profile], progress: Progress
     report = graded(
         check_paths(outgoing.checked, CheckOptions(profiles=profiles)), profiles
     ).without(_OWN)
-    known = {(one.where, one.code) for one in report.findings}
-    progress.start(sum(one.size for one in outgoing.files))
+    known = {(finding.where, finding.code) for finding in report.findings}
+    progress.start(sum(file.size for file in outgoing.files))
     findings: list[Finding] = []
     with tempfile.TemporaryDirectory(prefix="wheelfit-publish-") as scratch:
 
@@ -162,19 +166,19 @@ def judge(outgoing: ReleaseSet, profiles: frozenset[Profile], progress: Progress
             for found in pool.map(look, enumerate(outgoing.files)):
                 findings += found
     progress.done()
-    new = [one for one in findings if (one.where, one.code) not in known]
+    new = [finding for finding in findings if (finding.where, finding.code) not in known]
     return report + Report.of(new, (), Count())
 
 
-def _rules(one: OutgoingFile, scratch: Path) -> list[Finding]:
+def _rules(outgoing: OutgoingFile, scratch: Path) -> list[Finding]:
     """Return the violations of the rules of an index by one file."""
-    path = one.path
-    if one.kind is FileKind.SOURCE:
+    path = outgoing.path
+    if outgoing.kind is FileKind.SOURCE:
         # It is unpacked beside itself; that shall not be among the user's files.
         scratch.mkdir()
-        path = scratch / one.filename
-        lend(one.path, path)
-    verdict = check_file(path, one.filename, sha256=one.sha256, size=one.size)
+        path = scratch / outgoing.filename
+        lend(outgoing.path, path)
+    verdict = check_file(path, outgoing.filename, sha256=outgoing.sha256, size=outgoing.size)
     found = []
     for severity, violations in (
         (Severity.ERROR, verdict.violations),
@@ -182,33 +186,33 @@ def _rules(one: OutgoingFile, scratch: Path) -> list[Finding]:
     ):
         for violation in violations:
             check = CHECKS.get(violation.reference)
-            member = violation.where.removeprefix(one.filename).removeprefix(": ")
+            member = violation.where.removeprefix(outgoing.filename).removeprefix(": ")
             found.append(
                 Finding(
                     severity,
                     violation.reference,
                     "F-131" if check is None else check.rule,
-                    str(one.path),
+                    str(outgoing.path),
                     violation.message,
                     "build the file anew" if check is None else check.remedy,
                     member,
                 )
             )
-    return [*found, *_attested(one)]
+    return [*found, *_attested(outgoing)]
 
 
-def _attested(one: OutgoingFile) -> list[Finding]:
+def _attested(outgoing: OutgoingFile) -> list[Finding]:
     """Return the faults of attestations; their signatures are verified if that is possible."""
-    if not one.attestations:
+    if not outgoing.attestations:
         return []
-    place = CheckedFile(str(one.path))
+    place = CheckedFile(str(outgoing.path))
     try:
-        attestations = read_attestations(one)
+        attestations = read_attestations(outgoing)
     except AttestationProblem as error:
         return [CheckedFile(str(error.where)).found(BAD_ATTESTATION, error.message)]
     if find_spec("pypi_attestations") is None:
         return []  # the index verifies them all the same
-    _, violations = provenance_of(json.dumps(attestations), one.filename, one.sha256)
+    _, violations = provenance_of(json.dumps(attestations), outgoing.filename, outgoing.sha256)
     return [place.found(BAD_ATTESTATION, violation.message) for violation in violations]
 
 

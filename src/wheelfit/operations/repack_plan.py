@@ -70,7 +70,7 @@ class RepackPlan:
     @property
     def newest(self) -> JoinedRelease | None:
         """The newest release that can be joined."""
-        return next((one for one in self.releases if not one.obstacles), None)
+        return next((release for release in self.releases if not release.obstacles), None)
 
     def notes(self) -> Iterator[str]:
         """Yield notes for the operator who serves the joined project."""
@@ -82,7 +82,7 @@ class RepackPlan:
                 f"of {self.name} by --name, and variants of its users name the one they need"
             )
             return
-        newer = [one for one in self.releases if one.version > newest.version]
+        newer = [release for release in self.releases if release.version > newest.version]
         if newer:
             have = sorted({project.name for one in newer for project, _ in one.parts})
             yield (
@@ -121,32 +121,35 @@ class RepackPlan:
             "name": self.name,
             "projects": [
                 plain_fields(
-                    one,
+                    project,
                     "name label",
-                    properties=None if one.properties is None else list(map(str, one.properties)),
+                    properties=None
+                    if project.properties is None
+                    else list(map(str, project.properties)),
                 )
-                for one in self.projects
+                for project in self.projects
             ],
-            "releases": [_release(one) for one in self.releases],
+            "releases": [_release(release) for release in self.releases],
             "notes": list(self.notes()),
             "config": self.config or None,
             "command": self.command or None,
         }
 
 
-def _release(one: JoinedRelease) -> dict[str, object]:
+def _release(release: JoinedRelease) -> dict[str, object]:
     return plain_fields(
-        one,
+        release,
         "version absent obstacles",
-        parts={project.name: str(version) for project, version in one.parts},
+        parts={project.name: str(version) for project, version in release.parts},
         targets=[
             {"python": python, "platform": platform, "projects": list(names)}
-            for (python, platform), names in one.targets().items()
+            for (python, platform), names in release.targets().items()
         ],
         differences=[
-            {"what": d.what, "message": d.message, "rule": d.rule or None} for d in one.differences
+            {"what": d.what, "message": d.message, "rule": d.rule or None}
+            for d in release.differences
         ],
-        notes=list(one.notes()),
+        notes=list(release.notes()),
     )
 
 
@@ -157,7 +160,7 @@ def plan_repack(request: RepackRequest, context: Context) -> RepackPlan:
     """
     with ExitStack() as stack:
         requirements = [
-            named_project(one, request, versions_suffice=True) for one in request.wheels
+            named_project(wheel, request, versions_suffice=True) for wheel in request.wheels
         ]
         files = tuple(
             text for text, one in zip(request.wheels, requirements, strict=True) if one is None
@@ -264,7 +267,7 @@ class _Wheels:
     def summary(self, wheels: Sequence[ListedWheel]) -> WheelSummary:
         """Return the summary of one of some wheels, preferably one for Linux."""
         ranked = sorted(
-            wheels, key=lambda one: ("linux" not in one.filename.text, one.filename.text)
+            wheels, key=lambda wheel: ("linux" not in wheel.filename.text, wheel.filename.text)
         )
         chosen = ranked[0].filename
         self._context.reporter.detail(f"reading {chosen.text}")

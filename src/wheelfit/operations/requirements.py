@@ -209,7 +209,9 @@ def limited(
     :raises FileProblem: a file cannot be read.
     """
     try:
-        files = [read_requirements_file(one, _read, environ, as_constraints=True) for one in names]
+        files = [
+            read_requirements_file(name, _read, environ, as_constraints=True) for name in names
+        ]
         lines = [line for file in files for line in file.constraints]
         more = tuple(RequestedRequirement(_requirement(line), line.where) for line in lines)
     except UserError as error:

@@ -98,12 +98,12 @@ def check_download(most: int, sizes: Mapping[str, FileSize], *, hint: str) -> No
     from wheelfit.core.sizes import size_in_words
     from wheelfit.operations.text import largest_first
 
-    total = sum(one.download or 0 for one in sizes.values())
+    total = sum(size.download or 0 for size in sizes.values())
     if total <= most:
         return
     rows = largest_first(sizes)
     more = [f"and {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
-    at_least = "at least " if any(one.download is None for one in sizes.values()) else ""
+    at_least = "at least " if any(size.download is None for size in sizes.values()) else ""
     raise TooLarge(
         f"{at_least}{size_in_words(total)} would be downloaded, and {size_in_words(most)} "
         "are allowed (--max-download)",

@@ -66,7 +66,7 @@ class RewriteReport:
         found: dict[str, object] = {
             "version": 1,
             "dry_run": self.dry_run,
-            "wheels": [_mapping(one, self.name_of(one.source)) for one in self.wheels],
+            "wheels": [_mapping(wheel, self.name_of(wheel.source)) for wheel in self.wheels],
             "failed": [
                 {"source": self.name_of(source), "error": error.parts()}
                 for source, error in self.failed
@@ -106,8 +106,8 @@ def find_wheels(names: Sequence[str]) -> list[Path]:
         inside: dict[Path, None] = {}
         for root, folders, files in os.walk(path):
             # Hidden folders contain environments and caches of tools.
-            folders[:] = sorted(one for one in folders if not one.startswith("."))
-            inside |= {Path(root, one): None for one in sorted(files) if one.endswith(".whl")}
+            folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+            inside |= {Path(root, file): None for file in sorted(files) if file.endswith(".whl")}
         if not inside:
             raise FileProblem("the folder has no wheels", where=name)
         found |= inside
@@ -253,13 +253,13 @@ def _same(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.samefile(other)
 
 
-def _mapping(one: WheelJobResult, source: str) -> dict[str, object]:
+def _mapping(job_result: WheelJobResult, source: str) -> dict[str, object]:
     return plain_fields(
-        one,
+        job_result,
         "path content_verified layout notes",
         source=source,
-        label=parse_wheel_filename(one.path.name).label,
-        changed=one.is_new,
+        label=parse_wheel_filename(job_result.path.name).label,
+        changed=job_result.is_new,
     )
 
 

@@ -75,7 +75,10 @@ def check_own_requirements(plan: Plan, environment: Environment) -> None:
     unmet = unmet_requirements(changes)
     if not unmet:
         return
-    broken = {(one.needing, one.requirement) for one in unmet_requirements()}
+    broken = {
+        (unmet_requirement.needing, unmet_requirement.requirement)
+        for unmet_requirement in unmet_requirements()
+    }
     refused = [one for one in unmet if (one.needing, one.requirement) not in broken]
     if refused:
         first = refused[0]

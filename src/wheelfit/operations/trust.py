@@ -139,7 +139,7 @@ class TrustReport:
             "versions": str(entry.versions),
             "namespace": entry.namespace,
             "plugin_api": entry.plugin_api,
-            "files": [one.to_json() for one in self.plan.wheels],
+            "files": [wheel.to_json() for wheel in self.plan.wheels],
             "warnings": list(self.warnings),
             "answer": None if self.answer is None else self._answer(self.answer),
         }
@@ -217,7 +217,7 @@ def trust(
         entry = TrustEntry(
             requirement.name,
             requirement.specifier,
-            tuple(TrustedFile(one.pin.filename.text, one.sha256) for one in wheels),
+            tuple(TrustedFile(wheel.pin.filename.text, wheel.sha256) for wheel in wheels),
             namespace,
             plugin_api,
             source=_source(wheels),

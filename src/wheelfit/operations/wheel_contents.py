@@ -186,7 +186,9 @@ def _provider(provider: object) -> str:
     """Return a provider in words."""
     match provider:
         case StaticProvider(features):
-            lists = "; ".join(f"{one.name}: {', '.join(one.values)}" for one in features)
+            lists = "; ".join(
+                f"{feature.name}: {', '.join(feature.values)}" for feature in features
+            )
             return f"a list: {lists}"
         case PluginProvider(requires, plugin_api):
             return f"a plugin: {', '.join(requires)}" + (f" ({plugin_api})" if plugin_api else "")

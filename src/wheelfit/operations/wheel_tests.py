@@ -82,7 +82,7 @@ class WheelTestsReport:
     @property
     def exit_code(self) -> int:
         """9 if the tests of a wheel failed, 10 if those of no wheel could run, else 0."""
-        states = {one.state for one in self.results}
+        states = {result.state for result in self.results}
         if "failed" in states:
             return 9
         return 0 if "passed" in states else 10
@@ -92,7 +92,8 @@ class WheelTestsReport:
         return {
             "version": 1,
             "results": [
-                {**one.to_mapping(), "times_plain": self.times_plain(one)} for one in self.results
+                {**result.to_mapping(), "times_plain": self.times_plain(result)}
+                for result in self.results
             ],
         }
 
@@ -140,7 +141,7 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
     _test_requirements(request)  # likewise
     sources = _test_sources(request)
     outgoing = collect([Path(path) for path in request.paths])
-    wheels = [one for one in outgoing.files if one.kind is not FileKind.SOURCE]
+    wheels = [file for file in outgoing.files if file.kind is not FileKind.SOURCE]
     if not wheels:
         raise FileProblem(
             "no wheels to test",

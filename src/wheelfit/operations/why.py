@@ -159,12 +159,12 @@ def _installed(needs: InstalledNeeds, where: str, name: NormalizedName) -> WhyRe
 def _installed_chains(
     needs: InstalledNeeds, name: NormalizedName, *, guess: bool
 ) -> tuple[list[tuple[RequirementLink, ...]], bool]:
-    def parents(one: NormalizedName) -> list[tuple[NormalizedName, Need]]:
-        found = (need for need in needs.needing(one) if need.is_asked or guess)
+    def parents(project: NormalizedName) -> list[tuple[NormalizedName, Need]]:
+        found = (need for need in needs.needing(project) if need.is_asked or guess)
         return [(need.needing.name, need) for need in found]
 
-    def begins(one: NormalizedName) -> bool:
-        return needs.packages[one].requested or (one != name and not parents(one))
+    def begins(project: NormalizedName) -> bool:
+        return needs.packages[project].requested or (project != name and not parents(project))
 
     paths, has_more = _chains([name], parents, begins)
     versions = {one: str(entry.version) for one, entry in needs.packages.items()}
@@ -212,7 +212,7 @@ def _in_lock(lock: Lock, where: str, name: NormalizedName) -> WhyReport:
             for above, place, branch in zip(nodes, nodes[1:], edges, strict=False)
         ]
         chains.append((link(nodes[0], asked.get(nodes[0])), *links))
-    versions = dict.fromkeys(filter(None, (_version(tree.packages[one]) for one in targets)))
+    versions = dict.fromkeys(filter(None, (_version(tree.packages[target]) for target in targets)))
     return WhyReport(name, where, True, tuple(versions), tuple(chains), has_more)
 
 

@@ -158,7 +158,7 @@ class Backend:
         with self._explained(f"asked what building {_THING[kind]} needs"):
             needs = self._builder.get_requires_for_build(kind, self._settings)
             # The library makes a set of whatever it is, of a text one of its letters.
-            if not self._gave_list or not all(isinstance(one, str) for one in needs):
+            if not self._gave_list or not all(isinstance(need, str) for need in needs):
                 raise build.BuildException("what its backend says is not a list of requirements")
             return tuple(sorted(needs))
 

@@ -185,7 +185,7 @@ class Remedies:
 
     def typed(self, remedies: Sequence[Remedy]) -> str:
         """Return the options to type for bridges."""
-        words = dict.fromkeys(one.words for one in remedies if one.words != LEAVING_OUT)
+        words = dict.fromkeys(remedy.words for remedy in remedies if remedy.words != LEAVING_OUT)
         if self.around.lock:
             return f"`{self.around.lock} {' '.join(words)}`"
         if self.around.policy.bridges_off == "option":
@@ -207,11 +207,11 @@ def is_there(support: Support, namespace: str) -> bool:
 
 def lacking_for(support: Support, namespace: str, major: str) -> str:
     """Return the unmet need of libraries of a major version; empty: none is known."""
-    for one in library_needs(namespace, major):
-        feature = Feature(namespace, one.feature)
-        if support.values(namespace, one.feature) and not support.supports(one):
+    for need in library_needs(namespace, major):
+        feature = Feature(namespace, need.feature)
+        if support.values(namespace, need.feature) and not support.supports(need):
             holder = support.holders.get(namespace, THIS_MACHINE)
-            return phrases.lacking(feature, (one.value,), support.detections[namespace], holder)
+            return phrases.lacking(feature, (need.value,), support.detections[namespace], holder)
     return ""
 
 

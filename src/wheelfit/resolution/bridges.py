@@ -58,7 +58,7 @@ def favoured(
         return ()
     fitting = sorted(
         fitting_releases(candidates, name, prereleases=prereleases),
-        key=lambda one: listing.ranks.get(one, 0),
+        key=lambda release: listing.ranks.get(release, 0),
     )
     for member in family.distributions:
         present = installed.get(member)
@@ -201,7 +201,7 @@ def not_agreed(candidates: Candidates, name: NormalizedName) -> str:
     """
     if candidates.bridge(name) is not None:
         return ""
-    others = [one for one in candidates.policy.families(name) if not one.by_default]
+    others = [family for family in candidates.policy.families(name) if not family.by_default]
     return "; ".join(f"--bridge {one.name} takes {_what(one, name)}" for one in others)
 
 
@@ -209,7 +209,8 @@ def _what(family: BridgeFamily, name: NormalizedName) -> str:
     """Return the source of a project's builds by a family, in words."""
     if family.is_of_indexes:
         return f"{name} from {family.base}"
-    return f"one of {listed([one for one in family.distributions if one != name])}"
+    others = [distribution for distribution in family.distributions if distribution != name]
+    return f"one of {listed(others)}"
 
 
 # --- members that own the same files ---------------------------------------------------------

@@ -92,7 +92,7 @@ class ChoicePolicy(Struct, frozen=True):
     @property
     def binding(self) -> tuple[Agreement, ...]:
         """The agreements that count."""
-        return tuple(one for one in self.agreements if one.name not in self.mixed)
+        return tuple(agreement for agreement in self.agreements if agreement.name not in self.mixed)
 
 
 _Edition: TypeAlias = "tuple[NormalizedName, ProjectPage | None, int]"

@@ -110,17 +110,17 @@ class Explanation:
             ],
             "warnings": list(self.warnings),
             "notes": list(self.notes),
-            "degradations": [one.to_mapping() for one in self.degradations],
+            "degradations": [degradation.to_mapping() for degradation in self.degradations],
             "providers": [
                 {
-                    "namespace": one.namespace,
-                    "status": str(one.status),
-                    "step": one.step or None,
-                    "source": one.source,
-                    "warnings": list(one.warnings),
-                    "plugin": None if one.plugin is None else one.plugin.to_mapping(),
+                    "namespace": detection.namespace,
+                    "status": str(detection.status),
+                    "step": detection.step or None,
+                    "source": detection.source,
+                    "warnings": list(detection.warnings),
+                    "plugin": None if detection.plugin is None else detection.plugin.to_mapping(),
                 }
-                for one in self.detections
+                for detection in self.detections
             ],
             "source": self.source,
         }
@@ -150,7 +150,7 @@ def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation
     listing = candidates.listing(choice.release.name)
     release = f"{choice.release.name} {choice.release.version}"
     line = choice.notes[: bool(choice.degradations)]
-    untold = (f"{release}: {one}" for one in choice.degradations[TOLD:])
+    untold = (f"{release}: {degradation}" for degradation in choice.degradations[TOLD:])
     notes = (*choice.metadata.notes, *untold, *choice.notes, *choice.remarks)
     if listing is not None and listing.bridge is not None:
         labels = {wheel.filename.label for wheel in choice.release.wheels}
@@ -205,7 +205,7 @@ def explain_project(
     listing = candidates.listing(name)
     if listing is None:
         raise unknown_project(name, candidates)
-    limits = [one.specifier for one in constraints if one.name == name]
+    limits = [constraint.specifier for constraint in constraints if constraint.name == name]
     specifier = reduce(and_, limits, requirement.specifier)
     need = needs_of(structs.replace(requirement, specifier=specifier))[0]
     catalogue = Catalogue(ResolutionRequest(), candidates, Prefetch(candidates, threads=0), [need])
@@ -236,7 +236,7 @@ def explain_project(
     members = need.versions.members(listing.releases)
     if not members:
         raise NoSolution(f"no version of {name} matches {name}{need.versions}", note=listing.newest)
-    shown = next((one for one in members if not one.is_prerelease), members[0])
+    shown = next((member for member in members if not member.is_prerelease), members[0])
     notes = tuple(passed_over(passed))
     return _with_notes(explain_release(candidates, name, shown), notes, listing)
 

@@ -106,16 +106,21 @@ class HeldBackSearch:
         listing = self._catalogue.candidates.listing(name)
         if listing is None:
             return None
-        admitted = [one.versions for one in needs]
-        admitted += [one.versions for one in self._constraints if one.package.name == name]
+        admitted = [need.versions for need in needs]
+        admitted += [
+            constraint.versions
+            for constraint in self._constraints
+            if constraint.package.name == name
+        ]
         versions = reduce(and_, admitted, VersionSet.full())
         taken = self._solved.versions[Package(name)]
         members = versions.members(listing.releases)
         if listing.bridge is not None:  # builds of a release have an order of their own
-            members = sorted(members, key=lambda one: listing.ranks.get(one, 0))
+            members = sorted(members, key=lambda member: listing.ranks.get(member, 0))
             if self._catalogue.is_favoured(name, taken):  # what uses the machine goes before newer
                 best = next(
-                    (one for one in members if self._catalogue.is_favoured(name, one)), taken
+                    (member for member in members if self._catalogue.is_favoured(name, member)),
+                    taken,
                 )
                 if not listing.is_same_release(best, taken):
                     return best

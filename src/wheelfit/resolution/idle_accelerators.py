@@ -88,7 +88,11 @@ class _Idle:
         family, candidates = around.bridge(name), around.candidates
         if family is None or candidates is None:
             return
-        using = [one for one in family.members if one.is_for(name) and accelerators_of(one.when)]
+        using = [
+            member
+            for member in family.members
+            if member.is_for(name) and accelerators_of(member.when)
+        ]
         made_for = _accelerators(using)
         if not made_for:
             return
@@ -220,17 +224,17 @@ class _Idle:
 
     def _idle(self, namespace: str, remedies: Mapping[NormalizedName, Remedy]) -> AcceleratorUse:
         several = len(remedies) > 1
-        bridges = [one for one in remedies.values() if one.build]
-        extras = [one for one in remedies.values() if not one.build]
+        bridges = [remedy for remedy in remedies.values() if remedy.build]
+        extras = [remedy for remedy in remedies.values() if not remedy.build]
         helps = []
-        size = sum(one.size or 0 for one in extras) or None
+        size = sum(extra.size or 0 for extra in extras) or None
         if extras:
-            words = listed([one.words for one in extras])
+            words = listed([extra.words for extra in extras])
             more = f" ({size_in_words(size)} more)" if size else ""
             helps.append(f"{words} {'use' if len(extras) > 1 else 'uses'} it{more}")
         if bridges:
-            builds = listed(list(dict.fromkeys(one.build for one in bridges)))
-            many = len({one.words for one in bridges}) > 1
+            builds = listed(list(dict.fromkeys(bridge.build for bridge in bridges)))
+            many = len({bridge.words for bridge in bridges}) > 1
             what = "take builds that use it" if many else "takes a build that uses it"
             helps.append(f"{self._remedies.typed(bridges)} {what} ({builds})")
         verb = "leave" if several else "leaves"
@@ -238,13 +242,13 @@ class _Idle:
             f"{listed(list(remedies))} {verb} the {device_of(namespace)} of "
             f"{self._remedies.holder(namespace)} idle; {'; '.join(helps)}"
         )
-        words_of_all = dict.fromkeys(one.words for one in remedies.values())
+        words_of_all = dict.fromkeys(remedy.words for remedy in remedies.values())
         return AcceleratorUse("idle", namespace, tuple(remedies), (), size, (*words_of_all,), line)
 
 
 def _accelerators(members: Iterable[FamilyMember]) -> tuple[str, ...]:
     """Return the namespaces of the accelerators that members of a family use."""
-    return tuple(dict.fromkeys(name for one in members for name in accelerators_of(one.when)))
+    return tuple(dict.fromkeys(name for member in members for name in accelerators_of(member.when)))
 
 
 def _interpreters(
@@ -271,7 +275,11 @@ def _interpreters(
 
 
 def _hardware(namespace: str) -> HardwareFamily:
-    return next(one for one in providers.accelerators() if one.namespace == namespace)
+    return next(
+        accelerator
+        for accelerator in providers.accelerators()
+        if accelerator.namespace == namespace
+    )
 
 
 def _major_of(need: Requirement) -> str | None:

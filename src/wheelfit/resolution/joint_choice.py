@@ -183,15 +183,15 @@ class AgreementOutcome(Struct, frozen=True):
             "because": list(self.forced.because),
             "changes": [
                 {
-                    "name": one.taken.name,
-                    "version": str(one.taken.version),
-                    "label": one.taken.label,
+                    "name": change.taken.name,
+                    "version": str(change.taken.version),
+                    "label": change.taken.label,
                     "instead_of": {
-                        "version": str(one.freely.version),
-                        "label": one.freely.label,
+                        "version": str(change.freely.version),
+                        "label": change.freely.label,
                     },
                 }
-                for one in self.forced.changes
+                for change in self.forced.changes
             ],
         }
 
@@ -209,7 +209,7 @@ def held_by(
     """
     builds = [one for one in chosen if one.properties]
     for agreement in agreements:
-        packages = {one.name: agreement.values(one.properties) for one in builds}
+        packages = {build.name: agreement.values(build.properties) for build in builds}
         found = common(packages.values())
         if found is not None:
             yield AgreementOutcome(
@@ -411,26 +411,28 @@ class _Settling(Struct, Generic[Found]):
         order = [*self._order, *others]
         newest: dict[NormalizedName, dict[Version, int]] = {}
         for name in order:
-            versions = {one.chosen[name].version for one in attempts if name in one.chosen}
+            versions = {
+                attempt.chosen[name].version for attempt in attempts if name in attempt.chosen
+            }
             newest[name] = {v: place for place, v in enumerate(sorted(versions, reverse=True))}
 
-        def key(one: Attempt[Found]) -> tuple[int, int, int, int, list[tuple[int, int]]]:
+        def key(attempt: Attempt[Found]) -> tuple[int, int, int, int, list[tuple[int, int]]]:
             each = [
-                (newest[name][one.chosen[name].version], one.chosen[name].place)
-                if name in one.chosen
+                (newest[name][attempt.chosen[name].version], attempt.chosen[name].place)
+                if name in attempt.chosen
                 else (0, 0)
                 for name in order
             ]
             return (
-                len(self._exchanged(one)),
-                len(self._older_named(one)),
-                len(self._poorer(one)),
-                len(self._older_rest(one)),
+                len(self._exchanged(attempt)),
+                len(self._older_named(attempt)),
+                len(self._poorer(attempt)),
+                len(self._older_rest(attempt)),
                 each,
             )
 
         higher = sorted(
-            attempts, key=lambda one: [value_key(a.value) for a in one.agreed], reverse=True
+            attempts, key=lambda attempt: [value_key(a.value) for a in attempt.agreed], reverse=True
         )
         return min(higher, key=key)
 
@@ -446,12 +448,12 @@ class _Settling(Struct, Generic[Found]):
                 names.append(name)
         return names
 
-    def _turns(self, present: InstalledBuild, one: ChosenBuild) -> bool:
+    def _turns(self, present: InstalledBuild, chosen: ChosenBuild) -> bool:
         """Return whether what is installed would turn to another value."""
         if present.name in self._may_turn:
             return False
         pairs = (
-            (agreement.values(present.properties), agreement.values(one.properties))
+            (agreement.values(present.properties), agreement.values(chosen.properties))
             for agreement in self._agreements
         )
         return any(before and after and before.isdisjoint(after) for before, after in pairs)
@@ -614,8 +616,8 @@ def _value_of(one: Attempt[Any] | RefusedAttempt, agreement: Agreement) -> str |
     return next((a.value for a in one.agreed if a.agreement == agreement), None)
 
 
-def _beside(one: ChosenBuild) -> Iterable[PropertySet]:
-    return one.offers if one.beside is None else one.beside
+def _beside(chosen: ChosenBuild) -> Iterable[PropertySet]:
+    return chosen.offers if chosen.beside is None else chosen.beside
 
 
 def _is_bound(values: frozenset[str], rivals: frozenset[str]) -> bool:
@@ -623,14 +625,14 @@ def _is_bound(values: frozenset[str], rivals: frozenset[str]) -> bool:
     return bool(values) and values.isdisjoint(rivals)
 
 
-def _has_say(one: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
+def _has_say(chosen: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
     """Return whether a build is for any value of what is agreed on."""
-    return any(each.agreement.values(one.properties) for each in agreed)
+    return any(each.agreement.values(chosen.properties) for each in agreed)
 
 
-def _goes(one: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
+def _goes(chosen: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
     """Return whether a package has a build that goes with some values."""
-    offers = one.offers or (one.properties,)
+    offers = chosen.offers or (chosen.properties,)
     return any(all(each.objection(offer) is None for each in agreed) for offer in offers)
 
 

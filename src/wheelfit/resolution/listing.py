@@ -502,7 +502,9 @@ class _Judge(Struct):
 
 def _best_source(sources: Sequence[File]) -> File:
     """Return the source distribution to take of a release: none that was yanked, no ZIP file."""
-    return min(sources, key=lambda one: (one.yanked is not None, one.filename.endswith(".zip")))
+    return min(
+        sources, key=lambda source: (source.yanked is not None, source.filename.endswith(".zip"))
+    )
 
 
 def made_up_name(name: str, version: Version) -> str:

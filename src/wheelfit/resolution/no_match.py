@@ -159,7 +159,7 @@ class NoMatch:
     def _bridged(self) -> str | None:
         """Return the requirements of the members of bridged families, in words."""
         families = [self._candidates.bridge(name) for name, _ in self._unfit]
-        said = [one.no_fit for one in families if one is not None]
+        said = [family.no_fit for family in families if family is not None]
         said += [not_agreed(self._candidates, name) for name, _ in self._unfit]
         return "; ".join(filter(None, dict.fromkeys(said))) or None
 
@@ -208,8 +208,8 @@ class NoMatch:
         listing = self._candidates.listing(name) if term.known else None
         if listing is None or self._prereleases:
             return
-        asked = [one.terms[-1].versions for one in facts if _wants(one, name, StepKind.ASKED)]
-        needed = [one.terms[-1].versions for one in facts if _wants(one, name, StepKind.NEEDS)]
+        asked = [fact.terms[-1].versions for fact in facts if _wants(fact, name, StepKind.ASKED)]
+        needed = [fact.terms[-1].versions for fact in facts if _wants(fact, name, StepKind.NEEDS)]
         for version in listing.possible():
             if version <= term.known[0]:
                 return
@@ -371,4 +371,4 @@ def _fitting_python(wanted: SpecifierSet, here: Version) -> str | None:
     """
     minors = [*range(here.minor + 1, _NEWEST_MINOR), *range(here.minor - 1, 0, -1)]
     versions = (f"{here.major}.{minor}" for minor in minors)
-    return next((one for one in versions if f"{one}.99" in wanted), None)
+    return next((version for version in versions if f"{version}.99" in wanted), None)

@@ -128,4 +128,4 @@ class FailedSearch(Struct, frozen=True):
         choices = admission.choices(name, versions)
         if len(choices) < 2:
             return None
-        return next((one for one in choices if self.catalogue.is_usable(name, one)), None)
+        return next((choice for choice in choices if self.catalogue.is_usable(name, choice)), None)

@@ -122,7 +122,7 @@ class Overview:
             ],
             "taken_by_none_of": list(self.without),
             "notes": list(self.notes),
-            "degradations": [one.to_mapping() for one in self.degradations],
+            "degradations": [degradation.to_mapping() for degradation in self.degradations],
         }
 
 
@@ -183,13 +183,13 @@ def overview(
     takers: dict[Label | None, list[str]] = {}
     without: list[str] = []
     machines: dict[str, str] = {}
-    for one in overview_hosts:
-        machines[one.name] = one.words
-        wheel = looking.taken_by(one)
+    for host in overview_hosts:
+        machines[host.name] = host.words
+        wheel = looking.taken_by(host)
         if wheel is None:
-            without.append(one.name)
+            without.append(host.name)
         else:
-            takers.setdefault(wheel.filename.label, []).append(one.name)
+            takers.setdefault(wheel.filename.label, []).append(host.name)
     by_label: dict[Label | None, list[Wheel]] = {}
     for wheel in sorted(release.wheels, key=lambda one: one.filename.text):
         by_label.setdefault(wheel.filename.label, []).append(wheel)

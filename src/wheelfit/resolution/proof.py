@@ -170,7 +170,7 @@ def essence(top: Step, knowledge: Knowledge) -> str:
         if fact.kind is StepKind.NOTHING:
             name = fact.terms[0].package.name
             needs = [one for one in facts if one.kind is StepKind.NEEDS]
-            needing = [one for one in needs if one.terms[-1].package.name == name]
+            needing = [need for need in needs if need.terms[-1].package.name == name]
             return " and ".join(words.clause(one) for one in (*needing[:1], fact))
     return " and ".join(words.clause(fact) for fact in facts[:2])
 

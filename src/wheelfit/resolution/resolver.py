@@ -236,8 +236,8 @@ class _Resolving:
         except NoConsistentSet as error:
             lacking = {
                 name
-                for one in error.details
-                for name in cast("Sequence[NormalizedName]", one["lacks"])
+                for detail in error.details
+                for name in cast("Sequence[NormalizedName]", detail["lacks"])
             }
             stuck = sorted(name for name in lacking - may_turn if self._has_others(name))
             if stuck:

@@ -118,7 +118,7 @@ class _Unusable:
             f"{what}{libraries_in_words(namespace)} libraries come along that {why}; "
             f"{self._without(remedies, others, names)}"
         )
-        words = dict.fromkeys(one.words for one in remedies)
+        words = dict.fromkeys(remedy.words for remedy in remedies)
         return AcceleratorUse(
             "unusable-libraries", namespace, tuple(bringing), tuple(names), size, tuple(words), line
         )
@@ -137,10 +137,10 @@ class _Unusable:
         if not remedies:
             return self._without_bridge(others, names)
         options = self._remedies.typed(remedies)
-        builds = listed(list(dict.fromkeys(one.build for one in remedies)))
-        kind = "without them" if all(one.has_no_libraries for one in remedies) else "for it"
-        several = len({one.words for one in remedies}) > 1
-        are_typed = len({one.words for one in remedies} - {LEAVING_OUT}) > 1
+        builds = listed(list(dict.fromkeys(remedy.build for remedy in remedies)))
+        kind = "without them" if all(remedy.has_no_libraries for remedy in remedies) else "for it"
+        several = len({remedy.words for remedy in remedies}) > 1
+        are_typed = len({remedy.words for remedy in remedies} - {LEAVING_OUT}) > 1
         takes = f"take{'' if are_typed else 's'} {'builds' if several else 'a build'}"
         return f"{options} {takes} {kind} ({builds}){_too(others)}"
 

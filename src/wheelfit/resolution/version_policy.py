@@ -96,7 +96,9 @@ class VersionPolicy:
                 members = self._sorted_out(name, versions, members)
             if ranks := self._releases.ranks(name):
                 kept = self._releases.kept(name)
-                members = sorted(members, key=lambda one: -1 if one == kept else ranks.get(one, 0))
+                members = sorted(
+                    members, key=lambda member: -1 if member == kept else ranks.get(member, 0)
+                )
             if postponed := self._releases.postponed(name):
                 members = sorted(members, key=postponed.__contains__)
             choices = self._choices[key] = tuple(members)

@@ -69,7 +69,11 @@ def host_of_virtual_packages(platform: CondaPlatform, where: str) -> HostFile:
             "there is no __cuda_arch, so builds that name GPUs do not fit; conda lists it where "
             "nvidia-virtual-packages is installed, or add it by hand, as __cuda_arch=8.6"
         )
-    others = (one.namespace for one in providers.accelerators() if one.namespace != _NVIDIA)
+    others = (
+        accelerator.namespace
+        for accelerator in providers.accelerators()
+        if accelerator.namespace != _NVIDIA
+    )
     notes.append(f"conda's virtual packages say nothing of {', '.join(others)}")
     file = HostFile.from_detections(
         detections,

@@ -73,10 +73,10 @@ class Connections:
                 if not one.transport.get_write_buffer_size():
                     self._close(one)
                     return
-        for one in new.connections:
+        for connection in new.connections:
             # A client that has its answer, and goes on sending an ignored body, blocks others.
-            if one is not new and one.is_answered():
-                self._close(one)
+            if connection is not new and connection.is_answered():
+                self._close(connection)
                 return
         self.leaving.add(new)
         new.refuse(503, "there are too many connections")

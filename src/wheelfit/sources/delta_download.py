@@ -207,10 +207,10 @@ class _Candidates:
                 directory = read_directory(source, where=str(sibling.archive))
                 return _Candidate(sibling, source, directory)
 
-    def keep(self, one: _Candidate) -> ByteSource:
+    def keep(self, candidate: _Candidate) -> ByteSource:
         """Leave the bytes of one open."""
-        self._opened.remove(one.source)
-        return one.source
+        self._opened.remove(candidate.source)
+        return candidate.source
 
 
 def _best(wanted: Directory, first: _Candidate, others: Iterable[_Candidate]) -> _Candidate:

@@ -29,7 +29,7 @@ def _refuse(number: int, path: AnyPath) -> NoReturn:
 class WithoutExchange(NativeFileSystem):
     """Two names cannot be exchanged."""
 
-    def exchange(self, one: AnyPath, other: AnyPath) -> bool:  # noqa: ARG002
+    def exchange(self, path: AnyPath, other: AnyPath) -> bool:  # noqa: ARG002
         """Do nothing."""
         return False
 
@@ -99,11 +99,11 @@ class Layered(NativeFileSystem):
         self._check(source)
         super().move(source, target)
 
-    def exchange(self, one: AnyPath, other: AnyPath) -> bool:
+    def exchange(self, path: AnyPath, other: AnyPath) -> bool:
         """Refuse folders of the lower layer."""
-        self._check(one)
+        self._check(path)
         self._check(other)
-        return super().exchange(one, other)
+        return super().exchange(path, other)
 
 
 class IgnoringCase(NativeFileSystem):
@@ -135,9 +135,9 @@ class IgnoringCase(NativeFileSystem):
             _refuse(errno.EEXIST, target)
         super().move(self._spelled(source), target)
 
-    def exchange(self, one: AnyPath, other: AnyPath) -> bool:
+    def exchange(self, path: AnyPath, other: AnyPath) -> bool:
         """Exchange what lies behind the names, which stay."""
-        return super().exchange(self._spelled(one), self._spelled(other))
+        return super().exchange(self._spelled(path), self._spelled(other))
 
 
 class WithoutOwners(NativeFileSystem):

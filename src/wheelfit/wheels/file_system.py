@@ -93,7 +93,7 @@ class FileSystem(Protocol):
     def replace(self, source: AnyPath, target: AnyPath) -> None:
         """Rename a file in one step to a name that another file may have until then."""
 
-    def exchange(self, one: AnyPath, other: AnyPath) -> bool:
+    def exchange(self, path: AnyPath, other: AnyPath) -> bool:
         """Exchange the names of two files or folders in one step.
 
         :return: False where that cannot be done; then nothing has happened.

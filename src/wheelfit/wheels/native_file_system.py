@@ -259,12 +259,12 @@ class NativeFileSystem:
         patiently(partial(os.replace, one, other, src_dir_fd=folder, dst_dir_fd=other_folder))
 
     @_with_whole_paths
-    def exchange(self, one: AnyPath, other: AnyPath) -> bool:
+    def exchange(self, path: AnyPath, other: AnyPath) -> bool:
         """See `FileSystem`."""
-        folder, first = self._at(one)
+        folder, first = self._at(path)
         other_folder, second = self._at(other)
         done = bool(_calls().exchange(first, second, folder, other_folder))
-        self._forget(one)
+        self._forget(path)
         self._forget(other)
         return done
 

@@ -215,7 +215,7 @@ class RootedFolder:
         """Close the handles of a folder that was moved or removed, and of those in it."""
         handles = self._local.handles
         inside = name + "/"
-        for folder in [one for one in handles if one == name or one.startswith(inside)]:
+        for folder in [handle for handle in handles if handle == name or handle.startswith(inside)]:
             os.close(handles.pop(folder))
 
     # --- looking at what is there ---

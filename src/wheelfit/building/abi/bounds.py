@@ -94,21 +94,21 @@ class Bounds:
     @property
     def first(self) -> Version | None:
         """The first release that fits."""
-        return next((one.version for one in self.releases if one.fits), None)
+        return next((release.version for release in self.releases if release.fits), None)
 
     @property
     def last(self) -> Version | None:
         """The last release that fits."""
-        return next((one.version for one in reversed(self.releases) if one.fits), None)
+        return next((release.version for release in reversed(self.releases) if release.fits), None)
 
     @property
     def broken_by(self) -> Version | None:
         """The first release behind those that fit; None: none of those looked at."""
         last = self.last
         later = (
-            one.version
-            for one in self.releases
-            if last is not None and one.version > last and one.is_refused
+            release.version
+            for release in self.releases
+            if last is not None and release.version > last and release.is_refused
         )
         return next(later, None)
 
@@ -120,9 +120,9 @@ class Bounds:
             return ""
         parts = [f">={first.public}"]
         parts += [
-            f"!={one.version.public}"
-            for one in self.releases
-            if first < one.version < last and one.is_refused
+            f"!={release.version.public}"
+            for release in self.releases
+            if first < release.version < last and release.is_refused
         ]
         if broken is not None:
             parts.append(f"<{broken.public}")
@@ -157,7 +157,7 @@ def bounds_of_interface(
     :param interface: as ``the C API of NumPy``.
     """
     releases = tuple(releases)
-    values = values_for({one.version: one.fits for one in releases}, exports)
+    values = values_for({release.version: release.fits for release in releases}, exports)
     return Bounds((), tuple(symbols), releases, values, interface=interface, notes=tuple(notes))
 
 
@@ -217,12 +217,12 @@ def derive(consumer: Consumer, offers: Sequence[Offer], exports: AbiExports) -> 
 
     :param offers: of the releases, each version once.
     """
-    provided = frozenset[str]().union(*(one.libraries for one in offers))
+    provided = frozenset[str]().union(*(offer.libraries for offer in offers))
     libraries = consumer.needed & provided
     symbols = frozenset(
         symbol
-        for one in offers
-        for symbol in one.symbols & consumer.wanted
+        for offer in offers
+        for symbol in offer.symbols & consumer.wanted
         if consumer.providers.get(symbol, "") in ("", *libraries)
     )
     releases = tuple(
@@ -236,9 +236,9 @@ def derive(consumer: Consumer, offers: Sequence[Offer], exports: AbiExports) -> 
         )
         if not one.undecided
         else ReleaseVerdict(one.version, one.origin, undecided=one.undecided)
-        for one in sorted(offers, key=lambda one: one.version)
+        for one in sorted(offers, key=lambda offer: offer.version)
     )
-    fitting = {one.version: one.fits for one in releases if not one.undecided}
+    fitting = {release.version: release.fits for release in releases if not release.undecided}
     return Bounds(
         tuple(sorted(libraries)),
         tuple(sorted(symbols)),

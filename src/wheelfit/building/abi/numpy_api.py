@@ -83,8 +83,8 @@ def numpy_bounds(consumer: Path, releases: Iterable[Release], exports: AbiExport
     if api is None:
         return None
     verdicts = [
-        ReleaseVerdict(one.version, one.origin, refusal=api.refusal(one.version))
-        for one in releases
+        ReleaseVerdict(release.version, release.origin, refusal=api.refusal(release.version))
+        for release in releases
     ]
     notes = _undecided(api, verdicts)
     return bounds_of_interface("the C API of NumPy", (), verdicts, exports, notes)
@@ -97,6 +97,6 @@ def _undecided(api: NumpyApi, verdicts: Sequence[ReleaseVerdict]) -> Iterator[st
             "it was compiled with headers before NumPy 1.25, which do not name the oldest release "
             "that will do: older ones may be too old"
         )
-    if api.knows_two and any(one.version.major > _TWO for one in verdicts):
+    if api.knows_two and any(verdict.version.major > _TWO for verdict in verdicts):
         yield "whether releases after NumPy 2 keep its C API cannot be known from the binary"
     yield "functions that Python code calls were not looked at, only the C API"

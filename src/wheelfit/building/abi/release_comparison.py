@@ -176,8 +176,8 @@ def _libraries_of(consumer: Consumer, release: Release, keep: Path | None) -> Li
 def _is_small_part(archive: WheelArchive, names: Iterable[str]) -> bool:
     """Return whether some libraries of a wheel are less than half of its bytes."""
     wanted = _file_names(names)
-    parts = (one for one in archive.members if one.name.rpartition("/")[2] in wanted)
-    return sum(one.compressed_size for one in parts) * 2 < archive.size
+    parts = (member for member in archive.members if member.name.rpartition("/")[2] in wanted)
+    return sum(part.compressed_size for part in parts) * 2 < archive.size
 
 
 def _file_names(libraries: Iterable[str]) -> frozenset[str]:
@@ -199,19 +199,19 @@ def _with_types(
     built_with: Version | None,
 ) -> list[Offer]:
     """Return the offers, each with how its types differ from the release that counts."""
-    fitting = {one.version for one in bounds.releases if one.fits}
-    comparable = [one for one in offers if one.has_debug and one.version in fitting]
+    fitting = {release.version for release in bounds.releases if release.fits}
+    comparable = [offer for offer in offers if offer.has_debug and offer.version in fitting]
     first = built_with if built_with is not None else bounds.first
     base = next((one for one in comparable if one.version == first), None)
     if base is None:
         return list(offers)
     changed = []
-    for one in offers:
-        if one not in comparable or one is base:
-            changed.append(one)
+    for offer in offers:
+        if offer not in comparable or offer is base:
+            changed.append(offer)
             continue
-        found = _changes(program, own, files[base.version], files[one.version], bounds.libraries)
-        changed.append(replace(one, changed="; ".join(found)))
+        found = _changes(program, own, files[base.version], files[offer.version], bounds.libraries)
+        changed.append(replace(offer, changed="; ".join(found)))
     return changed
 
 
@@ -240,8 +240,8 @@ def _file_of(libraries: Libraries, name: str) -> Path | None:
 
 def _reservations(bounds: Bounds, offers: Sequence[Offer], *, program: str | None) -> Iterator[str]:
     """Yield what the bounds cannot know."""
-    fitting = [one for one in bounds.releases if one.fits]
-    with_debug = {one.version for one in offers if one.has_debug}
+    fitting = [release for release in bounds.releases if release.fits]
+    with_debug = {offer.version for offer in offers if offer.has_debug}
     stripped = [str(one.version) for one in fitting if one.version not in with_debug]
     if stripped:
         yield (
@@ -375,8 +375,8 @@ class Libraries:
 
             for member, file in unpacked_binaries(archive, is_wanted=is_wanted):
                 self.add(member.name, file, keep)
-            for one in self.symbols.values():
-                waiting |= set(one.needed) - known
+            for symbol in self.symbols.values():
+                waiting |= set(symbol.needed) - known
 
     def add_file(self, path: Path, keep: Path | None = None, *, every: bool = False) -> None:
         """Read the ELF files of a wheel, or the one that a path leads to."""
@@ -493,7 +493,7 @@ def namespace_notes(symbols: Iterable[str]) -> Iterator[str]:
         name = symbol.partition("@")[0]
         for library, written, expression in _NAMESPACES:
             if (match := expression.search(name)) is not None:
-                version = next(one for one in match.groups() if one is not None)
+                version = next(group for group in match.groups() if group is not None)
                 found[library, written, version] += 1
     for (library, written, version), count in sorted(found.items()):
         releases = version.replace("_", ".") + ("" if "_" in version else ".*")

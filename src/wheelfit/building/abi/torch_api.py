@@ -167,7 +167,7 @@ _NEVER = Version("999999")
 def _reservations(consumer: Consumer, verdicts: Sequence[ReleaseVerdict]) -> Iterator[str]:
     """Yield what the table does not say."""
     newest = torch_interface().newest
-    if any(one.version > newest for one in verdicts):
+    if any(verdict.version > newest for verdict in verdicts):
         yield f"releases after torch {newest} are taken to keep the interface, as torch promises"
     if of_cuda := [name for name in _OF_CUDA if name in consumer.needed]:
         yield f"it loads {' and '.join(of_cuda)}, which builds of torch without CUDA lack"

@@ -167,7 +167,7 @@ class _Work:
     def wheels(self) -> tuple[BuiltWheel, ...]:
         order = self.order
         variants = [one for one in order.choices if one.label is not None]
-        used = sorted({name for one in variants for name in one.properties.namespaces})
+        used = sorted({name for variant in variants for name in variant.properties.namespaces})
         table = self.source.table
         if variants and table is not None:
             self.plugins = plugin_requirements(table, used, validate=order.ask_plugins)
@@ -335,7 +335,7 @@ class _Work:
         recipe = self.order.recipe
         settings = dict(recipe.config_settings)
         properties = choices[0].properties  # those of an order with flags have all the same ones
-        if recipe.hand_over and any(one.label is not None for one in choices):
+        if recipe.hand_over and any(choice.label is not None for choice in choices):
             if self.source.backend != "mesonpy":
                 raise InvalidConfiguration(
                     f"{look.backend} has no way to hand properties to a build system",

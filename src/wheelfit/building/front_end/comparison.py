@@ -92,7 +92,7 @@ def compare_with_plain(
             if lines:
                 losses.append((wheel, _error(wheel, lines)))
             # What compilers do unasked makes no difference anyway.
-            elif (told := [one for one in wheel.flags if one not in USUAL]) and (
+            elif (told := [flag for flag in wheel.flags if flag not in USUAL]) and (
                 _digests(found) == _digests(codes)
             ):
                 notes.append(

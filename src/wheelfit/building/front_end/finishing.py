@@ -145,7 +145,7 @@ def finish(
             note=notes.append,
         )
     findings = _findings(path, choice.properties)
-    wrong = [one for one in findings if one.severity is Severity.ERROR]
+    wrong = [finding for finding in findings if finding.severity is Severity.ERROR]
     if wrong:
         raise BuildFailed(
             f"{name} was built into a wheel that breaks rules: {wrong[0].message}",
@@ -157,9 +157,10 @@ def finish(
     notes += _notes_about_blas(path, choice.properties)
     # What is odd about the document was told before anything was built.
     notes += [
-        f"{one.member}: {one.message}" if one.member else one.message
-        for one in findings
-        if one.code in _TOLD or (one.severity is Severity.WARNING and one.member != "variant.json")
+        f"{finding.member}: {finding.message}" if finding.member else finding.message
+        for finding in findings
+        if finding.code in _TOLD
+        or (finding.severity is Severity.WARNING and finding.member != "variant.json")
     ]
     return path, tuple(dict.fromkeys(notes))
 

@@ -85,7 +85,9 @@ def choose(
     :raises UserError: ``invalid-label``; a label is not there, or stands for other properties.
     :raises UsageError: everything is asked for, and the table lists nothing.
     """
-    choices = [WheelToBuild(*choose_variant(one, variants or {})) for one in wanted.requests]
+    choices = [
+        WheelToBuild(*choose_variant(request, variants or {})) for request in wanted.requests
+    ]
     if wanted.everything:
         if not variants:
             raise UsageError(

@@ -45,7 +45,9 @@ def failure_of(answer: Answer, filename: str, where: str) -> Exception:
     """Return the error that an answer stands for."""
     status = answer.status
     details = _details(answer)
-    said = "; ".join(one["message"] for one in details) or words_of(answer.reason, answer.content)
+    said = "; ".join(detail["message"] for detail in details) or words_of(
+        answer.reason, answer.content
+    )
     if not details and is_conflict(status, said):
         details = [{"reference": NAME_TAKEN, "message": said, "where": filename}]
     elif status in (401, 403):

@@ -75,11 +75,11 @@ def compare(files: Sequence[OutgoingFile], listed: Mapping[str, File]) -> IndexC
     return IndexComparison(tuple(new), tuple(there), tuple(findings))
 
 
-def _is_same(one: OutgoingFile, file: File) -> bool | None:
+def _is_same(outgoing: OutgoingFile, file: File) -> bool | None:
     """Return whether a file is the one that is listed; None: the index does not say enough."""
     if "sha256" in file.hashes:
-        return file.hashes["sha256"] == one.sha256
-    if file.size is not None and file.size != one.size:
+        return file.hashes["sha256"] == outgoing.sha256
+    if file.size is not None and file.size != outgoing.size:
         return False
     known = sorted((file.hashes.keys() & KNOWN_HASHES) - WEAK_HASHES)
     known = known or sorted(file.hashes.keys() & KNOWN_HASHES)
@@ -87,17 +87,17 @@ def _is_same(one: OutgoingFile, file: File) -> bool | None:
         return None
     import hashlib  # noqa: PLC0415 - few indexes have no SHA-256
 
-    with one.path.open("rb") as content:
+    with outgoing.path.open("rb") as content:
         digest = hashlib.file_digest(content, lambda: hashlib.new(known[0], usedforsecurity=False))
     return digest.hexdigest() == file.hashes[known[0]]
 
 
-def _difference(one: OutgoingFile, file: File) -> str:
+def _difference(outgoing: OutgoingFile, file: File) -> str:
     theirs = file.hashes.get("sha256")
     if theirs is not None:
-        return f"there it has sha256 {theirs[:16]}…, here {one.sha256[:16]}…"
-    if file.size is not None and file.size != one.size:
-        return f"there it has {size_in_words(file.size)}, here {size_in_words(one.size)}"
+        return f"there it has sha256 {theirs[:16]}…, here {outgoing.sha256[:16]}…"
+    if file.size is not None and file.size != outgoing.size:
+        return f"there it has {size_in_words(file.size)}, here {size_in_words(outgoing.size)}"
     return "there it has another hash"
 
 
@@ -117,12 +117,12 @@ def completeness_findings(
         files = outgoing.of(release)
         labels: dict[Label, None] = dict.fromkeys(
             [
-                *(one.label for one in files if one.label is not None),
+                *(file.label for file in files if file.label is not None),
                 *(wheel.label for _, wheel in listed.wheels if wheel.label is not None),
             ]
         )
         place = CheckedFile(f"{name}=={version}")
-        is_plain = any(one.kind is not FileKind.VARIANT for one in files) or listed.has_source
+        is_plain = any(file.kind is not FileKind.VARIANT for file in files) or listed.has_source
         if labels and not is_plain and all(wheel.is_variant for _, wheel in listed.wheels):
             message = "there are variants, and neither a wheel without label nor a source"
             yield place.found(checks.NO_PLAIN_WHEEL, message, severity=Severity.ERROR)
@@ -130,7 +130,9 @@ def completeness_findings(
             continue
         wheels = [wheel for _, wheel in listed.wheels]
         wheels += [
-            parse_wheel_filename(one.filename) for one in files if one.kind is not FileKind.SOURCE
+            parse_wheel_filename(file.filename)
+            for file in files
+            if file.kind is not FileKind.SOURCE
         ]
         for job in missing_jobs(project.jobs, wheels):
             yield place.found(MISSING_WHEEL, f"there is no wheel for {job}")

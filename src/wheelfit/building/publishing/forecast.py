@@ -125,12 +125,12 @@ def _large_files(new: Sequence[OutgoingFile], limits: UploadLimits) -> Iterator[
             yield CheckedFile(str(one.path)).found(FILE_TOO_LARGE, message)
 
 
-def _heaviest(one: OutgoingFile) -> str:
+def _heaviest(outgoing: OutgoingFile) -> str:
     """Name the largest members of a wheel, which may become distributions of their own."""
-    if one.kind is FileKind.SOURCE:
+    if outgoing.kind is FileKind.SOURCE:
         return ""
     try:
-        with WheelArchive(one.path, lenient=True) as wheel:
+        with WheelArchive(outgoing.path, lenient=True) as wheel:
             members = sorted(wheel.members, key=lambda member: -member.compressed_size)
     except InvalidWheel:  # which is found, too
         return ""

@@ -223,7 +223,7 @@ def _who_holds(stages: Stages, files: Sequence[OutgoingFile]) -> str | None:
 def _fill(
     files: Sequence[OutgoingFile], waiting: Sequence[str], sender: Sender, progress: Progress
 ) -> list[str]:
-    missing = [one for one in files if one.filename not in waiting]
+    missing = [file for file in files if file.filename not in waiting]
     progress.start(sum(one.size for one in missing))
     try:
         for one in missing:
@@ -240,13 +240,13 @@ def _fill(
 
 
 def _is_taken(error: UserError) -> bool:
-    return any(one["reference"] == NAME_TAKEN for one in error.details)
+    return any(detail["reference"] == NAME_TAKEN for detail in error.details)
 
 
 def _is_race(error: UserError) -> bool:
     if isinstance(error, FileProblem):
         return True
-    return {str(one["reference"]) for one in error.details} <= {NAME_TAKEN, "no-such-stage"}
+    return {str(detail["reference"]) for detail in error.details} <= {NAME_TAKEN, "no-such-stage"}
 
 
 def _forget(stages: Stages, stage: str, *, unless: bool = False) -> None:
@@ -328,5 +328,5 @@ def _look(files: Sequence[OutgoingFile], listed: Callable[[], Mapping[str, File]
         there = listed()
     except WheelfitError as error:
         return Confirmation(error=error)
-    missing = tuple(one for one in files if one.filename not in there)
+    missing = tuple(file for file in files if file.filename not in there)
     return Confirmation(missing, compare(files, there).findings)

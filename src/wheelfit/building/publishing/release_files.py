@@ -90,24 +90,24 @@ class ReleaseSet:
     @property
     def releases(self) -> tuple[Release, ...]:
         """The releases that files are of, sorted."""
-        return tuple(sorted({one.release for one in self.files}))
+        return tuple(sorted({file.release for file in self.files}))
 
     @property
     def checked(self) -> tuple[Path, ...]:
         """What `wheelfit check` has an opinion about: all but source distributions."""
-        wheels = (one.path for one in self.files if one.kind is not FileKind.SOURCE)
+        wheels = (file.path for file in self.files if file.kind is not FileKind.SOURCE)
         return (*wheels, *self.index_files, *self.strange)
 
     def of(self, release: Release) -> tuple[OutgoingFile, ...]:
         """Return the files of a release."""
-        return tuple(one for one in self.files if one.release == release)
+        return tuple(file for file in self.files if file.release == release)
 
 
 def release_groups(files: Iterable[OutgoingFile]) -> dict[Release, list[OutgoingFile]]:
     """Return files by their release, in the order in which they come."""
     groups: dict[Release, list[OutgoingFile]] = {}
-    for one in files:
-        groups.setdefault(one.release, []).append(one)
+    for file in files:
+        groups.setdefault(file.release, []).append(file)
     return groups
 
 
@@ -145,7 +145,7 @@ def collect(named: Sequence[Path], progress: Progress = NO_PROGRESS) -> ReleaseS
             where=", ".join(map(str, named)),
             hint="name wheels and source distributions, or a folder of them",
         )
-    ordered = sorted(files.values(), key=lambda one: one._place)  # noqa: SLF001 - its own
+    ordered = sorted(files.values(), key=lambda file: file._place)  # noqa: SLF001 - its own
     index_files = tuple(path for path in paths if parse_index_file_name(path.name) is not None)
     return ReleaseSet(tuple(ordered), index_files, tuple(strange))
 

@@ -320,10 +320,10 @@ class _Body:
 def _problem(said: Mapping[str, Any]) -> str:
     """Return the problem in an answer, as RFC 9457 describes it."""
     errors = said.get("errors")
-    more = [one.get("message") for one in errors if isinstance(one, dict)] if isinstance(
+    more = [error.get("message") for error in errors if isinstance(error, dict)] if isinstance(
         errors, list) else []  # fmt: skip
     words = [said.get("title"), said.get("detail"), said.get("details"), *more]
-    return " ".join("; ".join(str(one) for one in words if one).split())[:500]
+    return " ".join("; ".join(str(word) for word in words if word).split())[:500]
 
 
 def _references(said: Mapping[str, Any]) -> bytes:

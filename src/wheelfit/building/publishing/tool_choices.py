@@ -142,7 +142,7 @@ class MachineChoices:
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data."""
-        tools = [one.to_mapping() for one in self.choices]
+        tools = [choice.to_mapping() for choice in self.choices]
         return {"machine": self.machine, "words": self.words, "tools": tools}
 
 
@@ -180,7 +180,7 @@ class ReleaseChoices:
             "project": self.name,
             "version": str(self.version),
             "python": self.python,
-            "machines": [one.to_mapping() for one in self.machines],
+            "machines": [machine.to_mapping() for machine in self.machines],
             "warnings": list(self.warnings()),
         }
 
@@ -252,7 +252,7 @@ class _Chooser:
 
     def pip(self) -> WheelFilename | None:
         """Return the plain wheel with the best tags; a variant is no wheel to it."""
-        plain = [one for one in self._offer.wheels if not one.filename.is_variant]
+        plain = [wheel for wheel in self._offer.wheels if not wheel.filename.is_variant]
         return self._readable(self._selected(plain, Support()))
 
     def uv_preview(self) -> WheelFilename | None:
@@ -265,9 +265,9 @@ class _Chooser:
         detections = uv_detections(document, self._support.detections)
         support = Support(detections, holders=self._support.holders)
         known = [
-            one
-            for one in self._offer.wheels
-            if one.filename.label is None or one.filename.label in document.variants
+            wheel
+            for wheel in self._offer.wheels
+            if wheel.filename.label is None or wheel.filename.label in document.variants
         ]
         return self._readable(self._selected(known, support, by_label_first=True))
 
@@ -303,9 +303,11 @@ class _Chooser:
 
         :param by_label_first: whether Requires-Python of the best label decides (F-94).
         """
-        refused = {one.filename.text: "Requires-Python" for one in wheels if not self._runs(one)}
+        refused = {
+            wheel.filename.text: "Requires-Python" for wheel in wheels if not self._runs(wheel)
+        }
         chosen = select(
-            [one.filename for one in wheels],
+            [wheel.filename for wheel in wheels],
             document=self._offer.document,
             support=support,
             tags=self._target.tags,

@@ -150,9 +150,9 @@ class _Exchange:
         errors = said.get("errors")
         if isinstance(errors, list) and errors:
             reasons = "; ".join(
-                str(one.get("description") or one.get("code"))
-                for one in errors
-                if isinstance(one, dict)
+                str(error.get("description") or error.get("code"))
+                for error in errors
+                if isinstance(error, dict)
             )
             raise PolicyRefusal(
                 f"the index does not trust this job: {' '.join(reasons.split())[:500]}",

@@ -134,7 +134,7 @@ class JoinedRelease:
     @property
     def obstacles(self) -> tuple[str, ...]:
         """Why it cannot be joined; empty if it can."""
-        reasons = [one.message for one in self.differences if one.is_obstacle]
+        reasons = [difference.message for difference in self.differences if difference.is_obstacle]
         if len(self.parts) == 1:
             reasons.append(f"only {self.parts[0][0].name} has it")
         by_label: dict[str, list[str]] = defaultdict(list)
@@ -218,18 +218,22 @@ def join_releases(projects: Sequence[FamilyProject]) -> list[JoinedRelease]:
     if all(len(one.releases) == 1 for one in projects):  # whoever names them means these
         return [_joined({one.name: next(iter(one.releases)) for one in projects}, projects)]
     for project in projects:
-        for version in sorted(project.releases, key=lambda one: (not one.is_prerelease, one)):
+        for version in sorted(
+            project.releases, key=lambda release: (not release.is_prerelease, release)
+        ):
             groups[Version(version.base_version)][project.name] = version
     return [_joined(groups[base], projects) for base in sorted(groups, reverse=True)]
 
 
 def _joined(versions: Mapping[str, Version], projects: Sequence[FamilyProject]) -> JoinedRelease:
-    parts = tuple((one, versions[one.name]) for one in projects if one.name in versions)
+    parts = tuple(
+        (project, versions[project.name]) for project in projects if project.name in versions
+    )
     newest = max(versions.values())
-    if len({str(one) for one in versions.values()}) > 1:
-        public = {one.public for one in versions.values()}
+    if len({str(version) for version in versions.values()}) > 1:
+        public = {version.public for version in versions.values()}
         newest = Version(newest.public if len(public) == 1 else f"{newest.public}+joined")
-    absent = tuple(one.name for one in projects if one.name not in versions)
+    absent = tuple(project.name for project in projects if project.name not in versions)
     return JoinedRelease(newest, parts, absent)
 
 

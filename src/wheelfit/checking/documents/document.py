@@ -89,7 +89,9 @@ def check_variant_document(
     """
     look = _looked_at if len(data) <= _SMALL else _look_at
     findings, document = look(data, label, is_whole=is_whole, profiles=profiles)
-    return [one._replace(where=place.where, member=place.member) for one in findings], document
+    return [
+        finding._replace(where=place.where, member=place.member) for finding in findings
+    ], document
 
 
 def check_project_file(data: bytes, place: CheckedFile) -> list[Finding]:
@@ -106,7 +108,9 @@ def check_project_file(data: bytes, place: CheckedFile) -> list[Finding]:
         findings += _of_faults(error.faults, place)
     project = pyproject.get("project")
     classifiers = project.get("classifiers") if isinstance(project, dict) else None
-    if isinstance(classifiers, list) and all(isinstance(one, str) for one in classifiers):
+    if isinstance(classifiers, list) and all(
+        isinstance(classifier, str) for classifier in classifiers
+    ):
         findings += classifier_findings(classifiers, place, "project", "classifiers")
     return with_places_in_toml(findings, data)
 
@@ -171,7 +175,7 @@ def _respelled(values: Sequence[str], wrong: Iterable[str], known: Sequence[str]
     meant = [one for one in instead.values() if one is not None]
     if len(meant) < len(instead):
         return {}
-    corrected = sorted({instead.get(one) or one for one in values})
+    corrected = sorted({instead.get(value) or value for value in values})
     return {"correction": Correction(json.dumps(corrected)), "remedy": f"write {listed(meant)}"}
 
 

@@ -125,11 +125,11 @@ def with_places_in_toml(findings: Iterable[Finding], data: bytes) -> list[Findin
     spans = {path_of(*steps): span for steps, span in values_of(text.content).items()}
     lines = lines_of(text.content)
     placed = []
-    for one in findings:
-        correction, span = one.correction, spans.get(one.path)
+    for finding in findings:
+        correction, span = finding.correction, spans.get(finding.path)
         if correction is not None and span is not None:
             correction = correction._replace(region=text.region(span))
-        placed.append(one._replace(line=nearest(one.path, lines), correction=correction))
+        placed.append(finding._replace(line=nearest(finding.path, lines), correction=correction))
     return placed
 
 

@@ -73,7 +73,7 @@ class _Collector:
 def _document_of(release: ReleaseFacts) -> VariantDocument | None:
     """Return what the variants of a release need; None if that cannot be told."""
     for files in (release.index_files, release.variants):
-        given = [(one.where, one.document) for one in files if one.document is not None]
+        given = [(file.where, file.document) for file in files if file.document is not None]
         if given:
             return None if contradictions(given) else combine(given)
     return None
@@ -228,6 +228,6 @@ def _unmet(
     if versions is None:
         severity = None if elsewhere else Severity.WARNING
         yield f"{pin} is required, and no source that was asked has it", severity
-    elif not any(pin.specifier.contains(one, prereleases=True) for one in versions):
+    elif not any(pin.specifier.contains(version, prereleases=True) for version in versions):
         nearest = some_of([*map(str, sorted(versions, reverse=True))]) or "nothing"
         yield f"{pin} is required, and there is only {nearest}", None

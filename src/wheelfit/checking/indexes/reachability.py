@@ -91,12 +91,12 @@ def _reach(document: VariantDocument, tags: dict[Label, set[Tag]], machines: Mac
             places = _places(tags[label], machine)
             if not places:
                 continue
-            above = dict.fromkeys(covered[one] for one in places if one in covered)
-            if len(places) > sum(one in covered for one in places):
+            above = dict.fromkeys(covered[place] for place in places if place in covered)
+            if len(places) > sum(place in covered for place in places):
                 reached.chosen.add(label)
             reached.fitting.setdefault(label, {}).update(above)
-            for one in places:
-                covered.setdefault(one, label)
+            for place in places:
+                covered.setdefault(place, label)
     return reached
 
 

@@ -101,9 +101,9 @@ def in_threads(
     would only be in each other's way.
     """
 
-    def call(one: WheelToCheck) -> CheckedWheel | WheelfitError:
+    def call(check: WheelToCheck) -> CheckedWheel | WheelfitError:
         try:
-            return function(one)
+            return function(check)
         except FileProblem as error:
             return error
 

@@ -46,9 +46,9 @@ def claim_findings(
 
     :param document: its ``variant.json``; None for a plain wheel, or if it cannot be read.
     """
-    for one in binaries:
-        for fault in one.faults:
-            yield place.found(checks.UNREADABLE_BINARY, f"{one.member}: {fault}")
+    for binary in binaries:
+        for fault in binary.faults:
+            yield place.found(checks.UNREADABLE_BINARY, f"{binary.member}: {fault}")
     yield from platform_findings(binaries, name, place)
     yield from search_path_findings(binaries, place)
     yield from _trace_findings(binaries, place)
@@ -76,8 +76,8 @@ def _level_findings(
         return
     severity = None if features else Severity.WARNING
     standing = f"the wheel claims {claimed}" if features else "the wheel claims no level"
-    for level in sorted({one.levels.needed for one in binaries if one.levels.needed}):
-        members = [one.member for one in binaries if one.levels.needed == level]
+    for level in sorted({binary.levels.needed for binary in binaries if binary.levels.needed}):
+        members = [binary.member for binary in binaries if binary.levels.needed == level]
         if is_below(claimed, level):
             yield place.found(
                 checks.LEVEL_TOO_LOW,
@@ -111,7 +111,7 @@ def _code_findings(
     if not values:
         return
     carriers = binaries.with_code
-    unsure = any(one.faults for one in binaries)
+    unsure = any(binary.faults for binary in binaries)
     if not carriers:
         yield from _no_code_findings("sm_arch", place, unsure=unsure)
         return
@@ -120,9 +120,9 @@ def _code_findings(
         if takers(value) is None:
             continue  # unknown-value tells of it
         lacking = {
-            one.member: gpus
-            for one in carriers
-            if not one.faults and (gpus := unserved(value, one.code))
+            carrier.member: gpus
+            for carrier in carriers
+            if not carrier.faults and (gpus := unserved(value, carrier.code))
         }
         if lacking:
             missing = f"{_gpus(min(lacking.values(), key=len))}: only {there}"
@@ -168,15 +168,16 @@ def _amd_findings(
         return
     carriers = binaries.with_targets
     if not carriers:
-        unsure = any(one.faults for one in binaries)
+        unsure = any(binary.faults for binary in binaries)
         yield from _no_code_findings("gfx_arch", place, unsure=unsure)
         return
-    there = sorted({target for one in carriers for target in one.targets})
+    there = sorted({target for carrier in carriers for target in carrier.targets})
     for value in values:
         lacking = [
-            one.member
-            for one in carriers
-            if not one.faults and not any(value in values_of(target) for target in one.targets)
+            carrier.member
+            for carrier in carriers
+            if not carrier.faults
+            and not any(value in values_of(target) for target in carrier.targets)
         ]
         if lacking:
             missing = f"that: only {listed(there)}"
@@ -219,7 +220,7 @@ def _unclaimed(binaries: Binaries, values: Sequence[str], place: CheckedFile) ->
 
 
 def _gpus(capabilities: Sequence[Capability]) -> str:
-    return listed([f"{one.major}.{one.minor}" for one in capabilities])
+    return listed([f"{capability.major}.{capability.minor}" for capability in capabilities])
 
 
 class _Bound(Struct, frozen=True):
@@ -235,9 +236,9 @@ def _driver_findings(
     """Compare the lower bound of the driver with runtime libraries and PTX (P-92, P-93)."""
     bound = _bound(claimed.get("cuda_version_lower_bound", ()))
     majors: dict[int, list[Binary]] = {}
-    for one in binaries:
-        for major in cuda_majors(one.needed):
-            majors.setdefault(major, []).append(one)
+    for binary in binaries:
+        for major in cuda_majors(binary.needed):
+            majors.setdefault(major, []).append(binary)
     if bound is None:
         if majors and "cuda_version_lower_bound" not in claimed:
             yield place.found(
@@ -312,12 +313,12 @@ _NOBODY = frozenset(
 
 def _trace_findings(binaries: Binaries, place: CheckedFile) -> Iterator[Finding]:
     """Yield findings of debug data and of paths of the build machine."""
-    debug = {one.member: one.debug for one in binaries if one.debug}
+    debug = {binary.member: binary.debug for binary in binaries if binary.debug}
     if sum(debug.values()) > _MOST_DEBUG:
         largest = sorted(debug, key=lambda member: -debug[member])
         size = size_in_words(sum(debug.values()))
         yield place.found(checks.DEBUG_SYMBOLS, f"{size} in {some_of(largest)}")
-    paths = [(path, one.member) for one in binaries for path in one.build_paths or ()]
+    paths = [(path, binary.member) for binary in binaries for path in binary.build_paths or ()]
     people = [(path, member) for path, member in paths if _is_of_person(path)]
     if shown := people or paths:
         path, member = shown[0]

@@ -117,11 +117,11 @@ def _exports_findings(archive: WheelArchive, inside: CheckedFile) -> Iterator[Fi
             yield inside.found(checks.WRONG_ABI_EXPORTS, fault.message, path=fault.path)
         return
     names = {name.rpartition("/")[2] for name in archive.names()}
-    for one in exports.libraries:
-        if not any(AbiExports(libraries=(one,)).has(name) for name in names):
+    for library in exports.libraries:
+        if not any(AbiExports(libraries=(library,)).has(name) for name in names):
             yield inside.found(
                 checks.WRONG_ABI_EXPORTS,
-                f"no file of the wheel is called {one}",
+                f"no file of the wheel is called {library}",
                 path="libraries",
                 severity=Severity.WARNING,  # a library may call itself otherwise than its file
             )

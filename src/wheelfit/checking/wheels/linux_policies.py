@@ -62,7 +62,7 @@ def linux_policy(kind: str, version: tuple[int, int], machine: str) -> LinuxPoli
         next one that has a policy.
     :param machine: as tags name it, as ``x86_64``.
     """
-    known = [one for one in _policies() if one[0] == kind]
+    known = [policy for policy in _policies() if policy[0] == kind]
     chosen = next((one for one in known if one[1] >= version), known[-1])
     data = _policies()[chosen]
     symbols = data["symbols"].get(machine, {})

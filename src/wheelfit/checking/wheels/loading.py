@@ -68,14 +68,14 @@ def search_path_findings(binaries: Binaries, place: CheckedFile) -> Iterator[Fin
     """Yield where binaries look for libraries outside of what is installed for Python."""
     folders: dict[Severity, dict[str, None]] = defaultdict(dict)
     members: dict[Severity, dict[str, None]] = defaultdict(dict)
-    for one in binaries:
-        if ".data/" in one.member and _installed(one.member) == one.member:
+    for binary in binaries:
+        if ".data/" in binary.member and _installed(binary.member) == binary.member:
             continue  # scripts and data lie elsewhere, and know where
-        for entry in dict.fromkeys(one.rpath):
-            severity = _severity(SearchPath.of(one, entry), alone=len(one.rpath) == 1)
+        for entry in dict.fromkeys(binary.rpath):
+            severity = _severity(SearchPath.of(binary, entry), alone=len(binary.rpath) == 1)
             if severity is not None:
                 folders[severity][entry or "the current folder"] = None
-                members[severity][one.member] = None
+                members[severity][binary.member] = None
     for severity, entries in folders.items():
         who = listed(list(members[severity]), most=2)
         message = f"libraries are looked for in {some_of(entries)}, by {who}"
@@ -103,19 +103,19 @@ class _Libraries:
     @cached_property
     def names(self) -> frozenset[str]:
         """Every name by which a library of the wheel can be loaded."""
-        names = {posixpath.basename(one.member) for one in self._binaries}
-        names |= {posixpath.basename(one.soname) for one in self._binaries if one.soname}
+        names = {posixpath.basename(binary.member) for binary in self._binaries}
+        names |= {posixpath.basename(binary.soname) for binary in self._binaries if binary.soname}
         return frozenset(names)
 
     def missing(self, kind: Format, machines: frozenset[str]) -> dict[str, list[Binary]]:
         """Return the libraries that are needed and not in the wheel, with who needs them."""
         found: dict[str, list[Binary]] = defaultdict(list)
-        for one in self._binaries:
-            if one.format is not kind or machines.isdisjoint(one.machines):
+        for binary in self._binaries:
+            if binary.format is not kind or machines.isdisjoint(binary.machines):
                 continue
-            for name in one.needed:
+            for name in binary.needed:
                 if posixpath.basename(name) not in self.names:
-                    found[name].append(one)
+                    found[name].append(binary)
         return found
 
 

@@ -99,7 +99,7 @@ def platform_findings(
     """
     tags = sorted({tag.platform for tag in name.tags})
     claims = [claim for tag in tags if (claim := read_platform(tag)) is not None]
-    native = [one for one in binaries if one.machines]
+    native = [binary for binary in binaries if binary.machines]
     if len(claims) != len(tags) or not native:
         return
     for claim in claims:
@@ -211,12 +211,12 @@ _RELATIVE_RELOCATIONS = "GLIBC_ABI_DT_RELR"  # since 2.36
 def _glibc(binary: Binary) -> tuple[tuple[int, int], str] | None:
     """Return the newest version of glibc that a binary wants, and how it says so."""
     found = []
-    for one in binary.versions:
-        if one.library.startswith(_UNWINDER):
+    for version in binary.versions:
+        if version.library.startswith(_UNWINDER):
             continue
-        match = _GLIBC.fullmatch(one.name)
+        match = _GLIBC.fullmatch(version.name)
         if match is not None:
-            found.append(((int(match[1]), int(match[2])), one.name))
-        elif one.name == _RELATIVE_RELOCATIONS:
-            found.append(((2, 36), one.name))
+            found.append(((int(match[1]), int(match[2])), version.name))
+        elif version.name == _RELATIVE_RELOCATIONS:
+            found.append(((2, 36), version.name))
     return max(found, default=None)

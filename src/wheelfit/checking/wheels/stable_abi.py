@@ -41,9 +41,9 @@ def stable_abi_findings(
     if oldest is None or known is None:
         return
     wanted: dict[str, str] = {}
-    for one in binaries:
-        for symbol in one.python_symbols:
-            wanted.setdefault(symbol, one.member)
+    for binary in binaries:
+        for symbol in binary.python_symbols:
+            wanted.setdefault(symbol, binary.member)
     outside = sorted(symbol for symbol in wanted if symbol not in known)
     if outside:
         message = f"{wanted[outside[0]]} uses {some_of(outside)}, which no stable ABI has"

@@ -279,7 +279,7 @@ def _member_findings(
             yield place.found(
                 checks.PYPI_ARCHIVE, f"its folder is {archive.dist_info}, and not {usual}"
             )
-        described = [one.name for one in archive.members if one.flags & _DATA_DESCRIPTOR]
+        described = [member.name for member in archive.members if member.flags & _DATA_DESCRIPTOR]
         if described:
             yield place.found(checks.PYPI_ARCHIVE, f"{described[0]} has a data descriptor")
 

@@ -72,7 +72,9 @@ def _ask(request: InitRequest, output: Output) -> InitRequest:
     if table is not None:
         output.result(f"the table has {', '.join(table.priorities)}")
         output.result(f"and the variants {', '.join(sorted(table.variants)) or '(none)'}")
-    guides = {one.namespace: one for one in explain_namespaces()}
+    guides = {
+        explain_namespace.namespace: explain_namespace for explain_namespace in explain_namespaces()
+    }
     for guide in guides.values():
         output.result(f"  {guide.namespace:<14}  {guide.purpose}")
     names = _answer("Which of these do variants depend on? (several with blanks) ").split()

@@ -118,7 +118,9 @@ def _defaults(name: str | None) -> tuple[Mapping[str, Any], bool]:
     from wheelfit.errors import UsageError, did_you_mean
 
     commands = working_commands()
-    asked = [one for one in commands if name is None or f"{one} ".startswith(f"{name} ")]
+    asked = [
+        command for command in commands if name is None or f"{command} ".startswith(f"{name} ")
+    ]
     if not asked:
         hint = did_you_mean(str(name), commands, "`wheelfit --help` lists the commands")
         raise UsageError(f"unknown command {name!r}", hint=hint)

@@ -165,5 +165,5 @@ class OptionGroup:
 
     def off_command_line(self) -> OptionGroup:
         """Return the group for a command that has its defaults and settings without options."""
-        options = (one.off_command_line() for one in self.options)
+        options = (option.off_command_line() for option in self.options)
         return OptionGroup(self.title, *options, absent=self.absent)

@@ -84,15 +84,15 @@ def show_wheels(report: KeptWheels, output: Output, *, of_names: bool) -> None:
     output.result_json(report.to_json())
     rows = [
         (
-            one.which.name if one.which else f"? {one.sha256[:12]}",
-            one.which.version if one.which else "",
-            (one.which.label or "") if one.which else "",
-            size_in_words(one.archive.size) if one.archive else "",
-            size_in_words(one.tree.size) if one.tree else "",
-            "yes" if one.tree is not None and one.tree.linked else "",
-            _day(one.used),
+            wheel.which.name if wheel.which else f"? {wheel.sha256[:12]}",
+            wheel.which.version if wheel.which else "",
+            (wheel.which.label or "") if wheel.which else "",
+            size_in_words(wheel.archive.size) if wheel.archive else "",
+            size_in_words(wheel.tree.size) if wheel.tree else "",
+            "yes" if wheel.tree is not None and wheel.tree.linked else "",
+            _day(wheel.used),
         )
-        for one in report.wheels
+        for wheel in report.wheels
     ]
     head = ("Package", "Version", "Variant", "Packed", "Unpacked", "Linked", "Last used")
     output.table(head, rows)

@@ -78,8 +78,8 @@ def tell_change(report: ChangeReport, output: Output) -> None:
 def misfits_in_words(misfits: Iterable[FitVerdict]) -> Iterator[str]:
     """Yield a line for each reason why installed variants do not fit any more."""
     alike: dict[str, list[str]] = {}
-    for one in misfits:
-        alike.setdefault(one.reason, []).append(str(one.variant))
+    for misfit in misfits:
+        alike.setdefault(misfit.reason, []).append(str(misfit.variant))
     for reason, names in alike.items():
         verb, them = ("does", "it") if len(names) == 1 else ("do", "them")
         remedy = f"`wheelfit install --refit` exchanges {them}"

@@ -72,7 +72,7 @@ def _lines(found: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
             said = list(section)
             if said:
                 lines += [("", "plain"), (title, "strong"), *said]
-    shown = [one for one in found.findings if verbose or one.severity != "note"]
+    shown = [finding for finding in found.findings if verbose or finding.severity != "note"]
     if shown:
         if lines:
             lines += [("", "plain")]
@@ -88,8 +88,8 @@ def _places(sources: SourcesReport) -> Iterator[str]:
     """Yield a line for each place where files come from, and some on the indexes of owners."""
     yield from source_lines(sources.configured)
     reasons: dict[str, list[str]] = {}
-    for one in sources.owners:
-        reasons.setdefault(one.reason, []).append(one.family)
+    for owner in sources.owners:
+        reasons.setdefault(owner.reason, []).append(owner.family)
     for reason, families in reasons.items():
         names = listed(list(dict.fromkeys(families)))
         if reason:
@@ -108,28 +108,28 @@ def _places(sources: SourcesReport) -> Iterator[str]:
 
 def source_lines(sources: Sequence[ConfiguredSource]) -> Iterator[str]:
     """Return a line for each place where files come from."""
-    for one in sources:
-        words = [f"{one.kind} {one.url}"]
-        if one.name not in ("", one.url):
-            words[0] += f" ({one.name})"
-        if one.pins:
-            words.append(f"the only source of {', '.join(one.pins)}")
-        if one.is_explicit:
-            words.append("explicit" if one.pins else "explicit, and no project is pinned to it")
-        yield f"{', '.join(words)}: {one.origin}"
+    for source in sources:
+        words = [f"{source.kind} {source.url}"]
+        if source.name not in ("", source.url):
+            words[0] += f" ({source.name})"
+        if source.pins:
+            words.append(f"the only source of {', '.join(source.pins)}")
+        if source.is_explicit:
+            words.append("explicit" if source.pins else "explicit, and no project is pinned to it")
+        yield f"{', '.join(words)}: {source.origin}"
 
 
 def owner_lines(owners: Sequence[OwnersIndex]) -> Iterator[str]:
     """Return lines that tell for which projects the index of their owner counts, or why not."""
-    reasons = {one.reason for one in owners}
+    reasons = {owner.reason for owner in owners}
     if len(reasons) == 1 and (reason := reasons.pop()):
         yield f"no index of an owner of projects counts: {reason}"
         return
     if owners:
         yield "instead of the registry the index of an owner counts (bridges = []: none):"
-    for one in owners:
-        verb, why = (" does not count", f": {one.reason}") if one.reason else ("", "")
-        yield f"  {one.url}{verb} for {', '.join(one.projects)}{why}"
+    for owner in owners:
+        verb, why = (" does not count", f": {owner.reason}") if owner.reason else ("", "")
+        yield f"  {owner.url}{verb} for {', '.join(owner.projects)}{why}"
 
 
 def _head(found: Diagnosis) -> Iterator[Line]:
@@ -149,25 +149,26 @@ def _head(found: Diagnosis) -> Iterator[Line]:
 
 
 def _machine_lines(found: Diagnosis, *, verbose: bool) -> Iterator[Line]:
-    width = max((len(one.namespace) for one in found.detections), default=0)
-    for one in found.detections:
-        words = _clipped(_summary_of(one), verbose=verbose)
-        status = status_in_words(one)
-        head = f"  {one.namespace:<{width}}  {status:<9}  {duration_in_words(one.seconds):>8}"
+    width = max((len(detection.namespace) for detection in found.detections), default=0)
+    for detection in found.detections:
+        words = _clipped(_summary_of(detection), verbose=verbose)
+        status = status_in_words(detection)
+        duration = duration_in_words(detection.seconds)
+        head = f"  {detection.namespace:<{width}}  {status:<9}  {duration:>8}"
         yield f"{head}  {words}", _STATUS.get(status, "dim")
         if not verbose:
             continue
-        version = f", knowledge of {one.version}" if one.version else ""
-        yield f"      decided by {one.source}{version}", "dim"
-        for feature in one.features:
+        version = f", knowledge of {detection.version}" if detection.version else ""
+        yield f"      decided by {detection.source}{version}", "dim"
+        for feature in detection.features:
             if feature.values != ("on",):
                 yield f"      {feature.name}  {', '.join(feature.values)}", "dim"
-        for device in one.devices:
+        for device in detection.devices:
             yield (
                 f"      {device.device}: {device.feature} {', '.join(sorted(device.values))}",
                 "dim",
             )
-        for entry in one.evidence:
+        for entry in detection.evidence:
             for number, line in enumerate(entry.value.splitlines() or [""]):
                 yield f"      {entry.source}: {line}" if not number else f"        {line}", "dim"
     for asked in found.asked:
@@ -254,8 +255,8 @@ def _signs(build: Build) -> Iterator[tuple[str, str]]:
 
 
 def _variable_lines(found: Diagnosis) -> Iterator[Line]:
-    for one in found.variables:
-        yield f"  {one.name}={one.value or '(empty)'}  ({one.meaning})", "plain"
+    for variable in found.variables:
+        yield f"  {variable.name}={variable.value or '(empty)'}  ({variable.meaning})", "plain"
 
 
 def _process_lines(found: Diagnosis) -> Iterator[Line]:
@@ -317,9 +318,9 @@ def summary_line(findings: Iterable[Finding], *, verbose: bool) -> Line:
 
     :param verbose: whether notes are shown.
     """
-    counts = Counter(str(one.severity) for one in findings)
+    counts = Counter(str(finding.severity) for finding in findings)
     faults = (severity for severity in ("error", "warning") if counts[severity])
-    words = ", ".join(count_of(counts[one], one) for one in faults) or "nothing is wrong"
+    words = ", ".join(count_of(counts[fault], fault) for fault in faults) or "nothing is wrong"
     if counts["note"]:
         words += f"; {count_of(counts['note'], 'note')}" + ("" if verbose else " (-v shows)")
     if counts["error"]:

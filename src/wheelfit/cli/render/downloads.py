@@ -22,7 +22,7 @@ def show_downloaded(report: DownloadReport, output: Output) -> None:
             output.result(f"  {pin.name} {pin.version}{label}")
     if report.dry_run:
         return
-    new = [one for one in report.files if one.is_new]
+    new = [file for file in report.files if file.is_new]
     size = size_words(sum(one.size for one in new))
     there = len(report.files) - len(new)
     known = f"; {count_of(there, 'file')} there already" if there else ""

@@ -58,8 +58,10 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
         how = "is chosen together with it" if known is None else f"{known.version} {known.how}"
         output.folded(f"  {'built for':<12}{project} {value} ({project} {how})")
     if output.verbosity > 0:  # P-21; the evidence is what probe shows
-        for one in explanation.detections:
-            output.result(f"  {one.namespace:<11} {one.status}: {one.source}", "dim")
+        for detection in explanation.detections:
+            output.result(
+                f"  {detection.namespace:<11} {detection.status}: {detection.source}", "dim"
+            )
     rows = list(_rows(explanation, machine.target.tags, output))
     rows += [("rejected", "source", f"{name}: {why}") for name, why in explanation.sources]
     width = max((len(who) for _, who, _ in rows), default=0)
@@ -92,7 +94,7 @@ def _rows(
     # others too is named with those; one that has none is named once.
     ours = [one for one in verdicts if tags.best(one.filename.tags) is not None]
     others = [one for one in verdicts if tags.best(one.filename.tags) is None]
-    named = {who_is(one) for one in ours}
+    named = {who_is(our) for our in ours}
     yield from _counted(ours, who_is)
     for who, group in groupby(sorted(others, key=who_is), key=who_is):
         wheels = list(group)

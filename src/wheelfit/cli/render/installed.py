@@ -47,14 +47,14 @@ def show_outdated(report: OutdatedReport, output: Output) -> None:
         output.note(f"note: in no index: {', '.join(report.unknown)}")
     rows = [
         (
-            one.installed.name,
-            str(one.installed.version),
-            one.installed.label or "",
-            str(one.latest),
-            one.label or "",
-            one.kind,
+            package.installed.name,
+            str(package.installed.version),
+            package.installed.label or "",
+            str(package.latest),
+            package.label or "",
+            package.kind,
         )
-        for one in report.packages
+        for package in report.packages
     ]
     heads = ("Package", "Version", "Variant", "Latest", "Latest variant", "Type")
     output.table(heads, rows)
@@ -65,8 +65,8 @@ def show_outdated(report: OutdatedReport, output: Output) -> None:
 def show_frozen(report: FreezeReport, output: Output) -> None:
     """Print the lines of a requirements file."""
     output.result_json(report.to_json())
-    for one in report.packages:
-        output.result(one.line)
+    for package in report.packages:
+        output.result(package.line)
     if not report.packages:
         output.summary(f"No packages to freeze in {report.environment}")
     for broken in report.broken:

@@ -232,8 +232,8 @@ def show_comparison(report: HostComparison, output: Output) -> None:
     names = (report.left.name, report.right.name)
     alike = "" if report.differences else ": alike"
     output.result(f"{names[0]} and {names[1]}{alike}")
-    for one in report.differences:
-        for line in _lines(one, names, output):
+    for difference in report.differences:
+        for line in _lines(difference, names, output):
             output.result(line)
 
 
@@ -247,11 +247,11 @@ def show_new_host(report: NewHost, output: Output) -> None:
 
 def _preset_table(report: HostList, columns: int | None) -> Iterator[str]:
     """Yield the parts of presets by kind, those with the same meaning in one row."""
-    width = max(len(one.pattern) for one in report.presets)
+    width = max(len(preset.pattern) for preset in report.presets)
     for kind, lines in report.presets_by_kind().items():
         rows: dict[str, list[str]] = {}
-        for one in lines:
-            rows.setdefault(one.words, []).append(one.pattern)
+        for line in lines:
+            rows.setdefault(line.words, []).append(line.pattern)
         yield f"{kind}:"
         for words, (first, *others) in rows.items():
             also = ", ".join(_BEGINNING.sub("", other, count=1) for other in others)
@@ -259,14 +259,14 @@ def _preset_table(report: HostList, columns: int | None) -> Iterator[str]:
             yield fold(f"  {first:<{width}}  {text}", columns, width + 2)
 
 
-def _lines(one: Difference, names: tuple[str, str], output: Output) -> Iterator[str]:
-    if len(one.left) < 2 and len(one.right) < 2:
-        left, right = (" ".join(some) or "nothing" for some in (one.left, one.right))
-        yield f"  {one.path}: {left} | {right}"
+def _lines(difference: Difference, names: tuple[str, str], output: Output) -> Iterator[str]:
+    if len(difference.left) < 2 and len(difference.right) < 2:
+        left, right = (" ".join(some) or "nothing" for some in (difference.left, difference.right))
+        yield f"  {difference.path}: {left} | {right}"
         return
-    yield f"  {one.path}"
-    for name, some in zip(names, (one.only_left, one.only_right), strict=True):
+    yield f"  {difference.path}"
+    for name, some in zip(names, (difference.only_left, difference.only_right), strict=True):
         if some:
             yield f"    only {name}: {shortened(some, output)}"
-    if one.reordered:
+    if difference.reordered:
         yield "    the rest stands in another order"

@@ -46,18 +46,29 @@ def show_build(report: BuildReport, output: Output) -> int:
 def show_tests(report: WheelTestsReport, output: Output) -> int:
     """Print the result of each wheel with its time beside plain, and return the exit code."""
     rows = []
-    for one in report.results:
-        seconds = "" if one.seconds is None else f"{one.seconds:.1f} s"
-        times = report.times_plain(one)
-        beside = "" if times is None or one.label is None else f"{times:.2f}"
-        rows.append((one.label or "plain", one.state, _where(one), seconds, beside, one.filename))
+    for result in report.results:
+        seconds = "" if result.seconds is None else f"{result.seconds:.1f} s"
+        times = report.times_plain(result)
+        beside = "" if times is None or result.label is None else f"{times:.2f}"
+        rows.append(
+            (
+                result.label or "plain",
+                result.state,
+                _where(result),
+                seconds,
+                beside,
+                result.filename,
+            )
+        )
     for line in columns(("label", "tests", "on", "time", "× plain", "wheel"), rows, output.width):
         output.report(line)
-    for one in report.results:
-        if one.reason:
-            output.report(f"{one.filename} {one.state.replace('-', ' ')}: {one.reason}", "warning")
-        elif one.state == "failed":
-            output.report(f"{one.filename} failed with {one.exit_code}: {one.log}", "bad")
+    for result in report.results:
+        if result.reason:
+            output.report(
+                f"{result.filename} {result.state.replace('-', ' ')}: {result.reason}", "warning"
+            )
+        elif result.state == "failed":
+            output.report(f"{result.filename} failed with {result.exit_code}: {result.log}", "bad")
     output.result_json(report.to_json())
     return report.exit_code
 
@@ -95,18 +106,20 @@ def _show_jobs(report: BuildReport, output: Output) -> int:
     """Print errors of jobs and their counts, and return the exit code."""
     results = report.results
     # One fault of several jobs is shown once, though each process has an error of its own.
-    errors = {str(one.error.parts()): one.error for one in results if one.error is not None}
+    errors = {
+        str(result.error.parts()): result.error for result in results if result.error is not None
+    }
     if not output.json:
         for error in errors.values():
             output.error(error)
-    skipped = sorted({one.job.platform for one in results if one.status == "skipped"})
+    skipped = sorted({result.job.platform for result in results if result.status == "skipped"})
     words = {
         "built": "built",
         "kept": "kept from before",
         "failed": "failed",
         "skipped": f"for other platforms ({', '.join(skipped)})",
     }
-    counts = {status: sum(one.status == status for one in results) for status in words}
+    counts = {status: sum(result.status == status for result in results) for status in words}
     parts = [f"{count} {words[status]}" for status, count in counts.items() if count]
     output.say(", ".join(parts), "bad" if counts["failed"] else "good")
     return FAILURES if counts["failed"] else 0
@@ -172,8 +185,8 @@ def _lines(report: AbiBoundsReport) -> Iterator[str]:
     bounds, feature = report.bounds, report.feature
     symbols = f"{count_of(len(bounds.symbols), 'symbol')} of {', '.join(bounds.libraries)}"
     yield f"{report.consumer.name} uses {bounds.interface or symbols}"
-    for one in bounds.releases:
-        yield f"  {verdict_in_words(one)}"
+    for release in bounds.releases:
+        yield f"  {verdict_in_words(release)}"
     if feature:
         yield "properties:"
         yield from (f"  {report.namespace} :: {feature} :: {value}" for value in bounds.values)

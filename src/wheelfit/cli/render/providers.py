@@ -130,12 +130,12 @@ def _shortened(values: Sequence[str], output: Output) -> str:
 
 
 def _show_policies(policies: Iterable[Mapping[str, Any]], output: Output) -> None:
-    for one in policies:
+    for policy in policies:
         output.result()
-        words = [f'plugins = "{one["plugins"]}"']
-        words += [f"off: {', '.join(one['disabled'])}"] if one["disabled"] else []
-        words += [f"lists {', '.join(one['listed'])}"] if one["listed"] else []
-        output.result(f"Policy {one['file']}: {'; '.join(words)}")
+        words = [f'plugins = "{policy["plugins"]}"']
+        words += [f"off: {', '.join(policy['disabled'])}"] if policy["disabled"] else []
+        words += [f"lists {', '.join(policy['listed'])}"] if policy["listed"] else []
+        output.result(f"Policy {policy['file']}: {'; '.join(words)}")
 
 
 def show_trust(report: TrustReport, output: Output, *, with_plan: bool) -> None:
@@ -172,15 +172,15 @@ def plan_lines(plan: TrustPlan) -> list[str]:
     """Return the lines about what would be trusted."""
     entry = plan.entry
     lines = [f"{entry.package}{entry.versions} consists of"]
-    for one in plan.wheels:
-        file = one.pin.file
+    for wheel in plan.wheels:
+        file = wheel.pin.file
         size = "" if file.size is None else f", {file.size:,} bytes"
         when = f", uploaded {file.upload_time[:10]}" if file.upload_time else ""
         lines += [
-            f"  {one.pin.name} {one.pin.version}",
-            f"    file    {one.pin.filename.text}{size}{when}",
-            f"    sha256  {one.sha256}",
-            f"    from    {one.origin}",
+            f"  {wheel.pin.name} {wheel.pin.version}",
+            f"    file    {wheel.pin.filename.text}{size}{when}",
+            f"    sha256  {wheel.sha256}",
+            f"    from    {wheel.origin}",
         ]
     namespace = entry.namespace or "any namespace that names it"
     lines.append(f"It may answer for {namespace}, at {entry.plugin_api or 'any endpoint'}.")
@@ -205,11 +205,11 @@ def show_bridge_table(report: BridgesReport, output: Output) -> None:
     output.result_json(report.to_json())
     rows = [
         (
-            one.name,
-            "always" if one.by_default else f"with --bridge {one.name}",
-            ", ".join(one.projects if one.is_of_indexes else one.distributions),
+            family.name,
+            "always" if family.by_default else f"with --bridge {family.name}",
+            ", ".join(family.projects if family.is_of_indexes else family.distributions),
         )
-        for one in report.families
+        for family in report.families
     ]
     output.table(("family", "counts", "members"), rows)
     output.note(_edition(report.known))
@@ -248,15 +248,15 @@ def show_bridge_update(report: BridgeUpdateReport, output: Output) -> None:
 def show_bridge_checks(report: BridgeChecksReport, output: Output) -> None:
     """Print what was found of families: those with faults, and how many are as they say."""
     output.result_json(report.to_json())
-    wrong = [one for one in report.checks if one.faults]
+    wrong = [check for check in report.checks if check.faults]
     for one in wrong:
         output.result(one.family.name, "bad")
         for fault in one.faults:
             output.folded(f"  {fault}", hang=4)
     if output.verbosity > 0:
-        for one in report.checks:
-            newest = ", ".join(f"{name} {version}" for name, version in one.newest.items())
-            output.folded(f"{one.family.name}: {newest}", hang=4)
+        for check in report.checks:
+            newest = ", ".join(f"{name} {version}" for name, version in check.newest.items())
+            output.folded(f"{check.family.name}: {newest}", hang=4)
     sound = len(report.checks) - len(wrong)
     output.result(f"{sound} of {len(report.checks)} families are as their files say")
 

@@ -22,7 +22,7 @@ def show_plan(report: RepackPlan, output: Output) -> int:
     """Print the versions, the content of the joined release, and the command that joins it."""
     output.result_json(report.to_json())
     head = ("Release", *(one.name for one in report.projects), f"As {report.name}")
-    output.table(head, [tuple(_row(one, report)) for one in report.releases])
+    output.table(head, [tuple(_row(release, report)) for release in report.releases])
     newest = report.newest
     if newest is None:
         output.result(f"no release of these can be joined as {report.name}", "bad")
@@ -40,8 +40,8 @@ def show_plan(report: RepackPlan, output: Output) -> int:
     output.result("")
     output.table(("Python", "Platform", *names), rows)
     output.result("")
-    for one in newest.differences:
-        output.result(f"{one.message}{f' ({one.rule})' if one.rule else ''}")
+    for difference in newest.differences:
+        output.result(f"{difference.message}{f' ({difference.rule})' if difference.rule else ''}")
     for note in report.notes():
         output.result(note)
     output.result("repack.toml:")

@@ -178,7 +178,7 @@ class _Downwards(_Drawing):
 
     @cached_property
     def _has_dependencies(self) -> bool:
-        return any(one.known != "unknown" for one in self._tree.packages)
+        return any(package.known != "unknown" for package in self._tree.packages)
 
     def _needed(self, branches: Iterable[Branch]) -> Iterator[_Node]:
         for branch in branches:

@@ -109,13 +109,13 @@ def _lines(file: InspectedFile) -> Iterator[str]:
     yield str(file.path)
     if not file.binaries.members:
         yield "  no binaries"
-    for one in file.binaries:
-        yield from _about(one)
+    for binary in file.binaries:
+        yield from _about(binary)
     properties = [str(one) for one in file.found.properties]
     if properties:
         yield "  properties that the binaries show:"
         yield from (f"    {one}" for one in properties)
-    yield from (f"  note: {one}" for one in file.found.notes)
+    yield from (f"  note: {note}" for note in file.found.notes)
 
 
 def _about(binary: Binary) -> Iterator[str]:
@@ -138,8 +138,8 @@ def _about(binary: Binary) -> Iterator[str]:
         (
             "made for",
             [
-                f"{one.system} {one.version[0]}.{one.version[1]} on {one.machine}"
-                for one in binary.minimum_systems
+                f"{least.system} {least.version[0]}.{least.version[1]} on {least.machine}"
+                for least in binary.minimum_systems
             ],
         ),
         ("GPUs", [*map(str, binary.code), *binary.targets]),

@@ -72,7 +72,10 @@ def resolve_plugin(
     candidates = Candidates(repository, target, None, policy)
     try:
         return resolve(
-            ResolutionRequest(tuple(RequestedRequirement(one) for one in requirements)), candidates
+            ResolutionRequest(
+                tuple(RequestedRequirement(requirement) for requirement in requirements)
+            ),
+            candidates,
         ).pins
     except SourceOff as error:
         error.hint = "plugins are never built from source; ask its publisher for a wheel"  # P-33

@@ -157,7 +157,9 @@ class TrustedPlugins(Struct):
         error: WheelfitError, only: OnlyTrusted, question: PluginQuestion
     ) -> WheelfitError | _ChangedError:
         """Return the error to raise: another one where what the sources have is not trusted."""
-        commands = (command_that_trusts(one, question) for one in question.requirements)
+        commands = (
+            command_that_trusts(requirement, question) for requirement in question.requirements
+        )
         again = " and ".join(f"`{command}`" for command in commands)
         if only.changed:
             (name, digest), *_ = only.changed.items()

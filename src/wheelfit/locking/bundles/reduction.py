@@ -56,7 +56,9 @@ class Kept:
     @property
     def wheels(self) -> tuple[LockedWheel, ...]:
         """The wheels that stay, in the order of the lock."""
-        return tuple(one for one in self.package.wheels if one.filename.text in self.filenames)
+        return tuple(
+            wheel for wheel in self.package.wheels if wheel.filename.text in self.filenames
+        )
 
     @property
     def labels(self) -> frozenset[Label]:

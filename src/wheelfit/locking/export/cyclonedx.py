@@ -47,7 +47,7 @@ def cyclonedx_document(contents: Contents, *, epoch: int | None = None) -> dict[
     :param epoch: when it is made, in seconds since 1970 (``SOURCE_DATE_EPOCH``); None: it
         does not say.
     """
-    references = {one.pin.name: _purl(one) for one in contents.packages}
+    references = {package.pin.name: _purl(package) for package in contents.packages}
     document: dict[str, Any] = {
         "$schema": _SCHEMA,
         "bomFormat": "CycloneDX",
@@ -65,20 +65,22 @@ def cyclonedx_document(contents: Contents, *, epoch: int | None = None) -> dict[
             },
             "properties": [_property(name, value) for name, value in _target(contents)],
         },
-        "components": [_component(one) for one in contents.packages],
+        "components": [_component(package) for package in contents.packages],
         "dependencies": [
             {
                 "ref": _LOCK,
                 "dependsOn": sorted(
-                    references[one.pin.name] for one in contents.packages if one.pin.requested
+                    references[package.pin.name]
+                    for package in contents.packages
+                    if package.pin.requested
                 ),
             },
             *(
                 {
-                    "ref": references[one.pin.name],
-                    "dependsOn": sorted(references[name] for name in one.needs),
+                    "ref": references[package.pin.name],
+                    "dependsOn": sorted(references[name] for name in package.needs),
                 }
-                for one in contents.packages
+                for package in contents.packages
             ),
         ],
     }

@@ -53,7 +53,7 @@ def license_of(fields: LicenseFields) -> License:
         text = ""
     if text and len(text) <= _LONG:
         return License("name", text, "License", files)
-    names = [_clean(one.rpartition("::")[2]) for one in fields.classifiers]
+    names = [_clean(classifier.rpartition("::")[2]) for classifier in fields.classifiers]
     if names:
         return License("name", _shortened("; ".join(dict.fromkeys(names))), "Classifier", files)
     if text:  # all of it, where a name was wanted; how it begins says which one it is

@@ -128,7 +128,7 @@ class TrustedPublishing:
         except (self._jwt.PyJWTError, WheelfitError, ValueError) as error:
             log("refused", reason=f"identity of a job: {error}")
             return _refusal("invalid-token", f"the identity cannot be verified: {error}")
-        admitting = [one for one in self._publishers if one.admits(claims)]
+        admitting = [publisher for publisher in self._publishers if publisher.admits(claims)]
         if not admitting:
             log("refused", reason=f"identity of a job: no trusted publisher is {_who(claims)}")
             return _refusal("invalid-publisher", f"no trusted publisher is {_who(claims)}")
@@ -159,7 +159,7 @@ class TrustedPublishing:
         """Return the claims of a token that an issuer of a publisher has signed for this index."""
         unverified = self._jwt.decode(token, options={"verify_signature": False})
         issuer = unverified.get("iss")
-        if issuer not in {one.issuer for one in self._publishers}:
+        if issuer not in {publisher.issuer for publisher in self._publishers}:
             raise ValueError("its issuer is not one of the trusted publishers")
         key = self._key(issuer, self._jwt.get_unverified_header(token).get("kid"))
         claims: Mapping[str, Any] = self._jwt.decode(

@@ -224,11 +224,11 @@ def _for_client(
     _, chosen_rank, chosen = min(fitting, key=lambda item: item[:2])
     label = chosen.filename.label
 
-    def stays(one: Wheel) -> bool:
-        rank = tags.best(one.filename.tags)
-        if one.filename.label is None:
+    def stays(wheel: Wheel) -> bool:
+        rank = tags.best(wheel.filename.tags)
+        if wheel.filename.label is None:
             return rank is None or rank >= chosen_rank
-        return rank is None or one.filename.label == label
+        return rank is None or wheel.filename.label == label
 
     return OfferedRelease(tuple(filter(stays, variants)), tuple(filter(stays, plain)), chosen)
 

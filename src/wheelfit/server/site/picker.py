@@ -84,7 +84,11 @@ def picked_preset(query: Mapping[str, str], machines: Mapping[str, str]) -> str:
     device, version = query.get(DEVICE, ""), query.get(VERSION, "")
     kind, _, name = device.partition("-")
     if device and device not in machines:
-        newest = [match for one in machines if (match := VERSIONED.match(one)) and match[1] == kind]
+        newest = [
+            match
+            for machine in machines
+            if (match := VERSIONED.match(machine)) and match[1] == kind
+        ]
         if version.partition("-")[0] != kind:
             version = f"{kind}-{newest[-1][2]}" if newest else kind
         device, version = f"{version}-{name}", ""

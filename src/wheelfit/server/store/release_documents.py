@@ -61,10 +61,12 @@ def disagreements(documents: Sequence[WheelDocument]) -> tuple[Violation, ...]:
     return found
 
 
-def _contradiction(one: Contradiction) -> Violation:
-    values = "; ".join((one.error.note or "").splitlines())
-    where = f"{one.second}: variant.json: {one.path}"
-    return Violation("inconsistent-variants", f"{one.error.message}; {values}"[:1000], where)
+def _contradiction(contradiction: Contradiction) -> Violation:
+    values = "; ".join((contradiction.error.note or "").splitlines())
+    where = f"{contradiction.second}: variant.json: {contradiction.path}"
+    return Violation(
+        "inconsistent-variants", f"{contradiction.error.message}; {values}"[:1000], where
+    )
 
 
 def make_document(

@@ -100,7 +100,7 @@ class Mirrors:
         """
         first = Source(OWN, own, is_own=True, claims=claims)
         try:
-            return Merged((first, *(Source(one.name, one) for one in self.indexes)), owners)
+            return Merged((first, *(Source(index.name, index) for index in self.indexes)), owners)
         except ValueError as error:
             raise InvalidConfiguration(str(error)) from None
 
@@ -225,7 +225,7 @@ def _open_family(
     files: dict[str, str] = {}
     for member in family.members:
         if member.files:
-            files |= {path_in_mirror(one): url_of(one) for one in member.files}
+            files |= {path_in_mirror(file): url_of(file) for file in member.files}
         elif member.page and member.folder not in pages and settings.has_folder(member.folder):
             url = url_of(member.page)
             pages[member.folder] = mirror(member.folder, url, OnePage(url))

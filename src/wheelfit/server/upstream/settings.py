@@ -233,7 +233,7 @@ def check_names(mirrors: Iterable[MirrorSettings]) -> None:
 
     :raises InvalidConfiguration: there are such.
     """
-    names = [OWN, *(one.label for one in mirrors)]
+    names = [OWN, *(mirror.label for mirror in mirrors)]
     for name in names:
         if names.count(name) > 1:
             raise InvalidConfiguration(

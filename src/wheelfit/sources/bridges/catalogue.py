@@ -97,7 +97,7 @@ class KnownFamilies:
         return replace(
             counting,
             by_default=newest.by_default and known.by_default,
-            projects=tuple(one for one in counting.projects if one in known.projects),
+            projects=tuple(project for project in counting.projects if project in known.projects),
         )
 
     def restrictions(self, name: str) -> tuple[str, ...]:
@@ -139,7 +139,7 @@ class KnownFamilies:
         if not self._newer:
             return _indexes()
         newer = (_head(name, text) for name, text in self._newer.items())
-        shipped_ones = (one for one in _indexes() if one[0] not in self._newer)
+        shipped_ones = (index for index in _indexes() if index[0] not in self._newer)
         return (*shipped_ones, *filter(None, newer))
 
     @cached_property

@@ -129,11 +129,11 @@ class BridgedRepository:
             return self._of_indexes(name, family)
         names = tuple(dict.fromkeys((name, *family.distributions)))
 
-        def listed(one: NormalizedName) -> ProjectPage | None:
-            owner = None if one == name else self._shelf.of(one)
+        def listed(project: NormalizedName) -> ProjectPage | None:
+            owner = None if project == name else self._shelf.of(project)
             if owner is None or not owner.is_of_indexes:
-                return self._repository.project(one)
-            return self._of_indexes(one, owner)
+                return self._repository.project(project)
+            return self._of_indexes(project, owner)
 
         pages = dict(zip(names, at_once(names, listed, most=_MOST), strict=True))
         page = page_of_names(family, pages, {tag.platform for tag in self.here})
@@ -161,11 +161,11 @@ class BridgedRepository:
             return self._repository.project(name)
         from wheelfit.sources.bridges.pages import page_of_indexes  # noqa: PLC0415 - start-up
 
-        members = [one for one in family.members if one.is_for(name)]
+        members = [member for member in family.members if member.is_for(name)]
         wanted = [
-            one
-            for one in members
-            if (family.registry and one.is_of_registry) or self._shelf.is_wanted(family, one)
+            member
+            for member in members
+            if (family.registry and member.is_of_registry) or self._shelf.is_wanted(family, member)
         ]
         if family.registry and all(one.is_of_registry and not one.when for one in wanted):
             plain = self._repository.project(name)
@@ -175,7 +175,9 @@ class BridgedRepository:
             members = wanted  # where nobody could get any, all of them are the reasons
         notes: list[str] = []
         places = {
-            one.locations: one for one in members if family.registry or not one.is_of_registry
+            member.locations: member
+            for member in members
+            if family.registry or not member.is_of_registry
         }
         try:
             found = at_once(
@@ -184,13 +186,15 @@ class BridgedRepository:
                 most=_MOST,
             )
         except NetworkError as error:
-            if not any(one.is_of_registry for one in members):
+            if not any(member.is_of_registry for member in members):
                 raise
             return self._instead(name, family, error)
         pages = dict(zip(places, found, strict=True))
-        own = [one for one in places.values() if not (one.is_of_registry or one.is_elsewhere)]
+        own = [
+            place for place in places.values() if not (place.is_of_registry or place.is_elsewhere)
+        ]
         listings = [pages[one.locations] for one in own]
-        if own and not (family.registry or any(one and one.files for one in listings)):
+        if own and not (family.registry or any(listing and listing.files for listing in listings)):
             self._tell_missing(name, family)
         page = self._with_record(page_of_indexes(family, name, pages, self._hosts(family)))
         return page and structs.replace(page, notes=(*page.notes, *notes))

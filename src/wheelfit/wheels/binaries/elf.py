@@ -162,7 +162,7 @@ def _binary(window: Window, layout: ElfLayout, member: str) -> Binary:
         names[0] if names else None,
         tuple(needed),
         tuple(rpath),
-        tuple(sorted({SymbolVersion(*one) for one in versions})),
+        tuple(sorted({SymbolVersion(*version) for version in versions})),
         IsaLevels(
             level_of_bits(bits.get(_NEEDED_LEVELS, 0)), level_of_bits(bits.get(_USED_LEVELS, 0))
         ),

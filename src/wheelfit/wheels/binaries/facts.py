@@ -218,11 +218,11 @@ class Binary(Struct, frozen=True):
             },
             "minimum-systems": [
                 {
-                    "machine": one.machine,
-                    "system": one.system,
-                    "version": f"{one.version[0]}.{one.version[1]}",
+                    "machine": minimum_system.machine,
+                    "system": minimum_system.system,
+                    "version": f"{minimum_system.version[0]}.{minimum_system.version[1]}",
                 }
-                for one in self.minimum_systems
+                for minimum_system in self.minimum_systems
             ],
             "code": [_code_mapping(one) for one in self.code],
             "unlinked": [_code_mapping(one) for one in self.unlinked],
@@ -251,17 +251,17 @@ class Binaries(Struct, frozen=True):
     @property
     def with_code(self) -> tuple[Binary, ...]:
         """Those that have code for NVIDIA's GPUs that can be loaded."""
-        return tuple(one for one in self.members if one.code)
+        return tuple(member for member in self.members if member.code)
 
     @property
     def code(self) -> tuple[DeviceCode, ...]:
         """All code for GPUs that can be loaded, each kind once, sorted."""
-        return in_order(image for one in self.members for image in one.code)
+        return in_order(image for member in self.members for image in member.code)
 
     @property
     def with_targets(self) -> tuple[Binary, ...]:
         """Those that have code for AMD's GPUs."""
-        return tuple(one for one in self.members if one.targets)
+        return tuple(member for member in self.members if member.targets)
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -273,4 +273,4 @@ class Binaries(Struct, frozen=True):
 
 def in_order(images: Iterable[DeviceCode]) -> tuple[DeviceCode, ...]:
     """Return images sorted, each kind once."""
-    return tuple(sorted(set(images), key=lambda one: one.sort_key))
+    return tuple(sorted(set(images), key=lambda image: image.sort_key))

@@ -83,7 +83,9 @@ def unserved(value: str, code: Iterable[DeviceCode]) -> tuple[Capability, ...] |
     capabilities, kind = found
     images = [one for one in code if one.kind is kind]
     return tuple(
-        one for one in sorted(capabilities) if not any(runs_on(image, one) for image in images)
+        capability
+        for capability in sorted(capabilities)
+        if not any(runs_on(image, capability) for image in images)
     )
 
 

@@ -50,9 +50,9 @@ def executable_sections(window: Window) -> list[tuple[int, int]]:
     _, count = window.unpack("<HH", header + 4)
     (optional_size,) = window.unpack("<H", header + 20)
     return [
-        (one.start, one.size_in_file)
-        for one in _sections(window, header + 24 + optional_size, count)
-        if one.is_executable
+        (section.start, section.size_in_file)
+        for section in _sections(window, header + 24 + optional_size, count)
+        if section.is_executable
     ]
 
 
@@ -115,15 +115,17 @@ def _debug_size(window: Window, header: int, sections: Sequence[_Section]) -> in
 
     Longer names than eight letters lie behind the table of symbols: ``/4`` says where.
     """
-    long_names = [one for one in sections if one.name[:1] == "/" and one.name[1:].isdecimal()]
+    long_names = [
+        section for section in sections if section.name[:1] == "/" and section.name[1:].isdecimal()
+    ]
     if not long_names:
         return 0
     symbols, count = window.unpack("<II", header + 12)
     texts = symbols + _SYMBOL_SIZE * count
     return sum(
-        one.size
-        for one in long_names
-        if window.text(texts + int(one.name[1:]), 512).startswith((".debug_", ".zdebug_"))
+        long_name.size
+        for long_name in long_names
+        if window.text(texts + int(long_name.name[1:]), 512).startswith((".debug_", ".zdebug_"))
     )
 
 

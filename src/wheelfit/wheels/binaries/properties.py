@@ -45,13 +45,13 @@ def properties_of(
         *_nvidia(binaries, notes, ptx=ptx, bound=bound),
         *_amd(binaries, notes),
     ]
-    notes += [f"{one.member}: {fault}" for one in binaries for fault in one.faults]
+    notes += [f"{binary.member}: {fault}" for binary in binaries for fault in binary.faults]
     return FoundProperties(PropertySet(found), tuple(dict.fromkeys(notes)))
 
 
 def _level(binaries: Binaries, notes: list[str]) -> Iterator[Property]:
     """Yield the level that the loader asks for (P-102)."""
-    native = [one for one in binaries if "x86_64" in one.machines]
+    native = [binary for binary in binaries if "x86_64" in binary.machines]
     levels = {one.levels.needed for one in native} - {None}
     highest = max((LEVELS.index(level) for level in levels if level is not None), default=0)
     if highest:
@@ -66,10 +66,10 @@ def _nvidia(
     binaries: Binaries, notes: list[str], *, ptx: bool, bound: Capability | None
 ) -> Iterator[Property]:
     carriers = binaries.with_code
-    values = sorted({value for one in carriers for value in _candidates(one, ptx=ptx)})
+    values = sorted({value for carrier in carriers for value in _candidates(carrier, ptx=ptx)})
     shared = []
     for value in values:
-        lacking = [one.member for one in carriers if unserved(value, one.code) != ()]
+        lacking = [carrier.member for carrier in carriers if unserved(value, carrier.code) != ()]
         if lacking:
             notes.append(f"{value} is left out, because {_first(lacking)} has no code for it")
         else:
@@ -87,8 +87,8 @@ def _nvidia(
 def _amd(binaries: Binaries, notes: list[str]) -> Iterator[Property]:
     """Yield the GPUs of AMD for which every binary with such code has some."""
     carriers = {
-        one.member: {value for target in one.targets for value in values_of(target)}
-        for one in binaries.with_targets
+        with_target.member: {value for target in with_target.targets for value in values_of(target)}
+        for with_target in binaries.with_targets
     }
     for value in sorted({value for values in carriers.values() for value in values}):
         lacking = [member for member, values in carriers.items() if value not in values]
@@ -115,7 +115,7 @@ def _candidates(binary: Binary, *, ptx: bool) -> Iterator[str]:
 
 def _bound(binaries: Binaries, notes: list[str]) -> Capability | None:
     """Return the lower bound of the driver: the first release of the toolkit's major (P-92)."""
-    majors = sorted({major for one in binaries for major in cuda_majors(one.needed)})
+    majors = sorted({major for binary in binaries for major in cuda_majors(binary.needed)})
     if len(majors) > 1:
         notes.append(
             f"there are binaries for CUDA {listed(map(str, majors))}, so no lower bound of "
@@ -124,7 +124,7 @@ def _bound(binaries: Binaries, notes: list[str]) -> Capability | None:
         return None
     if majors:
         return Capability(majors[0], 0)
-    toolkits = [cuda for one in _texts(binaries) if (cuda := cuda_of_ptx(one)) is not None]
+    toolkits = [cuda for text in _texts(binaries) if (cuda := cuda_of_ptx(text)) is not None]
     if toolkits:  # a runtime that is linked statically
         return Capability(max(toolkits).major, 0)
     if binaries.code:

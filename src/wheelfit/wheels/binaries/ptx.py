@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def has_boards(binaries: Binaries) -> bool:
     """Return whether binaries can run on Jetson and DRIVE boards, whose processors are ARM."""
-    machines = {machine for one in binaries for machine in one.machines}
+    machines = {machine for binary in binaries for machine in binary.machines}
     return not machines or "aarch64" in machines
 
 
@@ -46,7 +46,7 @@ def refused_ptx(
     images = list(code)
     refused: dict[Capability, DeviceCode] = {}
     for capability in _takers_of_ptx(value):
-        usable = [one for one in images if runs_on(one, capability)]
+        usable = [image for image in images if runs_on(image, capability)]
         if capability in tables.TEGRA and not boards:
             continue
         if any(one.kind is CodeKind.MACHINE for one in usable):
@@ -54,7 +54,7 @@ def refused_ptx(
         texts = [one for one in usable if one.version is not None]
         if not texts:
             continue
-        newest = max(texts, key=lambda one: one.version or (0, 0))
+        newest = max(texts, key=lambda text: text.version or (0, 0))
         needed = cuda_of_ptx(newest.version or (0, 0))
         oldest = max(
             tables.FIRST_CUDA.get(capability, tables.FIRST_CUDA_OF_OTHERS), bound or (0, 0)

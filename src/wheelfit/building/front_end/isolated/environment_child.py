@@ -38,7 +38,7 @@ def _places(top: str) -> "list[Path]":
         return []
     if spec is None:
         return []
-    return [Path(one) for one in spec.submodule_search_locations or [spec.origin or ""]]
+    return [Path(location) for location in spec.submodule_search_locations or [spec.origin or ""]]
 
 
 def _mentions(place: Path, text: str) -> bool:
@@ -59,10 +59,10 @@ def _has(module: str, text: str) -> bool:
 
 def _distribution(top: str) -> list[str]:
     """Return name and version of what a module belongs to; the module's name where nobody says."""
-    for one in importlib.metadata.distributions():
-        listed = (one.read_text("top_level.txt") or "").split()
-        if top in (listed or {str(path).partition("/")[0] for path in one.files or ()}):
-            return [one.metadata["Name"], one.version]
+    for distribution in importlib.metadata.distributions():
+        listed = (distribution.read_text("top_level.txt") or "").split()
+        if top in (listed or {str(path).partition("/")[0] for path in distribution.files or ()}):
+            return [distribution.metadata["Name"], distribution.version]
     return [top, ""]
 
 

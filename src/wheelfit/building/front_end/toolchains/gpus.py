@@ -70,27 +70,32 @@ def torch_list(architectures: Iterable[Architecture]) -> str:
     '9.0+PTX'
     """
     found: dict[str, bool] = {}
-    for one in architectures:
-        found[one.dotted] = one.is_virtual or found.get(one.dotted, False)
+    for architecture in architectures:
+        found[architecture.dotted] = architecture.is_virtual or found.get(
+            architecture.dotted, False
+        )
     return ";".join(f"{name}+PTX" if has_ptx else name for name, has_ptx in found.items())
 
 
 def _cuda_words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(one.code for one in cuda_architectures(properties))
+    return tuple(architecture.code for architecture in cuda_architectures(properties))
 
 
 def _add_cuda(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
     architectures = cuda_architectures(properties)
     if not architectures:
         return inputs
-    names = ";".join(one.cmake for one in architectures)
+    names = ";".join(architecture.cmake for architecture in architectures)
     inputs = inputs.with_variable("CUDAARCHS", names)
     inputs = inputs.with_variable("TORCH_CUDA_ARCH_LIST", torch_list(architectures))
     if inputs.backend == _SKBUILD:
         inputs = inputs.with_setting("cmake.define.CMAKE_CUDA_ARCHITECTURES", names)
     if _chooses_architectures(inputs) or "NVCC_APPEND_FLAGS" in inputs.chosen:
         return inputs
-    options = [f"-gencode=arch=compute_{one.name},code={one.code}" for one in architectures]
+    options = [
+        f"-gencode=arch=compute_{architecture.name},code={architecture.code}"
+        for architecture in architectures
+    ]
     return inputs.appended("NVCC_APPEND_FLAGS", options)
 
 

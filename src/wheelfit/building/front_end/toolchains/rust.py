@@ -99,7 +99,7 @@ def compiled_crates(log: str, flags: Sequence[str]) -> CompiledCrates | None:
     commands = [(one["name"], one["words"]) for one in _COMPILED.finditer(log)]
     if any(" --target " in words for _, words in commands):
         # Then crates that only build others are compiled for this machine, and get no flags.
-        commands = [one for one in commands if " --target " in one[1]]
+        commands = [command for command in commands if " --target " in command[1]]
     levels = {
         name: (_LEVEL.findall(words) or [_USUAL])[-1]
         for name, words in commands
@@ -130,7 +130,7 @@ def _has_target_flags(folder: Path) -> bool:
             continue
         targets = found.get("target", {})
         if isinstance(targets, dict) and any(
-            isinstance(one, dict) and "rustflags" in one for one in targets.values()
+            isinstance(target, dict) and "rustflags" in target for target in targets.values()
         ):
             return True
     return False
