@@ -1,8 +1,8 @@
-"""Families of published distributions, presented as the variants that they would be.
+"""Families of published distributions, presented as variants of one project.
 
-Before there were variants, projects put the build into the name (``cupy-cuda12x``) or into an
-index of its own. A family says, as data, which of its members a machine gets; the members stay
-what they are, with their names, files and hashes.
+Before variants existed, projects put the build into the name (``cupy-cuda12x``) or into an index of
+its own. A family describes, as data, which of its members a machine gets; the members keep their
+names, files and hashes.
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ class FamilyMember:
     local: str = ""
     """Of a family of indexes: the local version of its wheels, as ``cu128``; empty: any."""
     index: str = ""
-    """Of a family of indexes: the folder below the base with ``/``, or a URL; empty: the
-    registry, whose own wheels these are."""
+    """Of a family of indexes: the folder below the base with ``/``, or a URL; empty: the registry
+    itself.
+    """
     page: str = ""
     """The same of one page with links to all wheels."""
     files: tuple[str, ...] = ()
@@ -71,12 +72,12 @@ class FamilyMember:
 
     @property
     def condition(self) -> str:
-        """What a machine must support, in words."""
+        """The properties a machine must support, in words."""
         return str(self.when) or "any machine"
 
     @property
     def is_of_registry(self) -> bool:
-        """Whether its wheels are those that the registry has of the project."""
+        """Whether its wheels are the project's own in the registry."""
         return not self.locations
 
     @property
@@ -102,14 +103,14 @@ class FamilyMember:
     def has(self, project: NormalizedName, version: Version) -> bool:
         """Return whether the member covers a release.
 
-        :param project: one of those that the family stands for.
+        :param project: a project of the family.
         """
         return self.is_for(project) and self.versions.contains(version, prereleases=True)
 
     def is_for(self, project: NormalizedName) -> bool:
         """Return whether the member covers a project.
 
-        :param project: one of those that the family stands for.
+        :param project: a project of the family.
         """
         return not self.projects or _is_among(project, self.projects)
 
@@ -140,25 +141,26 @@ class BridgeFamily:
     """A family of distributions that are presented as variants."""
 
     name: NormalizedName
-    """What users ask for."""
+    """The name users request."""
     projects: tuple[str, ...]
     """The projects it stands for: its own name, or of a family of indexes several; one that ends
     with ``*`` is all names that begin so."""
     members: tuple[FamilyMember, ...]
     """The best first."""
     source: str
-    """Where the project says so: the address of a page."""
+    """The URL of the page on which the project documents the rules."""
     checked: date
-    """When the rule was last compared with what the members say of themselves."""
+    """When the rule was last compared with the members' own metadata."""
     says: str = ""
-    """What the source says that the rules follow from, one sentence without a full stop."""
+    """The statement of the source that supports the rules, one sentence without a full stop."""
     no_fit: str = ""
-    """What to tell people whose machine gets no member, one sentence without a full stop."""
+    """The hint for machines without a member, one sentence without a full stop."""
     extras: tuple[NormalizedName, ...] = ()
     """Extras that the members have; others are not passed on."""
     by_default: bool = False
-    """Whether nobody need opt in: the project itself names these members as the way to install
-    it, or they are in its owner's index."""
+    """Whether no opt-in is needed: the project itself documents these members as the way to install
+    it, or they are in its owner's index.
+    """
     exclusive: bool = True
     """Whether the members own the same files."""
     base: str = ""
@@ -182,9 +184,9 @@ class BridgeFamily:
 
     @property
     def only_hosts(self) -> tuple[str, ...]:
-        """The hosts that may be asked for what is in its indexes; empty: any.
+        """The hosts from which its files may be fetched; empty: any.
 
-        What counts without anybody having named it comes from the hosts that it names.
+        A family that counts by default is limited to its own hosts.
         """
         if not (self.hosts or self.by_default):
             return ()
@@ -201,7 +203,7 @@ class BridgeFamily:
     ) -> tuple[FamilyMember, ...]:
         """Return the members whose rule holds for a release.
 
-        :param project: the one it is a release of; None: the one that the family is called after.
+        :param project: the project of the release; None: the one the family is named after.
         """
         name = project or self.name
         return tuple(member for member in self.members if member.has(name, version))
@@ -238,7 +240,7 @@ class BridgeFamily:
     def notes(
         self, version: Version, labels: Container[Label | None], project: NormalizedName
     ) -> tuple[str, ...]:
-        """Return what to tell whoever gets a release: whose builds these are."""
+        """Return the notes for users of a release: the members its builds come from."""
         builds = dict.fromkeys(
             f"{one.label} is {one.place or one.distribution}"
             for one in self.members_of(version, project)
@@ -247,7 +249,7 @@ class BridgeFamily:
         return (f"{project} {version} is bridged: {', '.join(builds)}",) if builds else ()
 
     def build(self, filename: WheelFilename) -> str:
-        """Return what to tell of a wheel of the family; empty for a plain one."""
+        """Return the note on a wheel of the family; empty for a plain one."""
         member = self.member_of_wheel(filename)
         return "" if member is None else f"by a bridge it is {member.place or member.distribution}"
 
@@ -335,9 +337,9 @@ def path_in_mirror(location: str) -> str:
 
 
 def document_of(namespaces: Iterable[str]) -> dict[str, Any]:
-    """Return variant metadata without variants, by which a machine is asked.
+    """Return variant metadata without variants, for detecting a machine.
 
-    :param namespaces: what it is asked about, best first.
+    :param namespaces: the namespaces to detect, best first.
     """
     providers = {name: _provider(name) for name in namespaces}
     return {

@@ -1,9 +1,9 @@
-"""Plan by which renames an environment gets from old to new; pure, nothing is touched.
+"""Plan the renames that change an environment from old to new; nothing is touched.
 
-What comes lies in a stage, in folders that mirror those of the environment; what goes is
-known file by file. Where all of a folder goes it moves as one, however much is in it, and
-where another takes its place the two are exchanged, so that whoever looks sees one or the
-other. Only folders that several distributions share are gone through file by file.
+New files lie in a stage, in folders that mirror those of the environment; leaving files are known
+one by one. A folder of which everything leaves is moved as a whole, and a folder that replaces
+another is exchanged with it, so that other processes see one or the other. Only folders that
+several distributions share are processed file by file.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ class FolderListing:
     """In which file system it lies."""
     folders: AbstractSet[str] = frozenset()
     files: Mapping[str, int] = field(default_factory=dict)
-    """Everything else in it, files, and links whatever they lead to: each with its number (inode),
-    0 where folders do not know it."""
+    """Everything else in it, files, and links of any kind: each with its number (inode), 0 where
+    folders do not know it.
+    """
 
 
 class FolderReader(Protocol):
@@ -91,16 +92,16 @@ def plan_steps(
 ) -> tuple[Step, ...]:
     """Return the steps in their order; the records of distributions come last.
 
-    :param stages: what comes: pairs of a staged folder and the one it stands for, which exists.
-    :param leaving: by folder, an absolute path, the owner of each file in it that goes.
-    :param store: names the folder to which what goes from some folder is moved.
-    :param kept: folders that stay whatever happens: those of the environment.
-    :param replace: what is in the way may be moved aside though nobody owns it.
+    :param stages: pairs of a staged folder and its existing target folder.
+    :param leaving: by folder, an absolute path, the owner of each leaving file in it.
+    :param store: returns the folder to which files leaving a folder are moved.
+    :param kept: folders that always stay: those of the environment.
+    :param replace: whether files without an owner that are in the way may be moved aside.
     :param whole_folders: False where only files can be renamed.
     :param exchange: False where names cannot be exchanged.
     :param fold: gives two names of one file the same spelling, where case is ignored.
     :param real: follows the links that lead to a folder, so that steps name the folder itself.
-    :raises IntegrityError: ``file-conflict``; something is in the way, and may not be replaced.
+    :raises IntegrityError: ``file-conflict``; a file is in the way, and may not be replaced.
     """
     planner = _Planner(look, store, replace, whole_folders, exchange, fold, real)
     planner.kept.update(map(planner.key, kept))
@@ -160,7 +161,7 @@ class _Planner:
     # --- what comes ---
 
     def merge(self, staged: str, final: str) -> None:
-        """Plan how the content of a staged folder gets into one that is there."""
+        """Plan the move of a staged folder's content into an existing folder."""
         coming, there = self.look(staged), self.look(final) or FolderListing()
         if coming is None:
             return
@@ -181,7 +182,7 @@ class _Planner:
             elif owners is not None:
                 self.give_way(old, owners, place, aside)
             elif found not in there.folders and (
-                # Bytecode of a module long gone is nobody's.
+                # Bytecode of a removed module has no owner.
                 self.replace or os.path.basename(final) == "__pycache__"  # noqa: PTH119
             ):
                 self.give_way(old, frozenset(), place, aside)
@@ -194,7 +195,7 @@ class _Planner:
                 )
 
     def give_way(self, old: str, owners: frozenset[str], place: str, aside: str) -> None:
-        """Plan that what is there goes and what is staged comes."""
+        """Plan the replacement of an existing path by a staged one."""
         # Two that are exchanged keep their names as written, also where case is ignored.
         if self.exchange and old == place and (self.whole_folders or self.look(old) is None):
             self.steps.append(Step(StepKind.SWAP, place, aside, owners))
@@ -259,7 +260,7 @@ class _Planner:
         if listing is None:
             return None
         if not (listing.files or listing.folders):
-            # Whoever made another empty folder may need it.
+            # Another empty folder may be needed by the program that created it.
             is_cache = os.path.basename(folder) == "__pycache__"  # noqa: PTH119
             return frozenset() if is_cache else None
         gone = self.gone.get(self.key(folder), {})

@@ -1,7 +1,7 @@
 """The model of a lock file: ``pylock.toml`` (PEP 751) with variants (F-115 to F-124).
 
-What a file says is kept whole: keys and tables that nobody here knows survive a rewrite,
-in their order. Beside it stand the parts that selecting needs, as values that were checked.
+A file is kept whole: unknown keys and tables survive a rewrite, in their order. The parts that a
+selection needs are also available as checked values.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ class LockedWheel:
     hashes: Mapping[str, str] = field(hash=False)
     """Promised digests by algorithm, both in lower case; at least one."""
     url: str | None = None
-    """Where it is; None: only ``path`` says."""
+    """Its URL; None: it has only a ``path``."""
     path: str | None = None
     """Where it is on this machine, relative to the lock file; wins over ``url``."""
     size: int | None = None
-    """Bytes, if the lock says so."""
+    """Bytes, if the lock states it."""
     upload_time: datetime | None = field(default=None, compare=False)
-    """When an index got it, if the lock says so."""
+    """The time of its upload to an index, if the lock states it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class LockedSource:
 
     kind: Literal["sdist", "archive", "directory", "vcs"]
     url: str | None = None
-    """Where it is; None: only ``path`` says."""
+    """Its URL; None: it has only a ``path``."""
     path: str | None = None
     """Where it is on this machine, relative to the lock file; wins over ``url``."""
     filename: str = ""
@@ -90,17 +90,17 @@ class LockedSource:
     hashes: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Promised digests of an archive, by algorithm, in lower case."""
     size: int | None = None
-    """Bytes, if the lock says so."""
+    """Bytes, if the lock states it."""
     subdirectory: str = ""
     """The folder of the project within the source; empty: the source itself."""
     editable: bool = False
-    """Whether an environment shall use the directory itself (PEP 660)."""
+    """Whether an environment uses the directory itself (PEP 660)."""
     system: str = ""
     """The version control system of a repository, as ``git``."""
     commit: str = ""
     """The commit of a repository."""
     requested_revision: str | None = None
-    """The branch, tag or commit that was asked for of a repository; None: none was."""
+    """The requested branch, tag or commit of a repository; None: none was requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +109,12 @@ class LockedPackage:
 
     name: NormalizedName
     version: Version | None
-    """None: the lock does not say, and no wheel does."""
+    """None: neither the lock nor a wheel states it."""
     kind: SourceKind
     wheels: tuple[LockedWheel, ...] = ()
-    """What may be chosen from, in the order of the file; an archive is the only one."""
+    """The wheels to choose from, in the order of the file; an archive is the only one."""
     source: LockedSource | None = None
-    """What a wheel can be built from where none of these fits; None: nothing."""
+    """The source to build a wheel from where none of these is compatible; None: there is none."""
     marker: Marker | None = None
     """When the entry counts; None: always."""
     requires_python: SpecifierSet | None = None
@@ -123,10 +123,11 @@ class LockedPackage:
     table: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)
     """The same as written; None: the entry has no such table (F-122)."""
     needs: Mapping[str, tuple[Requirement, ...]] | None = field(default=None, hash=False)
-    """What the wheel of each label needs, the plain wheel under the empty text (F-121);
-    None: the lock does not say."""
+    """The requirements of the wheel of each label, the plain wheel under the empty text (F-121);
+    None: not listed.
+    """
     notes: tuple[str, ...] = ()
-    """What cannot be used of it, one sentence each (F-136)."""
+    """The unusable parts of it, one sentence each (F-136)."""
 
     @property
     def has_variants(self) -> bool:
@@ -138,23 +139,23 @@ class LockedPackage:
 class Lock:
     """A lock file; made by `read_lock` or `Lock.of`.
 
-    Two locks are equal when they say the same, whatever the order of keys.
+    Two locks are equal when their content is, regardless of the order of keys.
     """
 
     packages: tuple[LockedPackage, ...] = field(compare=False)
     """In the order of the file; by name if some of them are for wheelfit alone."""
     pylock: Pylock = field(compare=False, repr=False)
-    """What other tools read, without labels and variant metadata."""
+    """The content as other tools read it, without labels and variant metadata."""
     where: str = field(compare=False)
     """The file, for messages."""
     notes: tuple[str, ...] = field(compare=False)
-    """What cannot be used or is newer than this program, one sentence each."""
+    """The parts that cannot be used or are newer than this program, one sentence each."""
     roots: tuple[Requirement, ...] | None = field(compare=False)
-    """What it was made for; None: the lock does not say (F-121)."""
+    """The requirements it was made for; None: the lock does not list them (F-121)."""
     conflicts: tuple[tuple[Marker, ...], ...] = field(compare=False)
-    """Extras and groups, as markers, of which at most one of each may be asked for."""
+    """Extras and groups, as markers, of which at most one of each may be requested."""
     environments: tuple[Marker, ...] = field(compare=False)
-    """What it was made for; one must hold. None at all: it is for any environment."""
+    """The environments it was made for; one must hold. Empty: it is for any environment."""
     entries: tuple[Mapping[str, Any], ...] = field(compare=False, repr=False)
     """The packages as plain data."""
     _table: Mapping[str, Any] = field(hash=False, repr=False)
@@ -163,16 +164,16 @@ class Lock:
     def of(cls, table: Mapping[str, Any], *, where: str = "", strict: bool = False) -> Lock:
         """Build a lock from plain data, and check it.
 
-        :param table: as TOML has it; copied.
+        :param table: the data as read from TOML; copied.
         :param where: the file, for messages.
-        :param strict: whether what would only be noted is an error (section 12).
-        :raises InvalidLock: something is wrong; says everything at once.
+        :param strict: whether faults that are otherwise only noted are errors (section 12).
+        :raises InvalidLock: the data is invalid; lists all faults at once.
         """
         return cls._holding(deepcopy(dict(table)), where=where, strict=strict)
 
     @classmethod
     def _holding(cls, table: dict[str, Any], *, where: str, strict: bool) -> Lock:
-        """Build a lock from plain data that nobody else changes."""
+        """Build a lock from plain data, which is not copied."""
         try:
             pylock = check_lock(table)
             entries = tuple(effective_entries(table))
@@ -195,7 +196,7 @@ class Lock:
         )
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return everything the file says as plain data, for `Lock.of` after a change."""
+        """Return the whole content as plain data, for `Lock.of` after a change."""
         return deepcopy(dict(self._table))
 
 
@@ -206,10 +207,10 @@ def read_lock(
 
     :param data: the bytes of the file.
     :param where: the file or URL, for messages.
-    :param strict: whether what would only be noted is an error (section 12).
+    :param strict: whether faults that are otherwise only noted are errors (section 12).
     :param limits: how large it may be (F-30).
-    :raises InvalidLock: it is not a lock file, too large, or broken where nothing else of a
-        package could be used (F-134); says everything at once.
+    :raises InvalidLock: it is not a lock file, too large, or broken where nothing else of a package
+        could be used (F-134); lists all faults at once.
     """
     try:
         table = strict_toml.load(data, limits)
@@ -246,7 +247,7 @@ def lock_name(name: str = "") -> str:
     >>> lock_name(), lock_name("dev")
     ('pylock.toml', 'pylock.dev.toml')
 
-    :param name: what tells it from others; empty for the only one.
+    :param name: the middle part of the name; empty for ``pylock.toml``.
     :raises UserError: the name has a dot, a path separator, or nothing at all.
     """
     text = f"pylock.{name}.toml" if name else "pylock.toml"
@@ -385,7 +386,7 @@ class _Variants:
             self._without_wheels(strict=strict)
             return
         table = entry[VARIANTS]
-        # F-134: without a plain wheel to turn to, whatever is broken costs the package.
+        # F-134: without a plain wheel to fall back on, any broken part costs the package.
         strict = strict or all(wheel.filename.is_variant for wheel in wheels)
         if not isinstance(table, dict):
             problem = f"expected a table, found {shown(table)}"

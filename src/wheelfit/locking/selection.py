@@ -1,8 +1,8 @@
-"""Choose from a lock what belongs on one target (PEP 751, F-115 to F-124).
+"""Select the packages of a lock for one target (PEP 751, F-115 to F-124).
 
-First the entries that count there, by the steps of the standard; then, from what the lock
-was made for, the wheel of each package by what its target supports, and only the packages
-that the chosen wheels need (F-121). Nothing is resolved, and no index is asked (F-123).
+First the applicable entries are found by the steps of the standard; then, starting at the roots of
+the lock, the wheel of each package is chosen by the support of the target, for only the packages
+that the chosen wheels need (F-121). Nothing is resolved, and no index is read (F-123).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class PackageChoice:
     needs: tuple[NormalizedName, ...] = ()
     """The packages of the lock that the chosen wheel needs, as far as is known."""
     requested: bool = False
-    """Whether the lock was made for it, and not only for what needs it."""
+    """Whether it is a root of the lock, not only a dependency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +78,16 @@ class LockSelection:
     left_out: Mapping[NormalizedName, str] = field(default_factory=dict, hash=False)
     """Packages of the lock that do not belong there, with the reason."""
     notes: tuple[str, ...] = ()
-    """What went wrong on the way, one sentence each (F-136)."""
+    """Problems that did not stop the selection, one sentence each (F-136)."""
     held: tuple[AgreementOutcome, ...] = ()
-    """On what everything in the environment agrees, and what was given up for that."""
+    """The values the whole environment agrees on, and the concessions made for them."""
     asked: tuple[Requirement, ...] | None = None
-    """What the lock was made for, as far as it counts there; None: it does not say."""
+    """The applicable roots of the lock; None: the lock lists none."""
     context: ChoiceContext = field(default=ChoiceContext(), repr=False)
     """The circumstances in which the wheels were chosen."""
 
     def resolution(self) -> Resolution:
-        """Return the selection as what an installation starts from."""
+        """Return the selection as a resolution to install."""
         edges = [Edge(one.package.name, name) for one in self.chosen for name in one.needs]
         pins = (Pin.of(one.choice, requested=one.requested) for one in self._needed_first())
         return Resolution(
@@ -95,7 +95,7 @@ class LockSelection:
         )
 
     def _needed_first(self) -> Iterator[PackageChoice]:
-        """Yield the packages, what others need before those; a circle somewhere in it."""
+        """Yield the packages, dependencies before dependents; cycles begin anywhere."""
         chosen = {one.package.name: one for one in self.chosen}
         seen: set[NormalizedName] = set()
         for start, first in chosen.items():
@@ -119,15 +119,15 @@ def applicable(
     extras: Collection[str] = (),
     groups: Collection[str] | None = None,
 ) -> tuple[LockedPackage, ...]:
-    """Return the entries of a lock that count on a target, by the steps of PEP 751.
+    """Return the entries of a lock that apply to a target, by the steps of PEP 751.
 
-    Of the wheels of an entry nothing is said; `LockCandidates` chooses among them.
+    `LockCandidates` chooses among the wheels of an entry.
 
     :param lock: the lock.
-    :param target: where things are installed.
-    :param extras: which are asked for.
-    :param groups: dependency groups that are asked for; None: the default ones.
-    :raises UserError: the lock was not made for an extra or group that is asked for.
+    :param target: the machine and interpreter to install for.
+    :param extras: the requested extras.
+    :param groups: the requested dependency groups; None: the default groups.
+    :raises UserError: the lock was not made for a requested extra or group.
     :raises NoFit: the lock was not made for the target.
     :raises InvalidLock: it has two packages of one name there.
     """
@@ -178,19 +178,19 @@ class LockCandidates:
     """The candidates among a lock's wheels for one target.
 
     :param lock: the lock.
-    :param target: where things are installed; as for `Candidates` the next ones.
-    :param machine: who says what the target supports, here and now (F-123).
-    :param policy: what the user decided.
-    :param user_lists: a host file; it answers before the machine.
-    :param plugins: who asks plugins that are trusted; default: nobody.
-    :param files: reads wheels; None: nobody does, and what the lock says must do.
+    :param target: the machine and interpreter to install for.
+    :param machine: detects the properties that the target supports (F-123).
+    :param policy: the user's settings.
+    :param user_lists: a host file; it takes precedence over the machine.
+    :param plugins: runs trusted plugins; default: none are run.
+    :param files: reads wheels; None: only the metadata in the lock is used.
     :param folder: where the lock file lies; None: it came from elsewhere.
-    :param extras: which are asked for.
-    :param groups: dependency groups that are asked for; None: the default ones.
-    :param roots: what the lock was made for; None: what it says itself.
+    :param extras: the requested extras.
+    :param groups: the requested dependency groups; None: the default groups.
+    :param roots: the roots to select; None: those of the lock.
     :param built: returns the wheel that stands for the source of a package, as for
         `LockedRepository`; None: nothing is built from source.
-    :raises UserError: as `applicable` says, and the next two.
+    :raises UserError: as for `applicable`, like the next two.
     :raises NoFit: the lock was not made for the target.
     :raises InvalidLock: it has two packages of one name there.
     """
@@ -213,12 +213,12 @@ class LockCandidates:
     ) -> None:
         entries = applicable(lock, target, extras=extras, groups=groups)
         self.packages = MappingProxyType({package.name: package for package in entries})
-        """What counts on the target, by name."""
+        """The packages that apply to the target, by name."""
         self._builds = built is not None
         repository = LockedRepository(
             entries, name=lock.where, files=files, folder=folder, built=built
         )
-        # P-51: what the lock holds is what there will be.
+        # P-51: the environment will have exactly the versions of the lock.
         known = {
             package.name: KnownVersion(package.version, "is in the lock")
             for package in entries
@@ -256,20 +256,20 @@ class LockCandidates:
         only: Collection[NormalizedName] | None = None,
         preferred_builds: Mapping[NormalizedName, tuple[Label, PropertySet]] = MappingProxyType({}),
     ) -> LockSelection:
-        """Choose; after a wheel was rejected, choose again.
+        """Select the wheels; call again after a wheel was rejected.
 
-        Builds agree with each other on what an environment must agree on, as a resolution
-        sees to it; no versions are tried, since the lock has one of each.
+        Builds agree on the shared requirements of the environment, as in a resolution; no other
+        versions are tried, since the lock has one of each.
 
-        :param installed: what is there and counts: if it stays, and for what it was built.
+        :param installed: the installed builds that count: whether they stay, and their properties.
         :param only: choose these packages and what they need, and leave out the rest of the
             lock; None: choose all.
-        :param preferred_builds: the build to take of each package where it fits: its label, and
-            what that declares.
-        :raises NoCompatibleWheel: a package that is needed has no wheel for the target;
-            says so of all of them.
+        :param preferred_builds: the build to prefer of each package where it is compatible: its
+            label and properties.
+        :raises NoCompatibleWheel: a package that is needed has no wheel for the target; names all
+            such packages.
         :raises NoConsistentSet: no builds in the lock agree with each other.
-        :raises FileProblem: the lock names files that may or can not be read.
+        :raises FileProblem: the lock names files that must not or cannot be read.
         """
         roots = {} if self._roots is None else self._roots
         context = replace(self.candidates.context, preferred_builds=preferred_builds)
@@ -323,7 +323,7 @@ class LockCandidates:
         )
 
     def _gaps(self, roots: Iterable[NormalizedName], walk: _Walk) -> Iterator[str]:
-        """Yield what is missing in the whole lock: whoever wrote that has lost an entry."""
+        """Yield the entries missing from the whole lock, which its writer lost."""
         there = {package.name for package in self._lock.packages}
         for name in roots:
             if name not in there:
@@ -349,7 +349,7 @@ class LockCandidates:
     def _clash(
         self, candidates: Candidates, staying: Iterable[InstalledBuild], only: object
     ) -> NoCompatibleWheel | None:
-        """Return the error for a choice that does not go with what stays installed beside it."""
+        """Return the error for a choice that contradicts a build that stays installed."""
         for present in staying:
             objection = candidates.objection(present.properties, is_installed=True)
             if objection is not None:
@@ -361,7 +361,7 @@ class LockCandidates:
         return None
 
     def _seen(self, candidates: Candidates, walk: _Walk) -> Iterator[PropertySet]:
-        """Yield what the builds declare that fit, of every package on a walk."""
+        """Yield the declared properties of the compatible builds of every package on a walk."""
         for name in (*walk.choices, *walk.misfits):
             version = self.packages[name].version
             if version is not None and self.packages[name].wheels:
@@ -405,7 +405,7 @@ class _Walk:
         self.choices: dict[NormalizedName, ReleaseChoice] = {}
         self.needs: dict[NormalizedName, dict[NormalizedName, None]] = {}
         self.listed: dict[NormalizedName, tuple[NormalizedName, ...]] = {}
-        """What the lock itself says that the chosen wheels need."""
+        """The requirements of the chosen wheels listed in the lock."""
         self.misfits: dict[NormalizedName, tuple[str, ...]] = {}
         self.notes: dict[str, None] = {}
         self.candidates = candidates
@@ -414,7 +414,7 @@ class _Walk:
         self._seen: dict[NormalizedName, frozenset[NormalizedName]] = {}
 
     def visit(self, roots: Mapping[NormalizedName, frozenset[NormalizedName]]) -> None:
-        """Take some packages and whatever they need."""
+        """Add packages and all their dependencies."""
         pending = list(roots.items())
         complete = True
         while pending:
@@ -424,7 +424,7 @@ class _Walk:
                 continue
             self._seen[name] = extras | (known or frozenset())
             if name not in self._packages:
-                continue  # its marker is false here, or whoever wrote the lock left it out
+                continue  # its marker is false here, or the writer of the lock left it out
             choice = self._choose(name)
             if choice is None:
                 continue
@@ -459,7 +459,7 @@ class _Walk:
                     self.needs[name][needed] = None
 
     def narrow(self, names: Iterable[NormalizedName]) -> None:
-        """Forget everything but some packages and what they need."""
+        """Keep only some packages and their dependencies."""
         pending, wanted = list(names), set[NormalizedName]()
         while pending:
             name = pending.pop()
@@ -482,14 +482,14 @@ class _Walk:
                     yield filename.text, f"it is built for {project}, which is not installed"
 
     def reasons(self) -> Iterator[str]:
-        """Yield lines that say of each package without a wheel why none fits."""
+        """Yield lines with the reasons why no wheel of a package is compatible."""
         for name, lines in self.misfits.items():
             yield f"{name}:"
             for line in lines:
                 yield f"  {line}"
 
     def hint(self) -> str | None:
-        """Return what to do about packages that would have to be built; None if none is."""
+        """Return the hint for packages that would have to be built; None if there are none."""
         if not any(self._packages[name].kind in _SOURCES for name in self.misfits):
             return None
         return (
@@ -523,14 +523,14 @@ class _Walk:
 
     @staticmethod
     def _listed(package: LockedPackage, choice: ReleaseChoice) -> Iterable[Requirement] | None:
-        """Return what the lock says that the chosen wheel needs; None if it does not say it."""
+        """Return the requirements of the chosen wheel in the lock; None if it lists none."""
         label = choice.selection.chosen.label if choice.selection.chosen else None
         return None if package.needs is None else package.needs.get(label or "")  # F-102
 
     def _needed(
         self, package: LockedPackage, choice: ReleaseChoice, extras: frozenset[NormalizedName]
     ) -> Mapping[NormalizedName, frozenset[NormalizedName]] | None:
-        """Return what the chosen wheel needs, with extras; None if nobody knows."""
+        """Return the requirements of the chosen wheel, with extras; None if unknown."""
         listed = requirements = self._listed(package, choice)
         if requirements is None:
             wheel = choice.chosen
@@ -575,7 +575,7 @@ def _holds(marker: Marker, environment: Mapping[str, str | frozenset[str]], wher
 
 
 def _check_conflicts(lock: Lock, environment: Mapping[str, str | frozenset[str]]) -> None:
-    """Refuse to ask for two extras or groups that conflict."""
+    """Raise an error if two requested extras or groups conflict."""
     for members in lock.conflicts:
         asked = [str(member) for member in members if _holds(member, environment, lock.where)]
         if len(asked) > 1:

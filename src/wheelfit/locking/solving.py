@@ -89,20 +89,20 @@ class Solution:
 
     @property
     def extras(self) -> dict[NormalizedName, frozenset[NormalizedName]]:
-        """Return the extras of each project that somebody needs."""
+        """Return the required extras of each project."""
         return {pin.name: pin.extras for pin in self.resolution.pins}
 
 
 class Solver:
-    """A solver of one request for one environment after the other.
+    """A solver of one request for several environments, one at a time.
 
-    :param request: what is asked.
-    :param repository: where to look; it should remember its answers.
-    :param policy: what the user decided about choosing wheels.
-    :param threads: how many questions to the sources travel at once.
-    :param knows_needs: returns of what would have to be built whether its metadata has its needs.
-    :param approve: returns what a resolution comes to, after seeing that the needs of all that must
-        be built are known.
+    :param request: the request.
+    :param repository: the projects and files; it should cache its answers.
+    :param policy: the user's settings for choosing wheels.
+    :param threads: the number of concurrent requests to the sources.
+    :param knows_needs: returns whether the metadata of an unbuilt file has its requirements.
+    :param approve: returns the final form of a resolution, after checking that the requirements of
+        all packages to be built are known.
     """
 
     def __init__(
@@ -125,9 +125,9 @@ class Solver:
         self._cores: Memo[str, CoreMetadata] = Memo()
 
     def asking(self, request: LockNeeds) -> Solver:
-        """Return a solver of another request that remembers the same pages and metadata.
+        """Return a solver of another request that shares the pages and metadata read.
 
-        :param request: what is asked.
+        :param request: the other request.
         """
         other = copy(self)
         other.request = request
@@ -144,9 +144,9 @@ class Solver:
         """Resolve for one environment.
 
         :param environment: the environment.
-        :param preferred: versions that are taken as long as they will do.
-        :param more: what is asked for besides.
-        :param candidates: opens what chooses from a repository; default: every label counts.
+        :param preferred: versions to keep while they meet the requirements.
+        :param more: further requirements.
+        :param candidates: returns the candidates of a repository; default: every label counts.
         :raises WheelfitError: as ``wheelfit.resolution.resolver.resolve``.
         """
         opened = candidates or (lambda repository: self.every_label(environment, repository))
@@ -162,25 +162,25 @@ class Solver:
         return self._solution(environment, chosen, preferred, more, resolve_jointly)
 
     def within(self, fork: Fork) -> Solver:
-        """Return the same for one choice of extras and groups that conflict.
+        """Return a solver for one choice among conflicting extras and groups.
 
-        :param fork: the choice; what was read is shared by all of them.
+        :param fork: the choice; all solvers share the data read.
         """
         return self.asking(replace(self.request, roots=fork.roots(self.request)))
 
     def again(
         self, solution: Solution, candidates: Candidates, more: Sequence[RequestedRequirement]
     ) -> Solution:
-        """Resolve once more with further needs, and with all versions as they are.
+        """Resolve again with further requirements and all versions unchanged.
 
-        :param solution: what there is.
+        :param solution: the solution so far.
         :param candidates: those `locked` returns for it.
-        :param more: the needs.
-        :raises NoFit: that cannot be.
+        :param more: the further requirements.
+        :raises NoFit: there is no such solution.
         """
         needs = (*solution.more, *more)
         found = self._solution(solution.environment, candidates, solution.versions, needs)
-        # Among the locked versions alone nothing is old, and nothing was given up.
+        # With only the locked versions, nothing would count as held back or given up.
         old, new = solution.resolution, found.resolution
         resolution = structs.replace(new, held_back=old.held_back, given_up=old.given_up)
         return replace(found, resolution=resolution)
@@ -194,16 +194,16 @@ class Solver:
         """Return candidates for every machine of an environment.
 
         :param environment: the environment.
-        :param repository: where to look.
-        :param policy: what the user decided; default: as for everything.
+        :param repository: the projects and files.
+        :param policy: the user's settings; default: those of the solver.
         """
         policy = self.policy if policy is None else policy
         return EveryLabel(repository, environment.target, policy, self._cores, self._knows_needs)
 
     def locked(self, solution: Solution) -> EveryLabel:
-        """Return candidates with the versions of a solution, and all of other projects.
+        """Return candidates with the versions of a solution, and all versions of other projects.
 
-        :param solution: what there is.
+        :param solution: the solution.
         """
         repository = Pinned(self.repository, solution.versions, self._pages)
         # What a machine must agree on is its own business: labels that it would not mix stand
@@ -241,10 +241,10 @@ class Solver:
 class Pinned(Around):
     """A ``Repository`` with one release only of some projects.
 
-    :param repository: where the files are.
-    :param versions: the release of each of these projects; one that is not listed any more
-        limits nothing.
-    :param pages: remembers what was cut out.
+    :param repository: the projects and files.
+    :param versions: the release of each of these projects; one that is no longer listed sets no
+        limit.
+    :param pages: caches the reduced pages.
     """
 
     def __init__(
@@ -277,13 +277,13 @@ class Pinned(Around):
 
 
 class JoinedBuilds(Around):
-    """A ``Repository`` in which the builds of owners' indexes are one release.
+    """A ``Repository`` that joins the builds of owners' indexes into one release.
 
     There each build has a version of its own, such as ``2.15.0+cu132``, and a lock for every
     machine has one version of a project.
 
-    :param repository: where the files are.
-    :param apart: projects of which one build is asked for by its version.
+    :param repository: the projects and files.
+    :param apart: projects of which one build is requested by its version.
     """
 
     def __init__(self, repository: Repository, apart: Collection[NormalizedName] = ()) -> None:
@@ -306,7 +306,7 @@ class JoinedBuilds(Around):
         files: dict[tuple[str, str], File] = {}
         for file in page.files:
             one, release = file, parse_index_file_name(file.filename)
-            if release is not None:  # what a family says is the same of each build
+            if release is not None:  # a family has the same data for each build
                 text = index_file_name(release[0], without_build(release[1]))
                 one = structs.replace(file, filename=text)
             # Of one release an index may have the same build twice, as for ROCm 7.13 and 7.14.
@@ -330,16 +330,17 @@ def _local_of(filename: str) -> Version:
 
 
 class EveryLabel(Candidates):
-    """The wheels that fit some machine of a platform, whichever it is (F-120).
+    """The wheels that are compatible with any machine of a platform (F-120).
 
-    Nobody is asked what is supported. What the labels of a release name is, so the best of all
-    labels comes first; only builds for other packages are held against their versions (P-51).
+    No machine is detected. All properties that labels of a release name count as supported, so the
+    best of all labels comes first; only builds for other packages are checked against their
+    versions (P-51).
 
     :param repository: lists projects and reads files.
     :param target: the Python that runs the chosen wheels.
-    :param policy: what the user decided.
-    :param cores: metadata that was read for other environments, by what the index promises of it.
-    :param knows_needs: returns of what would have to be built whether its metadata has its needs.
+    :param policy: the user's settings.
+    :param cores: metadata read for other environments, by its promised hash.
+    :param knows_needs: returns whether the metadata of an unbuilt file has its requirements.
     """
 
     is_for_one_machine = False
@@ -358,11 +359,11 @@ class EveryLabel(Candidates):
     def core_metadata(self, wheel: Wheel) -> CoreMetadata:
         """Return the core metadata of a wheel.
 
-        What the index promises to be the same, bit by bit, is read once; nothing else is
-        (F-112). What a bridge declares may need more under each label.
+        Files with the same promised metadata hash are read once; others are not shared (F-112). A
+        bridged file may need more under each label.
         """
         if wheel.is_from_source:
-            return super().core_metadata(wheel)  # it may be another once its backend may be asked
+            return super().core_metadata(wheel)  # it may change once its backend may be run
         text = wheel.filename.text
         promised = (wheel.file.metadata_hashes if wheel.file.declared is None else None) or {}
         key = f"{wheel.filename.name} {promised['sha256']}" if "sha256" in promised else text
@@ -372,9 +373,10 @@ class EveryLabel(Candidates):
         )
 
     def _of_any_build(self, core: CoreMetadata) -> CoreMetadata:
-        """Return metadata whose needs of joined builds are met by the release that has them all.
+        """Return metadata whose requirements on joined builds the joined release meets.
 
-        What needs ``torch==2.14.0+rocm7`` is a build of the same name, and gets that by its label.
+        A build that needs ``torch==2.14.0+rocm7`` is for the same platform and gets it by its
+        label.
         """
         texts = tuple(map(self._of_joined, core.requires_texts))
         return core if texts == core.requires_texts else structs.replace(core, requires_texts=texts)
@@ -385,7 +387,7 @@ class EveryLabel(Candidates):
         try:
             needed = parse_requirement(text, allow_variant_markers=True)
         except InvalidRequirement:
-            return text  # whoever needs it says so
+            return text  # the error names the package that needs it
         builds = [one.version.partition("+")[2] for one in needed.specifier if "+" in one.version]
         page = self.repository.project(needed.name) if builds else None
         if page is not None and page.joins_builds:
@@ -425,10 +427,10 @@ class EveryLabel(Candidates):
 
 
 def _is_answerable(document: VariantDocument, namespace: str) -> bool:
-    """Return whether anybody could say what is supported of a namespace (F-130).
+    """Return whether the support of a namespace could be detected at all (F-130).
 
-    :param document: whose providers count.
-    :param namespace: of one of its labels.
+    :param document: the document with the providers.
+    :param namespace: a namespace of one of its labels.
     """
     provider = document.providers.get(namespace)
     return document.is_bare or not (provider is None or isinstance(provider, BrokenProvider))

@@ -1,7 +1,7 @@
-"""Who needs whom in a lock: for every machine with the conditions, or for one machine.
+"""The dependency tree of a lock: for every machine, with conditions, or for one machine.
 
-A lock names what each wheel of a release needs by its label. Nothing is added up here: what
-only some labels need stays with those labels, and what a lock does not say is unknown.
+A lock lists the requirements of each wheel of a release by its label. They are not merged: a
+requirement of only some labels stays with those labels, and unlisted ones are unknown.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class TreeLabel:
 
     label: Label | None
     properties: PropertySet | None
-    """What it declares; None: a plain wheel, or nothing usable is said."""
+    """Its declared properties; None: a plain wheel, or no usable ones."""
     condition: str
-    """What that asks of a machine, in words; empty for a plain wheel."""
+    """The properties a machine must support, in words; empty for a plain wheel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Root:
 
     requirement: Requirement
     entries: tuple[int, ...]
-    """Places of what it asks for in `Tree.packages`."""
+    """The positions of its packages in `Tree.packages`."""
 
     @property
     def words(self) -> str:
@@ -105,7 +105,7 @@ class Tree:
 
     packages: tuple[TreePackage, ...]
     roots: tuple[Root, ...] | None
-    """What the lock was made for; None: it does not say."""
+    """The requirements the lock was made for; None: it lists none."""
     left_out: tuple[tuple[NormalizedName, str], ...] = ()
     """What the machine does not get, with the reason."""
     notes: tuple[str, ...] = ()
@@ -113,12 +113,12 @@ class Tree:
     environments: tuple[str, ...] = ()
     """Markers of which one must hold where the lock is used; none at all: it is for any place."""
     requires_python: str | None = None
-    """Which Pythons the lock is for; None: it does not say."""
+    """The Pythons the lock is for; None: not stated."""
 
     def starts(self) -> tuple[int, ...]:
-        """Return where to begin so that every package is met.
+        """Return the packages to start from so that every package is reached.
 
-        First what the lock was made for, then what nobody met so far needs.
+        First the roots of the lock, then packages that no package reached so far needs.
         """
         first = dict.fromkeys(entry for root in self.roots or () for entry in root.entries)
         needed = {entry for package in self.packages for entry in _below(package)}
@@ -142,9 +142,9 @@ class Tree:
         return {entry: tuple(needing) for entry, needing in found.items()}
 
     def only(self, places: Iterable[int]) -> Tree:
-        """Return the tree of some packages; what leads out of them is cut off.
+        """Return the tree of some packages, without branches to others.
 
-        :param places: of the packages that stay.
+        :param places: the positions of the packages to keep.
         """
         kept = sorted(set(places))
         new = {old: number for number, old in enumerate(kept)}
@@ -170,14 +170,14 @@ class Tree:
         return replace(self, packages=packages, roots=roots)
 
     def within(self, depth: int) -> frozenset[int]:
-        """Return the packages that are reached in so many steps.
+        """Return the packages reached within a number of steps.
 
-        :param depth: 0 for what the lock was made for alone.
+        :param depth: the number of steps; 0 for the roots alone.
         """
         return _walked(self.starts(), self._downwards(), depth)
 
     def above(self, name: NormalizedName, depth: int | None = None) -> frozenset[int]:
-        """Return the packages of a name, and everything that needs them.
+        """Return the packages of a name, and all their dependents.
 
         :param name: the name.
         :param depth: how many steps to go; None: all.
@@ -213,7 +213,7 @@ class Tree:
 
 
 def tree_of_all(lock: Lock) -> Tree:
-    """Return what any machine could get from a lock, with the conditions.
+    """Return the tree of all packages any machine could get from a lock, with conditions.
 
     :param lock: the lock.
     """
@@ -230,10 +230,10 @@ def tree_of_all(lock: Lock) -> Tree:
 
 
 def tree_of_one(lock: Lock, selection: LockSelection) -> Tree:
-    """Return what one machine gets from a lock.
+    """Return the tree of the packages one machine gets from a lock.
 
     :param lock: the lock.
-    :param selection: what was chosen from it for the machine.
+    :param selection: the packages chosen for the machine.
     """
     places = _places(one.package.name for one in selection.chosen)
     packages = []
@@ -307,7 +307,7 @@ def _by_label(
     labels: Sequence[Label | None],
     places: Mapping[NormalizedName, tuple[int, ...]],
 ) -> tuple[Branch, ...] | None:
-    """Return what each wheel needs; None if the lock does not say it of every wheel."""
+    """Return the requirements by wheel; None if the lock lacks them for any wheel."""
     needs = package.needs
     if needs is None or any((label or "") not in needs for label in labels):
         return None
@@ -324,10 +324,10 @@ def _by_label(
 def _by_release(
     labels: tuple[Label | None, ...], listed: Mapping[NormalizedName, tuple[int, ...]] | None
 ) -> tuple[tuple[Branch, ...], Knowledge]:
-    """Return what some wheel of an entry needs, whichever it is."""
+    """Return the requirements of an entry that its wheels do not tell apart."""
     if listed is None:
         return (), "unknown"
-    always = len(labels) < 2  # with several, who needs what is anybody's guess
+    always = len(labels) < 2  # with several, the wheel that needs it is unknown
     branches = tuple(
         Branch(name, labels, always, entries) for name, entries in sorted(listed.items())
     )
@@ -337,9 +337,9 @@ def _by_release(
 def _listed(
     lock: Lock, number: int, places: Mapping[NormalizedName, tuple[int, ...]]
 ) -> dict[NormalizedName, tuple[int, ...]] | None:
-    """Return the entries that ``packages.dependencies`` names (PEP 751); None: nothing is said.
+    """Return the entries that ``packages.dependencies`` names (PEP 751); None: no key.
 
-    A name may have several entries; the table says by the version which of them is meant.
+    A name may have several entries; the table names the version of the one meant.
     """
     needed = lock.entries[number].get("dependencies")
     if needed is None:
@@ -390,7 +390,7 @@ def _walked(
     depth: int | None = None,
     known: Container[int] = (),
 ) -> frozenset[int]:
-    """Return what is reached along some ways, by the shortest first, and is not known yet."""
+    """Return the unknown packages reached from starts, those by the shortest way first."""
     met = dict.fromkeys(starts, 0)
     pending = deque(met)
     while pending:

@@ -1,8 +1,7 @@
-"""Which wheel of a release fits a target, and why the others do not.
+"""The candidates of a release: the compatible wheels, and the reasons against the others.
 
-For each release the steps of F-90, lazily: nothing is fetched before somebody asks
-about that very release, and what a machine supports is asked only for namespaces
-that occur in wheels whose tags fit (P-22).
+For each release the steps of F-90, lazily: nothing is fetched before that very release is examined,
+and only namespaces that occur in wheels with compatible tags are detected (P-22).
 """
 
 from __future__ import annotations
@@ -100,9 +99,9 @@ _Edition: TypeAlias = "tuple[NormalizedName, ProjectPage | None, int]"
 
 
 class _Memory:
-    """What was read from the sources and found out about wheels, the same in every context.
+    """Data read from the sources and derived about wheels, shared by all contexts.
 
-    Each entry has all that decides it in its key, so entries are added and never replaced.
+    The key of each entry has all values that decide it, so entries are never replaced.
     """
 
     def __init__(self) -> None:
@@ -117,19 +116,18 @@ class _Memory:
 
 
 class Candidates:
-    """The wheels of one repository for one target, each with a verdict on whether it fits.
+    """The wheels of one repository for one target, each with a verdict on its compatibility.
 
-    All verdicts belong to one `ChoiceContext`, which never changes; `within` returns candidates
-    for another one. What was read is shared by all of them. Methods are safe to call from several
-    threads.
+    All verdicts belong to one `ChoiceContext`, which never changes; `within` returns candidates for
+    another one. All of them share the data read. Methods are safe to call from several threads.
 
     :param repository: lists projects and reads files.
     :param target: the Python that runs the chosen wheels.
     :param machine: detects what the target supports; None: only ``user_lists`` counts.
-    :param policy: what the user decided.
-    :param user_lists: a host file; it comes before ``machine`` (P-44).
-    :param plugins: asks trusted plugins; default: none is asked (P-14, P-15).
-    :param knows_needs: returns of what would have to be built whether its metadata has its needs.
+    :param policy: the user's settings.
+    :param user_lists: a host file; it takes precedence over ``machine`` (P-44).
+    :param plugins: runs trusted plugins; default: none is run (P-14, P-15).
+    :param knows_needs: returns whether the metadata of an unbuilt file has its requirements.
     """
 
     is_for_one_machine = True
@@ -161,7 +159,7 @@ class Candidates:
 
     def _open(self) -> None:
         """Begin the caches of one context."""
-        self._derived: Self | None = None  # the last one, which is mostly asked for again
+        self._derived: Self | None = None  # the last one, which is mostly needed again
         self._variants: Memo[tuple[_Edition, Version], ReleaseMetadata] = Memo()
         self._offers: Memo[_Edition, tuple[PropertySet, ...]] = Memo()
         self._choices: Memo[tuple[_Edition, Version, int], ReleaseChoice] = Memo()
@@ -184,7 +182,7 @@ class Candidates:
     # --- listings -----------------------------------------------------------------
 
     def listing(self, name: NormalizedName) -> Listing | None:
-        """Return what is listed of a project; None if no source has it.
+        """Return the listing of a project; None if no source has it.
 
         :raises NetworkError: a source cannot be read.
         """
@@ -200,7 +198,7 @@ class Candidates:
         return None if listing is None else listing.bridge
 
     def look_again(self, name: NormalizedName) -> None:
-        """Read a project anew because its files changed, in every context.
+        """Read a project again because its files changed, in every context.
 
         :param name: of the project.
         """
@@ -233,9 +231,9 @@ class Candidates:
         return KnownVersions(self.policy.providers.abi_versions, is_open=True)
 
     def objection(self, properties: PropertySet, *, is_installed: bool = False) -> str | None:
-        """Return why a build does not have the values agreed on; None if it does.
+        """Return the reason a build contradicts the agreed values; None if it does not.
 
-        :param properties: what its label declares.
+        :param properties: the properties of its label.
         :param is_installed: whether it is installed already.
         """
         for agreed in self.context.agreed:
@@ -282,11 +280,11 @@ class Candidates:
                 return wheel
 
     def settled(self, name: NormalizedName, version: Version, label: Label | None) -> ReleaseChoice:
-        """Return the verdicts on a release of which one label was taken (F-111).
+        """Return the verdicts on a release with one label chosen (F-111).
 
-        Better labels that fit count as given up.
+        Better compatible labels count as given up.
 
-        :param label: the one that was taken; None for the plain wheel.
+        :param label: the chosen label; None for the plain wheel.
         """
         choice = self.choice(name, version)
         given_up: dict[str, str] = {}
@@ -301,10 +299,10 @@ class Candidates:
         return self.within(self.context.without(given_up)).choice(name, version)
 
     def core_metadata(self, wheel: Wheel) -> CoreMetadata:
-        """Return the core metadata of a wheel (F-95: only of the one that is chosen).
+        """Return the core metadata of a wheel (F-95: only of the chosen wheel).
 
-        :raises InvalidWheel: it cannot be understood.
-        :raises HashMismatch: it is not what was promised.
+        :raises InvalidWheel: it is not valid.
+        :raises HashMismatch: its hash is not the promised one.
         :raises NetworkError: it cannot be read.
         """
         text = wheel.filename.text  # F-112: per file, so that labels never share it
@@ -371,11 +369,12 @@ class Candidates:
         namespaces: Iterable[str],
         known: KnownVersions | None = None,
     ) -> Support:
-        """Return what the target supports, of some namespaces of a document.
+        """Return the support of the target for some namespaces of a document.
 
-        :param document: whose providers count.
-        :param namespaces: whom to ask about; nobody else is asked (P-22).
-        :param known: versions that builds may be made for; default: those of the context.
+        :param document: the document with the providers.
+        :param namespaces: the namespaces to detect; no other is detected (P-22).
+        :param known: versions of projects that builds may be made for; default: those of the
+            context.
         """
         with self._asking:  # a detector need not expect two threads at once
             return support_for(
@@ -390,7 +389,7 @@ class Candidates:
             )
 
     def cautions(self, choices: Iterable[ReleaseChoice]) -> Iterable[str]:
-        """Return what a user should not overlook about choices of these.
+        """Return the warnings for the user about some choices.
 
         :param choices: with or without a chosen wheel.
         """
@@ -433,7 +432,7 @@ class Candidates:
         line = in_one_line(degradations)
         notes = [f"{name} {version}: {line}"] if line else []
         if support is not None:
-            notes += support.warnings  # of the machine, whatever release asks
+            notes += support.warnings  # about the machine, the same for every release
         if release.is_yanked and selection.chosen is not None:
             reason = next(_yanked(wheel.file) for wheel in release.wheels if wheel.is_yanked)
             notes.append(f"{name} {version} was taken back by its publisher ({reason})")
@@ -449,7 +448,7 @@ class Candidates:
 
     @staticmethod
     def _built_here(release: Release, rejections: Mapping[str, str]) -> dict[str, str]:
-        """Return what would have to be built first; every wheel that fits goes before (F-92)."""
+        """Return the unbuilt wheels to reject because a compatible wheel comes first (F-92)."""
         return {
             wheel.filename.text: "a wheel fits, so nothing need be built from it"
             for wheel in release.wheels
@@ -470,7 +469,7 @@ class Candidates:
             return None
         label, properties = preferred
         same = document.variants.get(label)
-        if not properties:  # nobody knows for what it is
+        if not properties:  # its target is unknown
             return label
         if same is not None and turned(properties, same, self.policy.agreements) is None:
             return label
@@ -501,12 +500,12 @@ class Candidates:
         return rejections
 
     def applying(self, name: NormalizedName, document: VariantDocument | None) -> Preferences:
-        """Return the wishes without what is required but not offered by the project (F-91).
+        """Return the preferences without requirements that the project cannot meet (F-91).
 
         Otherwise a property required of one project would rule out every other project.
 
         :param name: the project.
-        :param document: of a release that is looked at; None: what is listed counts alone.
+        :param document: the document of the examined release; None: only the listing counts.
         :raises NetworkError: a source cannot be read.
         """
         preferences = self.policy.preferences
@@ -519,7 +518,7 @@ class Candidates:
         return replace(preferences, require=require)
 
     def offered(self, name: NormalizedName) -> tuple[PropertySet, ...]:
-        """Return what a project offers: the properties of each variant of one release.
+        """Return the properties of each variant of a project's newest release with variants.
 
         :param name: the project.
         :raises NetworkError: a source cannot be read.
@@ -527,9 +526,9 @@ class Candidates:
         return self._offers.get(self._edition(name), lambda: self._newest_variants(name))
 
     def _newest_variants(self, name: NormalizedName) -> tuple[PropertySet, ...]:
-        """Return what the newest release with variants offers.
+        """Return the properties of the variants of the newest release that has any.
 
-        What it offers is expected of older releases too: they are no way round a wish.
+        Older releases are expected to have them too, so that none evades a preference.
         """
         listing = self.listing(name)
         for release in () if listing is None else listing.releases.values():
@@ -643,7 +642,7 @@ class Candidates:
 def _by_entry(release: Release) -> dict[str, str]:
     """Return why wheels of a release are out by their listing entries alone (F-94)."""
     rejections: dict[str, str] = {}
-    all_yanked = release.is_yanked  # asked once, for it looks at every wheel
+    all_yanked = release.is_yanked  # computed once, for it examines every wheel
     for wheel in release.wheels:
         if wheel.rejection is not None and wheel.rejection is not NO_TAG:
             rejections[wheel.filename.text] = wheel.rejection

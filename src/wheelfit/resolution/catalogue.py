@@ -1,4 +1,4 @@
-"""What exists, as the solver asks for it: candidates, what is installed, and the request."""
+"""The releases offered to the solver: candidates, installed builds and the request."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def needs_of(requirement: Requirement, text: object = "") -> list[Need]:
 
 
 class _Cited(Struct, frozen=True):
-    """A requirement without its marker, written out when somebody reads it."""
+    """A requirement without its marker, formatted only when it is read."""
 
     requirement: Requirement
     label: str = ""
@@ -71,19 +71,20 @@ def _cited(requirement: Requirement) -> str:
 
 
 _BACKTRACKING = 3
-"""Releases of one project after which the next ones are fetched before they are asked for."""
+"""Releases of one project after which the next ones are fetched ahead of need."""
 _FAR = 16
 
 
 class Catalogue:
     """The releases that the candidates offer the solver: ``Releases``.
 
-    :param request: for what is kept and how far to go.
-    :param candidates: what the sources have.
-    :param lookahead: told what will be asked soon.
-    :param roots: what is asked for, given wheels included.
+    :param request: decides which builds are kept and how far to search.
+    :param candidates: the releases of the sources.
+    :param lookahead: fetches the files that will be needed soon.
+    :param roots: the requested projects, given wheels included.
     :param floors: versions below which a project has none, whatever is listed.
-    :param is_any_divided: whether of any release another build may be taken for its needs.
+    :param is_any_divided: whether any release may be replaced by another of its builds for its
+        needs.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Catalogue:
         is_any_divided: bool = False,
     ) -> None:
         self.candidates = candidates
-        """What the sources have."""
+        """The releases of the sources."""
         self._floors = floors
         self._is_any_divided = is_any_divided
         self._request = request
@@ -165,9 +166,9 @@ class Catalogue:
         return without.union(others) - {self.kept(name)}
 
     def without_wheels(self, name: NormalizedName) -> frozenset[Version]:
-        """Return the versions without a wheel, if any other one goes before them.
+        """Return the versions without a wheel, if versions with wheels are preferred to them.
 
-        Those of a family do in any case: what has builds for GPUs compiles for hours.
+        They are for every bridged family, whose builds for GPUs take hours to compile.
         """
         sources, listing = self.candidates.policy.sources, self.candidates.listing(name)
         if sources is None or listing is None:
@@ -193,21 +194,21 @@ class Catalogue:
         apart = self._apart.get(name)
         if apart is not None and apart in self.versions(name):
             return apart
-        if name not in self._preferred:  # asked for each decision of the solver
+        if name not in self._preferred:  # needed for each decision of the solver
             preferred = self._request.preferred.get(name)
             is_listed = preferred is not None and preferred in self.versions(name)
             self._preferred[name] = preferred if is_listed else self.favoured(name)
         return self._preferred[name]
 
     def favoured(self, name: NormalizedName) -> Version | None:
-        """Return the release to begin with, for it uses what the machine has; None: the newest.
+        """Return the release to try first because it uses the machine's hardware; None: the newest.
 
-        Of bridged families, and of what the user named.
+        Only for bridged families and for projects the user named.
         """
         return next(iter(self._all_favoured(name)), None)
 
     def is_favoured(self, name: NormalizedName, version: Version) -> bool:
-        """Return whether a release uses what the machine has, as others do not."""
+        """Return whether a release uses the machine's hardware, unlike others."""
         return version in self._all_favoured(name)
 
     def _all_favoured(self, name: NormalizedName) -> tuple[Version, ...]:
@@ -261,7 +262,7 @@ class Catalogue:
             return True
         self._look_further(name, version)
         if self.is_divided(name, version):
-            self._tried_of(name)[version] = True  # its builds are asked about one by one
+            self._tried_of(name)[version] = True  # its builds are examined one by one
             return True
         while True:
             choice = self.candidates.usable(name, version)
@@ -277,7 +278,7 @@ class Catalogue:
         return self._tried.setdefault(name, {})
 
     def _is_escape(self, wheel: Wheel) -> bool:
-        """Reject what seems to go with the rest only because nobody knows what it needs.
+        """Reject an unbuilt release that seems to fit only because its requirements are unknown.
 
         A newer release was tried before, and did not.
         """
@@ -338,7 +339,7 @@ class Catalogue:
         return self._request.there.get(name) if known is None else known.version
 
     def needs(self, package: Package, version: Version) -> Sequence[Need]:
-        """Return what the chosen wheel of a release needs (F-95, F-101)."""
+        """Return the requirements of the chosen wheel of a release (F-95, F-101)."""
         if not self._request.dependencies:
             return []
         if package.release is None:
@@ -357,21 +358,21 @@ class Catalogue:
         return needs
 
     def announce(self, needs: Sequence[Need]) -> None:
-        """Fetch ahead what is not kept anyway."""
+        """Prefetch the projects that are not kept."""
         for need in needs:
             present = self.present(need.package.name)
             if present is None or present.version not in need.versions:
                 self._lookahead.announce(need, self._following)
 
-    # --- what became of it ---------------------------------------------------------------
+    # --- progress ------------------------------------------------------------------------
 
     @property
     def tried(self) -> Iterable[tuple[NormalizedName, Version]]:
-        """The releases the solver asked about, project by project."""
+        """The releases the solver tried, project by project."""
         return ((name, version) for name, tried in self._tried.items() for version in tried)
 
     def is_tried(self, name: NormalizedName, version: Version) -> bool:
-        """Return whether the solver asked about a release."""
+        """Return whether the solver tried a release."""
         return version in self._tried.get(name, ())
 
     def passed_over(self, name: NormalizedName, version: Version) -> Iterator[Version]:
@@ -443,7 +444,7 @@ class Catalogue:
                 yield build
 
     def _following(self, package: Package, version: Version) -> Iterator[Need]:
-        """Yield what a release will probably need; for other threads, so nothing is noted."""
+        """Yield the probable requirements of a release, without notes; safe in other threads."""
         if not self._request.dependencies:
             return
         core, context, label = self._core_of(package.name, version)
@@ -454,7 +455,7 @@ class Catalogue:
     def _needs_in(
         self, core: CoreMetadata, extra: NormalizedName | None, context: VariantContext, label: str
     ) -> tuple[list[Need], list[str]]:
-        """Return what metadata asks for, and what is ignored; read once by whoever comes first."""
+        """Return the requirements in metadata, and notes on ignored ones; cached."""
         return self._needs.get(
             (core, extra, context), lambda: self._read_needs(core, extra, context, label)
         )
@@ -475,21 +476,21 @@ class Catalogue:
             except InvalidMarker as error:
                 ignored.append(f"{requirement} is ignored: {error.message}")
                 continue
-            # An extra adds to what its project needs anyway.
+            # An extra adds to the requirements of its project.
             if applies and without == (extra is None):
                 found += self._instead(requirement, label)
         return found, ignored
 
     def note(self, text: str, release: tuple[NormalizedName, Version] | None = None) -> None:
-        """Remember what is worth telling.
+        """Store a note for the user.
 
         :param text: the note.
-        :param release: tell it only if this release is chosen; None: in any case.
+        :param release: show the note only if this release is chosen; None: always.
         """
         self._notes[text] = release
 
     def notes(self, chosen: Mapping[NormalizedName, Version]) -> Iterator[str]:
-        """Yield what was noticed on the way and concerns a result, in order.
+        """Yield the notes that concern a result, in order.
 
         :param chosen: the versions of the result.
         """
@@ -529,7 +530,7 @@ class Catalogue:
         if pinned is not None and pinned != present.label:
             return f"{pinned} is asked for"
         if present.label is None:
-            # Most of what is installed has no builds; only about what is named somebody is asked.
+            # Most installed packages have no builds; consent concerns only the named ones.
             if not preferences.require or present.name not in self._roots:
                 return None
             return self.candidates.applying(present.name, None).objection(EMPTY, Support())
@@ -566,7 +567,7 @@ class Catalogue:
         choice = self.candidates.usable(name, version)
         wheel = choice.chosen
         if wheel is None:
-            raise ValueError(name, version)  # the solver asks for usable releases only
+            raise ValueError(name, version)  # the solver requests usable releases only
         context = choice.context()
         return self.candidates.core_metadata(wheel), context, context.label
 
@@ -575,16 +576,16 @@ class Catalogue:
     ) -> tuple[CoreMetadata, VariantContext, str]:
         found = self.release_build(name, release, place)
         if found is None:
-            raise ValueError(name, release, place)  # the solver asks for what it was given
+            raise ValueError(name, release, place)  # the solver requests only builds it was given
         if found.is_installed:
             return self._installed_core[name], found.context, found.context.label
         wheel = self.candidates.wheel_of(name, release, found.label)
         if wheel is None:
-            raise ValueError(name, release, place)  # the solver asks for sound builds only
+            raise ValueError(name, release, place)  # the solver requests sound builds only
         return self.candidates.core_metadata(wheel), found.context, found.context.label
 
     def _instead(self, requirement: Requirement, label: str) -> Iterator[Need]:
-        """Yield what is needed: by the requirement, or by what the user says in its place."""
+        """Yield the needs of a requirement, or of the user's overrides of it."""
         if not self._replacements.concern(requirement.name):
             yield from self._one(requirement, label)
             return
@@ -613,9 +614,9 @@ class Catalogue:
             self._lookahead.announce_release(name, older)
 
     def _is_foreign(self, wheel: Wheel, context: VariantContext) -> bool:
-        """Reject a wheel with a need that says where to take something from.
+        """Reject a wheel with a requirement that names a URL.
 
-        Nobody but the user decides that, or a wheel could replace any other project.
+        Only the user may request a URL, or a wheel could replace any other project.
         """
         foreign = self._foreign(wheel, context)
         if foreign is not None:

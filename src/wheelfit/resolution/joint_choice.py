@@ -1,9 +1,9 @@
 """Find the best set of builds that agree with each other.
 
-Nothing is asked of packages that agree anyway: first everything is chosen freely. Only where
-builds contradict each other in what is declared a requirement of the environment, it is chosen
-again with each value that occurs, and the sets that come out are compared. How one set is chosen,
-from indexes or from a lock, is the caller's business, a `Choose`; everything else is done here.
+First every package is chosen freely. Only where builds contradict each other in a shared
+requirement of the environment, the choice is repeated with each value that occurs, and the
+resulting sets are compared. The caller provides the choice of one set, from indexes or from a lock,
+as a `Choose`.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 
 Found = TypeVar("Found")
-"""A set as it was found, to whoever chooses it."""
+"""The caller's own form of a chosen set."""
 
 
 class Effort(Enum):
-    """How many sets are tried for one that agrees."""
+    """The effort spent on finding a set that agrees."""
 
     AS_NEW = "no version older than freely"
     ANY_VERSION = "any version, of each the best build that goes with the others"
@@ -55,11 +55,11 @@ class ChosenBuild(Struct, frozen=True):
     label: Label | None
     """None for a plain wheel."""
     properties: PropertySet = EMPTY
-    """What its label declares."""
+    """The properties its label declares."""
     place: int = 0
     """Which it is of the labels that would fit, from 0 for the best."""
     offers: tuple[PropertySet, ...] = ()
-    """What those labels declare, best first; none of what is installed and stays."""
+    """The properties of those labels, best first; empty for an installed build that stays."""
     beside: tuple[PropertySet, ...] | None = None
     """Those of them that were built for the versions of the others in the set; None: all."""
     stays: bool = False
@@ -70,7 +70,7 @@ class ChosenBuild(Struct, frozen=True):
         """Return a build of a release.
 
         :param choice: the verdicts on its wheels.
-        :param label: the one that was taken.
+        :param label: the label of the chosen wheel.
         """
         name, version = choice.release.name, choice.release.version
         if choice.metadata.document is None:
@@ -82,7 +82,7 @@ class ChosenBuild(Struct, frozen=True):
 
     @classmethod
     def that_stays(cls, present: InstalledBuild) -> ChosenBuild:
-        """Return what is installed and stays.
+        """Return an installed build that stays.
 
         :param present: the installed distribution.
         """
@@ -104,7 +104,7 @@ class Attempt(Struct, Generic[Found], frozen=True):
     chosen: Mapping[NormalizedName, ChosenBuild]
     """Everything that would be in the environment."""
     seen: Callable[[], Iterable[PropertySet]]
-    """Returns what the builds declare that were looked at and fit."""
+    """Returns the declared properties of the compatible builds that were examined."""
     found: Found
     """The same set, as it was found."""
     effort: Effort = Effort.AS_NEW
@@ -126,7 +126,7 @@ class Concession(Struct, frozen=True):
 
     taken: ChosenBuild
     freely: ChosenBuild
-    """What it would have been alone."""
+    """The build that would be chosen for it alone."""
 
     def __str__(self) -> str:
         taken, freely = self.taken, self.freely
@@ -153,12 +153,12 @@ class AgreementOutcome(Struct, frozen=True):
     values: tuple[str, ...]
     """The values that go with every build, mostly one; none: they are mixed."""
     packages: Mapping[NormalizedName, tuple[str, ...]]
-    """Who has a say, and for what he is built."""
+    """The packages built for a value, each with its values."""
     forced: ForcedValue = ForcedValue()
 
     @property
     def sides(self) -> str:
-        """Who is built for what, as ``CUDA 12: flash-attn, vllm; CUDA 13: torch``."""
+        """The packages by their values, as ``CUDA 12: flash-attn, vllm; CUDA 13: torch``."""
         return _sides(self.agreement, self.packages)
 
     def __str__(self) -> str:
@@ -201,11 +201,11 @@ def held_by(
     agreements: Iterable[Agreement],
     forced: Mapping[str, ForcedValue] = MappingProxyType({}),
 ) -> Iterator[AgreementOutcome]:
-    """Yield on what builds agree, and what they mix; nothing of what none of them speaks of.
+    """Yield the outcome of each agreement for which a build declares values.
 
     :param chosen: everything in the environment.
-    :param agreements: what to look at.
-    :param forced: what had to be agreed on, by name.
+    :param agreements: the agreements to evaluate.
+    :param forced: the values that were forced, by name of the agreement.
     """
     builds = [one for one in chosen if one.properties]
     for agreement in agreements:
@@ -228,12 +228,12 @@ without any of them for that one."""
 
 
 class AgreedBuilds(Struct, Generic[Found], frozen=True):
-    """A set of builds that agree, and on what."""
+    """A set of builds that agree, with the values they agree on."""
 
     found: Found
     """The set, as it was found."""
     held: tuple[AgreementOutcome, ...]
-    """On what everything in the environment agrees, and what was given up for that."""
+    """The values the whole environment agrees on, and the concessions made for them."""
 
 
 def settle(
@@ -247,26 +247,26 @@ def settle(
     companions: Collection[NormalizedName] = (),
     efforts: Sequence[Effort] = tuple(Effort),
 ) -> AgreedBuilds[Found]:
-    """Choose a set of builds that agree, and say what forced them.
+    """Choose a set of builds that agree, and record the packages that forced each value.
 
-    The best set has the fewest installed builds exchanged, then of what was named the fewest
-    at an older version than freely, then the fewest packages that lose a feature, then of the
-    rest the fewest at an older version, as the order of a resolution is too (P-55). Then
-    package by package the newer version and the better label decide, then the higher value.
+    The best set replaces the fewest installed builds, then has the fewest named packages at an
+    older version than in the free choice, then the fewest packages that lose a feature, then the
+    fewest other packages at an older version, like the order of a resolution (P-55). Then package
+    by package the newer version and the better label decide, then the higher value.
 
-    First no version may be older than freely. Where that gives a set that exchanges nothing
-    and loses nothing, it is the best, and no history was looked at.
+    First no version may be older than in the free choice. A set found so that replaces nothing and
+    loses nothing is the best, and no older release is examined.
 
     :param choose: chooses one set.
-    :param agreements: what may be agreed on.
-    :param binding: those of them that must be.
-    :param installed: what is there.
-    :param order: whose better build counts first; the others follow by name.
-    :param may_turn: what may become a build for another value without being asked about.
-    :param companions: what is installed and is exchanged as readily as it stays.
+    :param agreements: the possible agreements.
+    :param binding: the agreements that must hold.
+    :param installed: the installed builds, by name.
+    :param order: the packages whose better build counts first; the others follow by name.
+    :param may_turn: installed packages that may become a build for another value without consent.
+    :param companions: installed packages that may be replaced as readily as kept.
     :param efforts: how far the caller can go, the least first.
-    :raises NoConsistentSet: no value can be had.
-    :raises WheelfitError: nothing can be chosen, whatever is agreed on.
+    :raises NoConsistentSet: no value is possible for all.
+    :raises WheelfitError: nothing can be chosen for any value.
     """
     chosen = _chosen(choose((), Effort.ANY_VERSION, None))
     settling = _Settling(choose, chosen, binding, installed, tuple(order), may_turn, companions)
@@ -274,7 +274,7 @@ def settle(
     if settling.is_needed:
         best = settling.best(efforts)
         forced = {one.agreement.name: settling.forced(best, one) for one in best.agreed}
-        # Once more, so that every reason can say who decided.
+        # Choose again, so that every reason names the packages that decided.
         agreed = (_decided_by(one, forced[one.agreement.name].by) for one in best.agreed)
         chosen = _chosen(choose(tuple(agreed), best.effort, chosen.found))
     held = held_by(chosen.chosen.values(), agreements, forced)
@@ -309,7 +309,7 @@ class _Settling(Struct, Generic[Found]):
     _seen: dict[str, set[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # What is mixed already is left so; what comes new goes with one of the sides.
+        # An existing mix stays; a new build must agree with one of the sides.
         staying = [one.properties for one in self._free.chosen.values() if one.stays]
         installed = [present.properties for present in self._installed.values()]
         for agreement in self._agreements:
@@ -332,7 +332,7 @@ class _Settling(Struct, Generic[Found]):
             self._refused = []
             self._explore(self._free)
             if effort is not Effort.ANY_BUILD:
-                told = self._refused  # the shorter proofs, which say the same
+                told = self._refused  # the shorter proofs, with the same result
             if any(not (self._exchanged(one) or self._poorer(one)) for one in self._found):
                 break
         if not self._found:
@@ -364,7 +364,7 @@ class _Settling(Struct, Generic[Found]):
             return True
         if not agreeing or (sides is not None and agreeing.isdisjoint(sides)):
             return False
-        # Nor does what is installed and nobody spoke of turn to another value unnoticed.
+        # Nor does an installed package that the request does not name change its value unnoticed.
         return not any(
             values.get(name) and before and before.isdisjoint(values[name])
             for name, before in self._before(agreement)
@@ -387,7 +387,7 @@ class _Settling(Struct, Generic[Found]):
         self._look_at(found)
         tried: set[str] = set()
         sides = self._sides.get(agreement.name)
-        # An attempt may show further values; a value that nobody has cannot help.
+        # An attempt may show further values; a value that no build declares cannot help.
         while left := self._seen[agreement.name] - tried:
             value = max(left, key=value_key)
             tried.add(value)
@@ -437,7 +437,7 @@ class _Settling(Struct, Generic[Found]):
         return min(higher, key=key)
 
     def _exchanged(self, found: Attempt[Found]) -> list[NormalizedName]:
-        """Return what is installed and would be another build."""
+        """Return the installed packages that a set would replace by another build."""
         names = []
         for name, present in self._installed.items():
             one = found.chosen.get(name)
@@ -449,7 +449,7 @@ class _Settling(Struct, Generic[Found]):
         return names
 
     def _turns(self, present: InstalledBuild, chosen: ChosenBuild) -> bool:
-        """Return whether what is installed would turn to another value."""
+        """Return whether an installed package would change to another value."""
         if present.name in self._may_turn:
             return False
         pairs = (
@@ -459,11 +459,11 @@ class _Settling(Struct, Generic[Found]):
         return any(before and after and before.isdisjoint(after) for before, after in pairs)
 
     def _older_named(self, found: Attempt[Found]) -> list[NormalizedName]:
-        """Return what was named and would be of an older version than freely."""
+        """Return the named packages at an older version than in the free choice."""
         return [name for name in self._older(found) if name in self._order]
 
     def _older_rest(self, found: Attempt[Found]) -> list[NormalizedName]:
-        """Return what nobody named and would be of an older version than freely."""
+        """Return the packages not named at an older version than in the free choice."""
         return [name for name in self._older(found) if name not in self._order]
 
     def _older(self, found: Attempt[Found]) -> Iterator[NormalizedName]:
@@ -473,7 +473,7 @@ class _Settling(Struct, Generic[Found]):
                 yield name
 
     def _poorer(self, found: Attempt[Found]) -> list[NormalizedName]:
-        """Return what would do without a feature that it has alone."""
+        """Return the packages that lose a feature of their free choice."""
         names = []
         for agreement in self._agreements:
             for name, one in found.chosen.items():
@@ -484,7 +484,7 @@ class _Settling(Struct, Generic[Found]):
                     names.append(name)
         return names
 
-    # --- telling --------------------------------------------------------------------
+    # --- reasons ------------------------------------------------------------------------
 
     def _reasons(
         self, best: Attempt[Found], agreed: Agreed
@@ -530,7 +530,7 @@ class _Settling(Struct, Generic[Found]):
         return frozenset().union(*free) - {agreed.value}
 
     def _lead(self, best: Attempt[Found], agreed: Agreed) -> tuple[list[NormalizedName], str]:
-        """Return in what the best set is better than the best of the other values."""
+        """Return the advantage of the best set over the best set of another value."""
         others = [one for one in self._found if agreed.value != _value_of(one, agreed.agreement)]
         if not others:
             refused = {_value_of(one, agreed.agreement) for one in self._refused} - {agreed.value}
@@ -556,7 +556,7 @@ class _Settling(Struct, Generic[Found]):
         return [], f"{agreed} is higher than {other}"
 
     def _changes(self, best: Attempt[Found], agreed: Agreed) -> tuple[Concession, ...]:
-        """Return what gave way to a value, or to no other one that is agreed on."""
+        """Return the packages changed for a value, or for no particular agreed value."""
         changes = []
         for name, taken in sorted(best.chosen.items()):
             freely = self._free.chosen.get(name)
@@ -568,7 +568,7 @@ class _Settling(Struct, Generic[Found]):
         return tuple(changes)
 
     def _obstacle(self, told: Sequence[RefusedAttempt]) -> Agreement:
-        """Return what nothing agrees on: the last one to which any attempt came."""
+        """Return the agreement that cannot be reached: the last that any attempt came to."""
         last = max((one.agreed for one in told), key=len)[-1].agreement
         first = self._open(self._free)
         return last if first is None or not self._holds(self._free, last) else first
@@ -612,7 +612,7 @@ def _decided_by(agreed: Agreed, names: Sequence[NormalizedName]) -> Agreed:
 
 
 def _value_of(one: Attempt[Any] | RefusedAttempt, agreement: Agreement) -> str | None:
-    """Return on which value a set agrees because it was told to."""
+    """Return the value that was required of a set for an agreement."""
     return next((a.value for a in one.agreed if a.agreement == agreement), None)
 
 
@@ -626,7 +626,7 @@ def _is_bound(values: frozenset[str], rivals: frozenset[str]) -> bool:
 
 
 def _has_say(chosen: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
-    """Return whether a build is for any value of what is agreed on."""
+    """Return whether a build declares a value for any of the agreements."""
     return any(each.agreement.values(chosen.properties) for each in agreed)
 
 
@@ -637,7 +637,7 @@ def _goes(chosen: ChosenBuild, agreed: Sequence[Agreed]) -> bool:
 
 
 def _sides(agreement: Agreement, packages: Mapping[NormalizedName, Sequence[str]]) -> str:
-    """Return who is built for what, as ``CUDA 12: flash-attn, vllm; CUDA 13: torch``."""
+    """Format packages by their values, as ``CUDA 12: flash-attn, vllm; CUDA 13: torch``."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, values in sorted(packages.items()):
         groups.setdefault(tuple(values), []).append(name)

@@ -1,4 +1,4 @@
-"""What is asked of the resolver."""
+"""The request to the resolver."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class GivenWheel(Struct, frozen=True):
     file: File
     """Where it lies; hashes are those that were given with it."""
     extras: frozenset[NormalizedName] = frozenset()
-    """Extras asked for."""
+    """The requested extras."""
     where: str = ""
     """File and line that names it; empty: the command line."""
 
     def requirement(self) -> Requirement:
-        """Return what it meets: its project in its version, wherever it lies."""
+        """Return the requirement it meets: its project in its version, without its location."""
         filename = parse_wheel_filename(self.file.filename)
         return Requirement(filename.name, self.extras, SpecifierSet(f"=={filename.version}"))
 
@@ -72,11 +72,11 @@ class GivenSource(Struct, frozen=True):
     name: NormalizedName | None = None
     """The project that it must be; None: any."""
     extras: frozenset[NormalizedName] = frozenset()
-    """Extras asked for."""
+    """The requested extras."""
     hashes: frozenset[tuple[str, str]] = frozenset()
     """Digests of which the archive must have one; empty: any archive will do."""
     editable: bool = False
-    """Whether the environment shall use the folder itself (PEP 660)."""
+    """Whether the environment uses the folder itself (PEP 660)."""
     marker: Marker | None = None
     """When it counts; none: always."""
     where: str = ""
@@ -99,7 +99,7 @@ class InstalledBuild(Struct, frozen=True):
     properties: PropertySet = EMPTY
     """The properties of that label."""
     document: VariantDocument | None = None
-    """Its ``variant.json``, by which it is told whether it still fits (F-96); None: not known."""
+    """Its ``variant.json``, which shows whether it is still compatible (F-96); None: unknown."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}" + (f" ({self.label})" if self.label else "")
@@ -113,9 +113,9 @@ class ResolutionRequest(Struct, frozen=True):
     constraints: tuple[RequestedRequirement, ...] = ()
     """Limits on what is needed anyway; no extras, no URLs."""
     overrides: tuple[RequestedRequirement, ...] = ()
-    """What is said of a project here replaces what anybody else says that he needs of it."""
+    """Requirements that replace all other requirements on their projects."""
     excluded: frozenset[NormalizedName] = frozenset()
-    """Projects that are left out, whoever needs them."""
+    """Projects that are left out even where a package requires them."""
     preferred: Mapping[NormalizedName, Version] = field(default_factory=dict)
     """Versions to try before newer ones, as those of an older lock; a wish, never a limit."""
     favoured: Mapping[NormalizedName, Version] = field(default_factory=dict)
@@ -134,12 +134,13 @@ class ResolutionRequest(Struct, frozen=True):
     """The versions of everything that is there, whether it stays or not; default: those
     that are installed."""
     companions: frozenset[NormalizedName] = frozenset()
-    """Installed variants that become other builds as readily as what is asked for, to which they
-    belong; in another version if theirs has none."""
+    """Installed variants that become other builds as readily as requested packages, to which they
+    belong; in another version if theirs has none.
+    """
     upgrade: bool = False
-    """Whether what is asked for is looked up even if what is installed would do."""
+    """Whether requested projects are looked up even if the installed versions would do."""
     upgrade_only: frozenset[NormalizedName] = frozenset()
-    """Projects to look up likewise, asked for or not."""
+    """Projects to look up likewise, requested or not."""
     prereleases: bool = False
     """Whether pre-releases count like final releases."""
     dependencies: bool = True
@@ -147,7 +148,7 @@ class ResolutionRequest(Struct, frozen=True):
     require_hashes: bool = False
     """Whether every project must have allowed hashes."""
     hashes_required_by: str = ""
-    """Which setting says so, for errors; empty: the request itself."""
+    """The setting that requires it, for errors; empty: the request itself."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "installed", MappingProxyType(dict(self.installed)))
@@ -167,10 +168,10 @@ def given_wheel(
 ) -> GivenWheel:
     """Return the wheel that a URL names.
 
-    :param url: ``https:``, ``http:`` or ``file:``; a fragment ``#sha256=…`` is a promise.
-    :param extras: extras asked for.
+    :param url: ``https:``, ``http:`` or ``file:``; a fragment ``#sha256=…`` is a promised hash.
+    :param extras: the requested extras.
     :param hashes: further digests promised.
-    :param where: what names it, for errors.
+    :param where: the place that names it, for errors.
     :raises UserError: the URL cannot be read, or does not end in the name of a wheel.
     """
     try:

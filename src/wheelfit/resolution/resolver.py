@@ -56,17 +56,18 @@ def resolve(request: ResolutionRequest, candidates: Candidates, *, threads: int 
     Resolving again reads only what changed: after `Candidates.reject` the next wheel of that
     release is taken (F-93).
 
-    An upgrade never goes back behind what is installed, unless what is asked for demands it.
+    An upgrade never chooses an older version than the installed one, unless the request demands
+    it.
 
     :param request: what is asked.
-    :param candidates: what there is, and how to choose.
-    :param threads: how many questions to the sources travel at once.
+    :param candidates: the candidates, with the settings for choosing.
+    :param threads: the number of concurrent requests to the sources.
     :raises NoSolution: the needs contradict each other; the note is the proof.
-    :raises NoConsistentSet: no builds agree on what an environment must agree on.
-    :raises NoCompatibleWheel: what was asked for has no wheel that fits.
-    :raises ProjectNotFound: no source knows a project that was asked for.
-    :raises NoFit: ``unknown-label``; no release that fits the request has the label asked for.
-    :raises HashMismatch: what fits has other hashes than the ones that are allowed (F-94).
+    :raises NoConsistentSet: no builds agree on the shared requirements of an environment.
+    :raises NoCompatibleWheel: a requested project has no compatible wheel.
+    :raises ProjectNotFound: no source has a requested project.
+    :raises NoFit: ``unknown-label``; no release that meets the request has the requested label.
+    :raises HashMismatch: no compatible wheel has an allowed hash (F-94).
     :raises UserError: the request contradicts itself.
     :raises NetworkError: a source cannot be read.
     """
@@ -85,10 +86,10 @@ def resolve(request: ResolutionRequest, candidates: Candidates, *, threads: int 
 
 
 def _not_back(request: ResolutionRequest, candidates: Candidates, threads: int) -> Resolution:
-    """Resolve such that an upgrade leaves nothing older than it was, if that is possible.
+    """Resolve such that an upgrade does not downgrade any package, if that is possible.
 
-    What would go back stays as it is installed, and nothing below counts; where the needs cannot be
-    met then, they demand the older release.
+    A package that would be downgraded keeps its installed version as lower bound; if the
+    requirements cannot be met then, they demand the older release.
     """
     resolution = _Resolving(request, candidates, threads).resolve()
     held: dict[NormalizedName, Pin] = {}
@@ -121,7 +122,7 @@ def _gone_back(
     resolution: Resolution,
     held: Container[NormalizedName],
 ) -> dict[NormalizedName, Pin]:
-    """Return what an upgrade would leave older than it is, though the user admits what it is."""
+    """Return the pins below their installed version, which the request admits too."""
     found = {}
     candidates = candidates.within(resolution.context)
     said = (*request.requirements, *request.constraints, *request.overrides)
@@ -143,7 +144,7 @@ def _gone_back(
 
 
 def _upgraded(request: ResolutionRequest) -> frozenset[NormalizedName]:
-    """Return the projects of which the newest release is asked for."""
+    """Return the projects of which the newest release is requested."""
     if not request.upgrade:
         return request.upgrade_only
     return request.upgrade_only | {asked.requirement.name for asked in request.requirements}
@@ -157,7 +158,7 @@ def _is_older(pin: Pin, present: InstalledBuild, candidates: Candidates) -> bool
 
 
 class _Found(Struct, frozen=True):
-    """What the solver found, and by what."""
+    """A solution of the solver, with the catalogue it came from."""
 
     solved: Solved
     catalogue: Catalogue
@@ -171,7 +172,7 @@ class _Found(Struct, frozen=True):
         return self.catalogue.release_build(name, self.versions[name], place)
 
     def kept(self, name: NormalizedName) -> InstalledBuild | None:
-        """Return what is installed of a project if it stays as it is."""
+        """Return the installed build of a project if it stays unchanged."""
         present, build = self.catalogue.present(name), self.build(name)
         if present is None or present.version != self.versions[name]:
             return None
@@ -181,10 +182,10 @@ class _Found(Struct, frozen=True):
 class _Resolving:
     """The resolution of one request.
 
-    :param request: what is asked.
-    :param candidates: what there is, and how to choose.
-    :param threads: how many questions to the sources travel at once.
-    :param floors: versions below which a project has none, whatever is listed.
+    :param request: the request.
+    :param candidates: the candidates, with the settings for choosing.
+    :param threads: the number of concurrent requests to the sources.
+    :param floors: lower bounds of versions, whatever is listed.
     """
 
     def __init__(
@@ -251,7 +252,7 @@ class _Resolving:
     def _choose(
         self, agreed: tuple[Agreed, ...], effort: Effort, free: _Found | None
     ) -> Attempt[_Found] | RefusedAttempt:
-        """Implement `Choose`: solve, and take what stays installed beside it into the set."""
+        """Implement `Choose`: solve, and add the installed builds that stay to the set."""
         candidates = self._candidates.within(replace(self._candidates.context, agreed=agreed))
         freely = {} if free is None else free.versions
         needs = [*self._roots, *self._exchanged(candidates, freely)]
@@ -294,7 +295,7 @@ class _Resolving:
         return Attempt(agreed, self._set(found), lambda: _seen(catalogue), found, effort)
 
     def _set(self, found: _Found) -> dict[NormalizedName, ChosenBuild]:
-        """Return a solution as a set of builds; what is installed beside it belongs to it."""
+        """Return a solution as a set of builds, including the other installed builds."""
         chosen = {
             name: ChosenBuild.that_stays(present) for name, present in self._request.around.items()
         }
@@ -316,14 +317,14 @@ class _Resolving:
     def _exchanged(
         self, candidates: Candidates, freely: Mapping[NormalizedName, Version]
     ) -> Iterator[Need]:
-        """Yield needs of what is installed and must become another build of its version."""
+        """Yield needs of installed packages that must become another build of their version."""
         asked = {need.package.name for need in self._roots}
         for name, present in self._request.around.items():
             if name in asked or name in self._request.excluded:
                 continue
             if candidates.objection(present.properties, is_installed=True) is None:
                 continue
-            # What nobody asked about stays at its version; what is needed may have to change.
+            # Packages outside the request keep their version; dependencies may have to change.
             request = self._request
             free = name in request.upgrade_only | request.companions or name in freely
             versions = VersionSet.full() if free else VersionSet.singleton(present.version)
@@ -346,7 +347,7 @@ class _Resolving:
         return False
 
     def _instead(self, asked: RequestedRequirement) -> list[RequestedRequirement]:
-        """Return what counts in place of what the user asks for."""
+        """Return the overrides of a requested requirement, or the requirement itself."""
         if not self._replacements.concern(asked.requirement.name):
             return [asked]
         found = list(self._replacements.instead(asked))
@@ -429,9 +430,9 @@ class _Resolving:
     # --- what builds for other packages go by (P-51) -----------------------------------
 
     def _fixed(self, context: ChoiceContext) -> KnownVersions:
-        """Return the versions that no build may change: what is installed stays (P-56).
+        """Return the fixed versions: installed packages stay (P-56).
 
-        Unless its upgrade is asked for, or what is asked for excludes it.
+        Unless their upgrade is requested, or the request excludes them.
         """
         request = self._request
         free = {need.package.name for need in self._roots} if request.upgrade else set()
@@ -528,7 +529,7 @@ class _Resolving:
     def _unaccelerated(
         self, pins: Iterable[Pin], catalogue: Catalogue, search: HeldBackSearch | None
     ) -> Iterator[str]:
-        """Yield what was asked for in a release without the accelerator that another one uses."""
+        """Yield requested projects whose release lacks an accelerator that another one uses."""
         for pin in pins:
             other = catalogue.favoured(pin.name) if pin.requested else None
             if other is None or other == pin.release or accelerators_of(pin.properties):
@@ -545,7 +546,7 @@ class _Resolving:
             )
 
     def _search(self, found: _Found) -> HeldBackSearch | None:
-        """Return the search for what is not the newest; None without dependencies."""
+        """Return the search for packages not at the newest release; None without dependencies."""
         if not self._request.dependencies:
             return None
         from wheelfit.resolution.held_back import HeldBackSearch  # noqa: PLC0415 - start-up
@@ -572,7 +573,7 @@ class _Resolving:
     def _unmet(
         self, pins: Iterable[Pin], chosen: Mapping[NormalizedName, Version]
     ) -> Iterator[str]:
-        """Yield the needs that are not met because the user said so."""
+        """Yield the requirements that the user's overrides leave unmet."""
         environment = self._target.environment
         if not self._request.dependencies:
             return
@@ -613,7 +614,7 @@ def _from_urls(asked: Iterable[RequestedRequirement]) -> Iterable[GivenWheel]:
 
 
 def _seen(catalogue: Catalogue) -> Iterator[PropertySet]:
-    """Yield what the builds declare that the solver looked at and that fit."""
+    """Yield the declared properties of the compatible builds the solver examined."""
     for name, version in catalogue.tried:
         choice = catalogue.candidates.choice(name, version)
         if choice.metadata.document is not None:
@@ -627,9 +628,9 @@ def _name(wheel: GivenWheel) -> NormalizedName:
 def _needed_first(
     chosen: Mapping[NormalizedName, Version], edges: Iterable[Edge]
 ) -> list[NormalizedName]:
-    """Return the names so that what is needed comes before what needs it.
+    """Return the names, dependencies before their dependents.
 
-    In a circle of needs the name that comes first in the alphabet goes last.
+    In a cycle the alphabetically first name comes last.
     """
     needed: dict[NormalizedName, list[NormalizedName]] = {name: [] for name in sorted(chosen)}
     for edge in edges:

@@ -1,15 +1,15 @@
-"""What is kept on disk between two runs: a store that never lies and never stands in the way.
+"""The cache on disk: a store of checked entries that never makes a run fail.
 
-Any number of processes may use one folder at once. An entry appears complete or
-not at all (temporary file, then rename), and carries its own checksum, so that
-one damaged by a crash or a full disk reads as absent. Nothing here fails: a
-store that cannot be read or written behaves as if it were empty, and says so. So
-does one that somebody else could have changed (`wheelfit_runtime.platforms.cache_folder`).
+Any number of processes may use one folder at once. An entry appears complete or not at all
+(temporary file, then rename), and carries its own checksum, so that one damaged by a crash or a
+full disk reads as absent. No error is raised: a store that cannot be read or written acts as empty,
+with a note to the user. So does a store that another user could have changed
+(`wheelfit_runtime.platforms.cache_folder`).
 
-The keys stand first: a function for each kind of entry, of all that decides its content. A new
-kind is a function here; the version in it is raised whenever the format of the content changes. A
-new folder has a row in `wheelfit.sources.cache_inventory`, too. What drivers answered is kept
-apart, by `wheelfit_runtime.platforms.cache`.
+The keys come first: one function for each kind of entry, with all values that decide its content. A
+new kind is a function here; raise its version whenever the format of the content changes. A new
+folder also needs a row in `wheelfit.sources.cache_inventory`. Results of drivers are cached
+separately, by `wheelfit_runtime.platforms.cache`.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def key_of(what: str, version: int, *parts: object) -> str:
     >>> key_of("size", 1, "a", None)
     '["size",1,"a",null]'
 
-    :param what: the kind of content, which tells the entries of one folder apart.
+    :param what: the kind of content, unique within one folder.
     :param version: the version of the content's format; a higher one makes older entries absent.
-    :param parts: all that decides the content, as plain data.
+    :param parts: the values that decide the content, as plain data.
     """
     return json.dumps([what, version, *parts], sort_keys=True, separators=(",", ":"))
 
@@ -58,7 +58,7 @@ def page_key(url: str, accept: str, user: str, *, packed: bool) -> str:
     """Return the key of a page of an index, as the server sent it.
 
     :param accept: the header ``Accept`` of the request.
-    :param user: the user name that the server is told; empty: none.
+    :param user: the user name sent to the server; empty: none.
     :param packed: whether the page is kept compressed.
     """
     return key_of("packed page" if packed else "page", 1, user, accept, url)
@@ -77,8 +77,8 @@ def parsed_page_key(wheelfit: str, source: str, stamp: str) -> str:
 def member_key(name: str, sha256: str, url: str) -> str:
     """Return the key of a member of a remote wheel.
 
-    The URL belongs to it: what one server says about a hash that it need not have is not to be
-    believed of another server's file.
+    The URL is part of it: one server's file must not vouch for another server's file of the same
+    promised hash.
 
     :param name: the path of the member in the wheel.
     :param sha256: the promised hash of the wheel.
@@ -105,14 +105,14 @@ def recorded_hash_key(url: str) -> str:
 def local_digest_key(path: Path, found: os.stat_result) -> str:
     """Return the key of the SHA-256 of a file on this machine.
 
-    :param found: what the system says of the file now.
+    :param found: the file's current status.
     """
     times = found.st_size, found.st_mtime_ns, found.st_ctime_ns
     return key_of("digest", 1, str(path.absolute()), found.st_dev, found.st_ino, *times)
 
 
 def interpreter_key(path: str) -> str:
-    """Return the key of what an interpreter said of itself.
+    """Return the key of an interpreter's description of itself.
 
     :param path: the absolute path by which it is started.
     """
@@ -124,10 +124,10 @@ def built_wheel_key(
 ) -> str:
     """Return the key of a wheel that was built from source.
 
-    :param source: what identifies the source tree.
+    :param source: the identity of the source tree.
     :param target: the machine and the interpreter that it is built for.
     :param settings: the settings of the build backend.
-    :param environment: what the build environment has.
+    :param environment: the content of the build environment.
     """
     return key_of("built", 1, source, target, dict(settings), environment)
 
@@ -135,10 +135,10 @@ def built_wheel_key(
 def built_metadata_key(
     source: object, kind: str, target: object, settings: Mapping[str, object]
 ) -> str:
-    """Return the key of the metadata that a build backend told.
+    """Return the key of the metadata from a build backend.
 
-    :param source: what identifies the source tree.
-    :param kind: whether a wheel or an editable one is asked for.
+    :param source: the identity of the source tree.
+    :param kind: ``wheel`` or ``editable``.
     :param target: the machine and the interpreter that it is built for.
     :param settings: the settings of the build backend.
     """
@@ -149,7 +149,7 @@ def lock_key(wheelfit: str, request: str, sha256: str) -> str:
     """Return the key of the proof that a lock is up to date.
 
     :param wheelfit: the version of wheelfit that locked.
-    :param request: the digest of everything that was asked for.
+    :param request: the digest of the whole request.
     :param sha256: of the lock file.
     """
     return key_of("lock", 3, wheelfit, request, sha256)
@@ -178,15 +178,15 @@ class Entry(Struct, frozen=True):
     head: Mapping[str, object]
     """What is known about it; JSON values."""
     body: bytes
-    """The thing."""
+    """The content."""
 
 
 class Store:
     """Small entries by key, and wheels by hash.
 
-    :param folder: where; made when something is written. None keeps nothing, and so does a folder
-        that somebody else could have changed.
-    :param note: told, once, when something cannot be written, or may not be used.
+    :param folder: the folder; created on the first write. None keeps nothing, and neither does a
+        folder that another user could have changed.
+    :param note: called, once, when the cache cannot be written or may not be used.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class Store:
         self._note = note
         self._kinds: dict[str, str | None] = {}
         self.holder = Holder()
-        """Holds what was found, so that whoever cleans up leaves it alone."""
+        """Holds the entries in use, so that no clean-up removes them."""
         self._has_complained = False
 
     @property
@@ -224,7 +224,7 @@ class Store:
     def kind_folder(self, kind: str) -> str | None:
         """Return the folder of one kind of entries; None if nothing of that kind is kept.
 
-        :param kind: what they are, as ``pages``.
+        :param kind: the kind, as ``pages``.
         """
         if self._folder is None:
             return None
@@ -237,11 +237,11 @@ class Store:
         return self._kinds[kind]
 
     def place(self, kind: str, sha256: str) -> Path | None:
-        """Return where something lies, or would, that is kept by its hash.
+        """Return the path, existing or not, of an entry kept by its hash.
 
-        :param kind: what it is, as ``wheels``.
+        :param kind: the kind, as ``wheels``.
         :param sha256: the hash, hexadecimal.
-        :return: None if nothing of that kind is kept, or somebody else could exchange it there.
+        :return: None if nothing of that kind is kept, or another user could replace it there.
         """
         folder = self.kind_folder(kind)
         if folder is None or len(sha256) != 64 or not sha256.isalnum():
@@ -256,9 +256,9 @@ class Store:
     # --- small entries ------------------------------------------------------------
 
     def read(self, kind: str, key: str) -> Entry | None:
-        """Return an entry, or None if there is none that is sound.
+        """Return an entry, or None if there is no intact one.
 
-        :param kind: what it is, as ``pages``; a folder of its own.
+        :param kind: the kind, as ``pages``; it has a folder of its own.
         :param key: any text.
         """
         path = self._entry_path(kind, key)
@@ -314,10 +314,10 @@ class Store:
         return path
 
     def sound_wheel(self, sha256: str, hashes: Mapping[str, str] | None = None) -> Path | None:
-        """Return the path of a kept wheel whose bytes are still right; a damaged one is removed.
+        """Return the path of an intact kept wheel; remove a damaged one.
 
         :param sha256: its digest, hexadecimal.
-        :param hashes: what is promised of it besides.
+        :param hashes: further promised hashes.
         """
         path = self.wheel(sha256)
         if path is None:
@@ -414,7 +414,7 @@ class Store:
         except FileNotFoundError:
             self.prepare(folder)
             descriptor, name = make()
-        hold_open(descriptor)  # whoever cleans up leaves it alone while we live
+        hold_open(descriptor)  # so that no clean-up removes it while this process runs
         return os.fdopen(descriptor, "w+b"), Path(name)
 
     @contextmanager
@@ -423,7 +423,7 @@ class Store:
         try:
             yield file, path
         finally:
-            with suppress(OSError):  # of a full disk closing tells again
+            with suppress(OSError):  # closing reports a full disk again
                 file.close()
             with suppress(OSError):
                 path.unlink(missing_ok=True)
@@ -436,7 +436,7 @@ def _pack(head: Mapping[str, object], body: bytes) -> bytes:
 
 
 def mark_used(thing: Path | int) -> None:
-    """Note that something is used, so that it goes last; once a day is enough.
+    """Mark an entry as used, so that it is removed last; once a day is enough.
 
     :param thing: a file, or the descriptor of one.
     """
@@ -447,7 +447,7 @@ def mark_used(thing: Path | int) -> None:
 
 
 def is_sound(data: bytes) -> bool:
-    """Return whether what is kept under a key is as it was written.
+    """Return whether an entry is as it was written.
 
     :param data: the whole file.
     """
@@ -458,7 +458,7 @@ def is_sound(data: bytes) -> bool:
 
 
 def unpacked_entry(data: bytes) -> Entry | None:
-    """Return an entry, whatever its key is; None if it is not sound.
+    """Return an entry without checking its key; None if it is damaged.
 
     :param data: the whole file.
     """

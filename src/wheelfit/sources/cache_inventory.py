@@ -1,9 +1,9 @@
-"""What lies in the cache folder, and how some of it goes away.
+"""The content of the cache folder, and its removal.
 
 Other processes use the folder all the while. A wheel that one of them is about to link is held by
-it (see `hold`) and is left alone; anything else loses its name first, in one step, so that nobody
-finds half of it. Only what has the shape of an entry is ever looked at or removed, and links are
-not followed: what somebody else has put into the folder stays.
+it (see `hold`) and is not removed; any other entry is renamed first, in one step, so that no
+process finds half of it. Only paths in the shape of an entry are ever read or removed, and links
+are not followed: foreign files in the folder stay.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ KINDS = (
     "locks",
     "hashes",
 )
-"""What is kept, by the names of the folders: archives, unpacked wheels, and small things."""
+"""The kinds of entries, by the names of the folders: archives, unpacked wheels, small entries."""
 RECORDS = "hashes"
-"""The kind that is no copy of anything: it goes only where somebody says so."""
+"""The kind that is no copy: it is removed only on explicit request."""
 LAYOUT = 1
 """What follows the hyphen in the names of the folders; other versions have other numbers."""
 _FOLDER = re.compile(rf"({'|'.join(KINDS)})-(\d{{1,6}})")
@@ -59,7 +59,7 @@ _OURS = frozenset({*_OTHERS, "CACHEDIR.TAG", "libraries"})
 """The last is the library store, which has commands of its own."""
 _LEFTOVER = re.compile(r"\..*\.part", re.DOTALL)
 _YOUNG = 60.0
-"""Seconds in which somebody who has just made a file may not have locked it yet."""
+"""Seconds in which the creator of a file may not have locked it yet."""
 _STALE = 24 * 3600.0
 """Seconds after which what cannot be locked is taken for left behind."""
 _HEX = re.compile(r"[0-9a-f]{62}")
@@ -124,10 +124,10 @@ class Inventory:
     # --- looking -------------------------------------------------------------------
 
     def entries(self, kinds: Iterable[str] = KINDS, *, others: bool = False) -> Iterator[Entry]:
-        """Yield what is kept.
+        """Yield the entries.
 
-        :param kinds: of these kinds.
-        :param others: whether of other layouts than that of this version too.
+        :param kinds: the kinds to include.
+        :param others: whether to include other layouts than that of this version.
         :raises FileProblem: the folder cannot be read.
         """
         wanted = set(kinds)
@@ -153,12 +153,12 @@ class Inventory:
         return found
 
     def strangers(self) -> list[str]:
-        """Return the names of what nobody knows; it is never touched."""
+        """Return the names of unknown files, which are never touched."""
         ours = {folder.name for _, _, folder in self._folders()} | _OURS
         return sorted(entry.name for entry in self._scan(self.folder) if entry.name not in ours)
 
     def leftovers(self) -> Iterator[Leftover]:
-        """Yield what killed processes left behind; what is still being written is none."""
+        """Yield the temporary files of killed processes, without those still being written."""
         for _, _, folder in self._folders():
             for place in (folder, *self._prefixes(folder)):
                 for found in self._scan(place):
@@ -167,7 +167,7 @@ class Inventory:
                         yield Leftover(path, _measure(path).size)
 
     def label(self, entry: Entry) -> KeptName | None:
-        """Return which wheel an entry holds; None if that cannot be told.
+        """Return the file name of the wheel in an entry; None if it is unknown.
 
         :param entry: an archive or an unpacked wheel.
         """
@@ -230,7 +230,7 @@ class Inventory:
             return alone and self._delete(entry.path)
 
     def sweep(self, leftover: Leftover) -> None:
-        """Remove what was left behind.
+        """Remove a leftover.
 
         :raises FileProblem: the folder cannot be changed.
         """
@@ -252,7 +252,7 @@ class Inventory:
         self._delete(self.folder / name)
 
     def _delete(self, path: Path) -> bool:
-        """Take the name from a thing in one step, then remove it."""
+        """Rename a path in one step, then remove it."""
         try:
             if not stat.S_ISDIR(path.lstat().st_mode):
                 path.unlink()
@@ -261,10 +261,10 @@ class Inventory:
             try:
                 path.rename(away / "entry")
             finally:
-                # Whoever has made files unreadable in it is helped no further.
+                # Files in it that were made unreadable stay.
                 shutil.rmtree(away, ignore_errors=True)
         except FileNotFoundError:
-            pass  # somebody else was quicker
+            pass  # another process was quicker
         except OSError as error:
             raise FileProblem(
                 f"the cache cannot be changed: {error.strerror}",
@@ -278,9 +278,9 @@ class Inventory:
     def damage(
         self, entry: Entry, *, advance: Callable[[int], None] = lambda _count: None
     ) -> str | None:
-        """Read an entry again; return what is wrong with it, None if nothing is.
+        """Read an entry again; return its fault, or None if it is intact.
 
-        :param advance: told of bytes.
+        :param advance: called with the count of bytes read.
         """
         try:
             match entry.kind:
@@ -321,7 +321,7 @@ def _measure(path: Path) -> _Measured:
                 waiting += (entry.path for entry in os.scandir(place))
                 continue
         except OSError:
-            continue  # it goes away meanwhile, or is nobody's business
+            continue  # it was removed meanwhile, or belongs to another user
         measured.files += 1
         measured.size += found.st_size
         if found.st_nlink > 1:
@@ -410,7 +410,7 @@ def _damage_of_tree(entry: Entry, advance: Callable[[int], None]) -> str | None:
 
 
 def _tree(entry: Entry) -> UnpackedWheel | None:
-    """Read the manifest of an entry, whatever the wheel is called."""
+    """Read the manifest of an entry with any file name."""
     with (entry.path / MANIFEST).open("rb") as file:
         file.readline(200)
         dist_info = file.readline(2000).decode(errors="replace").split("\t")
@@ -439,7 +439,7 @@ def _agrees(wheel: UnpackedWheel, name: str, advance: Callable[[int], None]) -> 
 
 
 def _is_left(path: Path) -> bool:
-    """Return whether nobody writes any more what has a temporary name."""
+    """Return whether a temporary file has no writer any more."""
     try:
         age = time.time() - path.lstat().st_mtime
     except OSError:

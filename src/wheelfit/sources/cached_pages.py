@@ -1,8 +1,8 @@
-"""Pages that are kept and revalidated, for installers and servers alike (RFC 9111).
+"""Cached pages with revalidation, for installers and servers alike (RFC 9111).
 
-Of HTTP's rules for caches only those are used that every index follows: a page
-counts as long as its ``max-age`` says (or an operator), then it is asked for again
-with its ``ETag`` or date, which costs a round trip and no bytes.
+Of HTTP's rules for caches only those that every index follows are used: a page is fresh for its
+``max-age`` (or the operator's setting), then it is revalidated with its ``ETag`` or date, which
+costs a round trip and no bytes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MISSING = frozenset({404, 410})
 _REFUSED = frozenset({401, 403, 407})
 """Statuses of a server that is up: an old page is no answer to them."""
 _PAUSE = 10.0
-"""Seconds in which a server that failed is not asked again for pages of which there are copies."""
+"""Seconds for which a server that failed gets no requests for pages with copies."""
 _MOST_MISSING = 20_000
 
 
@@ -74,8 +74,8 @@ class Copy(Struct, frozen=True):
         if "etag" in self.headers:
             return {"If-None-Match": self.headers["etag"]}
         if "last-modified" in self.headers and self.url.startswith("https:"):
-            # A date tells two states of one page apart, but not the pages of two
-            # servers that were tried on one port of this machine.
+            # A date distinguishes two states of one page, but not the pages of two servers that
+            # were tried on one port of this machine.
             return {"If-Modified-Since": self.headers["last-modified"]}
         return {}
 
@@ -107,13 +107,13 @@ class CachedPages(Struct, frozen=True):
     store: Store
     """Keeps the copies."""
     offline: bool = False
-    """Whether no server may be asked; then a copy counts however old it is."""
+    """Whether no server may be contacted; then a copy of any age counts."""
     refresh: bool = False
-    """Whether servers are asked even about copies that still count."""
+    """Whether even fresh copies are revalidated."""
     may_keep: Callable[[str], bool] = lambda _url: True
     """Returns whether an answer from a URL may be kept; not where others could have changed it."""
     fresh: float | None = None
-    """Seconds for which a copy counts, whatever the server says of that; None: as it says."""
+    """Seconds for which a copy is fresh; None: as stated by the server."""
     rewritten_after: float = 0.0
     """Seconds after which a copy that only was confirmed is written again."""
     packed: bool = False
@@ -143,7 +143,7 @@ class CachedPages(Struct, frozen=True):
         return found.answer
 
     def counts(self, copy: Copy) -> bool:
-        """Return whether a copy can be used without asking the server.
+        """Return whether a copy can be used without a request to the server.
 
         :param copy: of any age.
         """
@@ -156,7 +156,7 @@ class CachedPages(Struct, frozen=True):
         """Return the copy on disk, of any age; None if there is none.
 
         :param url: without credentials.
-        :param accept: the types that were asked for.
+        :param accept: the requested types.
         """
         entry = self.store.read(_KIND, self._key(url, accept))
         if entry is None:
@@ -169,10 +169,10 @@ class CachedPages(Struct, frozen=True):
     def ask(
         self, url: str, accept: str, known: Copy | None, *, limit: int = PAGE_LIMIT
     ) -> Copy | Answer:
-        """Return a page from its server; an answer where the status is neither 200 nor 304.
+        """Fetch a page from its server; return the answer if its status is neither 200 nor 304.
 
         :param url: without credentials.
-        :param accept: the types to ask for.
+        :param accept: the types to request.
         :param known: the copy to revalidate; None: there is none.
         :param limit: bytes of the longest body accepted, decompressed unless it stays packed.
         :raises Unreachable: also when offline.
@@ -192,10 +192,10 @@ class CachedPages(Struct, frozen=True):
         return Copy(answer.body, answer.url, kept, self.clock())
 
     def keep(self, url: str, accept: str, copy: Copy, known: Copy | None) -> Copy:
-        """Write a copy to disk if that is allowed and of use.
+        """Write a copy to disk if that is allowed and useful.
 
-        :param copy: the present one; its body may be left out if it is on disk.
-        :param known: the one before; None: there was none.
+        :param copy: the current copy; its body may be left out if it is on disk.
+        :param known: the previous copy; None: there was none.
         :return: the copy, with the time at which it was written.
         """
         control = copy.headers.get("cache-control", "").lower()
@@ -226,7 +226,7 @@ class CachedPages(Struct, frozen=True):
         return copy.headers == known.headers and copy.is_page_of(known)
 
     def lifetime(self, copy: Copy) -> float:
-        """Return for how many seconds a copy counts without asking the server.
+        """Return the seconds for which a copy is fresh.
 
         :param copy: of any age.
         """
@@ -239,20 +239,20 @@ class CachedPages(Struct, frozen=True):
 
 
 class SharedPages(Generic[_T]):
-    """Pages in the memory of a server, and old ones while their server is down.
+    """Pages in the memory of a server, with stale ones while their index is down.
 
-    However many threads ask for a page, its server is asked once.
+    Concurrent requests for a page share one request to its index.
 
-    :param pages: ask, and keep copies on disk.
-    :param memory: keeps copies without bodies, and what was read of them, by URL and types.
+    :param pages: fetches pages, and keeps copies on disk.
+    :param memory: keeps copies without bodies, and the values read from them, by URL and types.
     :param missing: seconds for which "there is no such page" counts.
-    :param stale: seconds for which a copy is given although its server is down.
+    :param stale: seconds for which a stale copy is served while its index is down.
     :param waiting: makes the context in which a thread waits for a page.
-    :param asking: makes the context in which the one that asks does so.
-    :param note_stale: called with the URL and the age of an old copy that is given, in seconds,
-        and the reason.
-    :param note_asked: called with what came of it whenever a server was asked: ``fetched``,
-        ``revalidated`` if the page is the same, ``missing`` or ``failed``.
+    :param asking: makes the context in which a thread fetches a page.
+    :param note_stale: called with the URL and the age of a stale copy served, in seconds, and the
+        reason.
+    :param note_asked: called with the outcome of every request: ``fetched``, ``revalidated`` if the
+        page is the same, ``missing`` or ``failed``.
     """
 
     def __init__(
@@ -280,16 +280,16 @@ class SharedPages(Generic[_T]):
 
     @property
     def in_trouble(self) -> NetworkError | None:
-        """What went wrong when a page was asked for last; None if there was an answer."""
+        """The error of the last request for a page; None if there was an answer."""
         return None if self._trouble is None else self._trouble[1]
 
     def get(self, url: str, accept: str, read: Callable[[Answer], _T]) -> tuple[Copy, _T] | None:
-        """Return a page and what was read of it; None if its server does not have it.
+        """Return a page and the value read from it; None if its server does not have it.
 
         :param url: without credentials.
-        :param accept: the types that are understood.
+        :param accept: the accepted types.
         :param read: reads a page that is new.
-        :raises NetworkError: the server cannot be read, and no copy may be given.
+        :raises NetworkError: the server cannot be read, and no copy may be served.
         """
         key = (url, accept)
         known = self._memory.peek(key)
@@ -307,7 +307,7 @@ class SharedPages(Generic[_T]):
             raise
 
     def expire(self, url: str, accept: str) -> None:
-        """Revalidate a page the next time it is asked for.
+        """Mark a page for revalidation at the next request.
 
         :param url: without credentials.
         :param accept: as for `get`.
@@ -330,7 +330,7 @@ class SharedPages(Generic[_T]):
         return known is not None and self._pages.clock() - known[0].checked < self._stale
 
     def _look(self, key: tuple[str, str], read: Callable[[Answer], _T]) -> tuple[Copy, _T] | None:
-        known = self._memory.peek(key)  # another thread may have asked meanwhile
+        known = self._memory.peek(key)  # another thread may have fetched it meanwhile
         if known is None:
             if self._is_absent(key):
                 return None
@@ -418,7 +418,7 @@ def offline(url: str) -> Unreachable:
 
 
 def freshness(control: str) -> float:
-    """Return for how many seconds an answer counts without asking again.
+    """Return the seconds for which an answer is fresh.
 
     :param control: its ``Cache-Control``; empty if there is none.
     """
@@ -430,7 +430,7 @@ def freshness(control: str) -> float:
 
 
 def reliable_for(headers: Mapping[str, str]) -> float:
-    """Return for how many seconds what follows from an answer may be relied on.
+    """Return the seconds for which conclusions from an answer are valid.
 
     Where the server states nothing it is what PyPI states (RFC 9111, section 4.2.2).
 

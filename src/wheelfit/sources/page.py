@@ -1,4 +1,4 @@
-"""What an index says about a project: files, and what is known of each without opening it."""
+"""The page of a project in an index: its files, and the facts stated about each."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ ACCEPT = (
 )
 """The ``Accept`` header for pages: JSON preferred, HTML understood (PEP 691)."""
 BRIDGE = "bridge:"
-"""Begin of the address of what exists nowhere but in a family: ``bridge:FAMILY/FILE``."""
+"""The address of a file that exists only in a bridged family begins so: ``bridge:FAMILY/FILE``."""
 LABELS_SUFFIX = ".labels.json"
-"""The end of the name of a file that says as which builds the wheel beside it counts."""
+"""The suffix of the file that lists the labels a wheel beside it counts for."""
 VARIANTS_SUFFIX = "-variants.json"
 """End of the name of an index-level variants file (F-70)."""
 NO_HASHES: Mapping[str, str] = MappingProxyType({})
-"""What a file carries whose hash nobody has promised."""
+"""The hashes of a file for which no hash was published."""
 
 
 def check_page_url(url: str, *, where: str) -> None:
-    """Check that a page of a project can be there (PEP 708).
+    """Check that a URL can be the page of a project (PEP 708).
 
-    :param url: from somebody who declares it.
-    :param where: where that is said.
+    :param url: the declared URL.
+    :param where: the file or page that declares it.
     :raises InvalidConfiguration: it cannot.
     """
     parts = urlsplit(url)
@@ -66,12 +66,12 @@ def time_of_upload(file: File) -> datetime | None:
 
 
 class WheelOrigin(Struct, frozen=True):
-    """The source of a wheel that nobody has published."""
+    """The source of a wheel that was not published."""
 
     name: str
     """The archive, folder or repository, as people know it and without credentials."""
     direct_url: Mapping[str, object] | None = None
-    """What ``direct_url.json`` shall say (PEP 610); None: an index lists it."""
+    """The content of ``direct_url.json`` (PEP 610); None: an index lists it."""
     is_built: bool = False
     """Whether the wheel is there; until then its file name is made up, all but the release."""
     has_version: bool = True
@@ -79,15 +79,15 @@ class WheelOrigin(Struct, frozen=True):
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder of the user, and not what somebody has published."""
+        """Whether it is a folder of the user, not a published file."""
         return self.direct_url is not None and "dir_info" in self.direct_url
 
 
 class File(Struct, frozen=True):
     """A file as its listing entry describes it.
 
-    Nothing here is interpreted: ``filename`` may not be a wheel, and
-    ``requires_python`` may not be a specifier. Whoever uses a part parses it.
+    Nothing here is interpreted: ``filename`` may not be a wheel, and ``requires_python`` may not be
+    a specifier. The code that uses a value parses it.
     """
 
     filename: str
@@ -101,45 +101,44 @@ class File(Struct, frozen=True):
     yanked: str | None = None
     """None if not yanked; otherwise the reason, empty if none was given (PEP 592)."""
     size: int | None = None
-    """Bytes, if the index says so."""
+    """Bytes, if the index lists it."""
     upload_time: str | None = None
-    """RFC 3339 text, if the index says so (PEP 700)."""
+    """RFC 3339 text, if the index lists it (PEP 700)."""
     metadata_hashes: Mapping[str, str] | None = None
     """None: METADATA is not served apart (PEP 658). Otherwise its digests, maybe none."""
     source: str = ""
     """Name of the repository that listed the file, without credentials."""
     provenance: str | None = None
-    """URL of what was attested about the file, if there is something (PEP 740)."""
+    """URL of the file's attestations, if there are any (PEP 740)."""
     forbidden: tuple[str, ...] = ()
     """Attributes that the entry of an index file has and may not have; they are ignored (F-72)."""
     origin: WheelOrigin | None = None
-    """What the file is built from, here; None: it is as somebody has published it."""
+    """The source the file is built from here; None: the file is published as it is."""
     declared: bytes | None = None
-    """What a bridge declares as its ``variant.json``, since the file has none; its name is then
-    another one than where it comes from."""
+    """The ``variant.json`` that a bridge declares for a file without one; this changes its name."""
     needs: tuple[str, ...] | None = None
-    """What it needs beyond its METADATA as that build (PEP 508); None: as its family says."""
+    """The requirements of that build beyond its METADATA (PEP 508); None: those of its family."""
 
     def __hash__(self) -> int:
         return hash((self.filename, self.url))
 
     @property
     def shown(self) -> str:
-        """What people know it by: its name, or that of what it will be built from."""
+        """The name shown to users: its own, or that of the source it will be built from."""
         return self.filename if self.origin is None or self.origin.is_built else self.origin.name
 
     @property
     def as_published(self) -> File:
-        """The file as whoever has it calls it."""
+        """The file under its published name."""
         if self.declared is None:
             return self
         plain = parse_wheel_filename(self.filename).plain
         return replace(self, filename=plain, declared=None, needs=None)
 
     def with_needs(self, metadata: bytes) -> bytes:
-        """Return METADATA with what the file needs beyond that.
+        """Return METADATA with the additional requirements of the file.
 
-        :param metadata: as it is published.
+        :param metadata: the published METADATA.
         """
         return b"".join(f"Requires-Dist: {text}\n".encode() for text in self.needs or ()) + metadata
 
@@ -170,7 +169,7 @@ class Status(Struct, frozen=True):
     """The status of a project as a whole (PEP 792)."""
 
     marker: str = "active"
-    """``active``, ``archived``, ``deprecated``, ``quarantined``, or what may come."""
+    """``active``, ``archived``, ``deprecated``, ``quarantined``, or a later one."""
     reason: str = ""
     """In the words of the index; empty: none."""
 
@@ -182,14 +181,14 @@ class Status(Struct, frozen=True):
 
     @property
     def is_quarantined(self) -> bool:
-        """Return whether the project may be harmful, so that nobody offers a file of it."""
+        """Return whether the project may be harmful, so that no file of it is offered."""
         return self.marker == "quarantined"
 
 
 STATUSES = ("active", "archived", "deprecated", "quarantined")
 """The markers that there are (PEP 792)."""
 ACTIVE = Status()
-"""What a project is of which nothing is said."""
+"""The status of a project without a stated one."""
 
 
 class ProjectPage(Struct, frozen=True):
@@ -202,13 +201,13 @@ class ProjectPage(Struct, frozen=True):
     source: str
     """Name of the repository that answered, without credentials."""
     notes: tuple[str, ...] = ()
-    """What was ignored on the page and why (F-136), one sentence each."""
+    """The ignored parts of the page, each with the reason (F-136), one sentence each."""
     bridge: BridgeFamily | None = None
-    """The family whose members are listed as its variants; None: it is what it is."""
+    """The family whose members are listed as its variants; None: it is not bridged."""
     elsewhere: OtherPages = OtherPages()
-    """What the index says of the same project on other ones; nothing here follows from it."""
+    """The pages of the project on other indexes, as the index lists them; informational only."""
     status: Status = ACTIVE
-    """What the index says of the project; one that is quarantined has no files here."""
+    """The status of the project; a quarantined project has no files here."""
     order: tuple[str, ...] = ()
     """The sources whose versions are preferred to those of later ones, however new these are;
     empty: newer versions are preferred."""

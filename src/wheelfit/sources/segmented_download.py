@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 LARGE = 8 << 20
 """Bytes from which on a file is worth the effort."""
 
-_LEAST_TAIL, _MOST_TAIL = 128 << 10, 2 << 20  # whoever opens an archive reads 64 KiB and a bit
+_LEAST_TAIL, _MOST_TAIL = 128 << 10, 2 << 20  # opening an archive reads a little over 64 KiB
 _TAIL_SHARE = 256  # directory and RECORD of a wheel with thousands of files fit in this part of it
 _BLOCK = 256 << 10
-_LONGEST = 64 << 20  # bytes asked for at once of a fast server; it may become slow meanwhile
-_WRITE_BACK = 16 << 20  # bytes after which the disk is told to begin
+_LONGEST = 64 << 20  # most bytes requested at once, since a fast server may become slow
+_WRITE_BACK = 16 << 20  # bytes after which writing to the disk begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class Pace:
     segment: int = 8 << 20
     """Bytes that one of several connections fetches at a time."""
     enough: float = 80e6
-    """Bytes a second; a connection that gives as many is not what everybody waits for."""
+    """Bytes a second from which a connection is not the bottleneck."""
     patience: float = 0.05
-    """Seconds after which the first bytes tell how fast a connection is."""
+    """Seconds after which the first bytes show the speed of a connection."""
     clock: Callable[[], float] = time.monotonic
 
 
@@ -74,7 +74,7 @@ class _Refused(StartOver):
 
 
 class _Ended(Exception):
-    """Raised when nobody wants the rest."""
+    """Raised when the rest is no longer wanted."""
 
 
 @dataclass(slots=True)
@@ -88,19 +88,19 @@ class _Stretch:
 class Segments:
     """The download of one file in the background.
 
-    :param client: asks the server.
-    :param file: what is wanted; it has a hash, which decides in the end.
-    :param size: its bytes, as the index or the server says.
+    :param client: sends the requests.
+    :param file: the file to fetch; its hash is checked at the end.
+    :param size: its bytes, as stated by the index or the server.
     :param target: an empty file, open for writing and reading.
-    :param progress: told of the bytes.
-    :param budget: says whether there may be as many.
-    :param lines: how many connections there may be; one is held for this file already.
-    :param pace: in what pieces.
-    :raises RangeUnsupported: the server gives no ranges.
-    :raises StartOver: it gives others than asked for.
+    :param progress: receives the count of bytes.
+    :param budget: checks the size against the limits.
+    :param lines: the limit on connections; one is already held for this file.
+    :param pace: the sizes of the pieces.
+    :raises RangeUnsupported: the server does not support ranges.
+    :raises StartOver: it sends other ranges than requested.
     :raises Interrupted: it broke off.
-    :raises UnexpectedStatus: the server answered with something else.
-    :raises TooLarge: there would be more than may be fetched.
+    :raises UnexpectedStatus: the server answered with another status.
+    :raises TooLarge: the file is larger than the limits allow.
     """
 
     def __init__(
@@ -133,14 +133,14 @@ class Segments:
         self._next = 0
         self._speed = 0.0
         self._hashing = threading.Lock()
-        self._begun = 0  # up to where the disk was told to begin
+        self._begun = 0  # the end of the part whose writing to disk has begun
         self._is_judged = threading.Event()
         self._begin(target, size)
 
     # --- the end of the file --------------------------------------------------------
 
     def _begin(self, target: BinaryIO, size: int) -> None:
-        """Fetch the end, which tells what all other answers must agree with."""
+        """Fetch the end of the file, whose validator all other answers must match."""
         self._budget.ask(size, self._where)
         self._check = Check(self._file.hashes, size, where=self._where)
         asked = Suffix(min(max(_LEAST_TAIL, size // _TAIL_SHARE), _MOST_TAIL))
@@ -149,28 +149,28 @@ class Segments:
             if extent.total != size:
                 raise StartOver("the file has another size than promised")
             self.validator = extent.validator
-            """What every answer says of the state of the file; empty if the server keeps quiet."""
+            """The validator of the file that every answer must repeat; empty: none is sent."""
             self.source = ArrivingFile(target, size)
             """The file, which may be read from now on."""
             self._progress.start(size)
-            self._end = 0  # nobody helps with this
+            self._end = 0  # no thread works on this
             self._take(answer, _Stretch(extent.start, extent.stop))
         self._end, self._speed = extent.start, 0.0
 
     def start(self, line: ConnectionSlot) -> None:
         """Fetch the rest, in threads of their own.
 
-        :param line: what the first of them uses, and then gives back.
+        :param line: the slot of the first thread, which it releases.
         """
         self._started(partial(self._work, line))
 
     def finish(self) -> None:
-        """Wait until all is there and right.
+        """Wait until the file is complete and verified.
 
-        :raises StartOver: what has come cannot be trusted.
-        :raises HashMismatch: a promised hash is not met.
+        :raises StartOver: the received bytes cannot be trusted.
+        :raises HashMismatch: a promised hash does not match.
         :raises Unreachable: it broke off, repeatedly.
-        :raises TooLarge: there would be more than may be fetched.
+        :raises TooLarge: the file is larger than the limits allow.
         :raises OSError: it cannot be written.
         """
         self._is_judged.wait()
@@ -181,9 +181,9 @@ class Segments:
         self._progress.done()
 
     def cancel(self) -> BaseException | None:
-        """End it at once, and wait until nobody writes any more.
+        """End the download at once, and wait until its threads have stopped writing.
 
-        :return: what had ended it before; None if all went well until now.
+        :return: the earlier error; None if there was none.
         """
         ended = _Ended()
         self.source.fail(ended)
@@ -193,7 +193,7 @@ class Segments:
                 response.cut()
             self._lock.notify_all()
         with self._hashing:
-            pass  # nobody reads it for that any more, either
+            pass  # no reader needs it for that any more
         error = self.source.settle()
         return None if error is ended else error
 
@@ -211,13 +211,13 @@ class Segments:
         threading.Thread(target=guarded, name="transfer", daemon=True).start()
 
     def _hash(self, start: int, data: bytes) -> None:
-        """Hash what is there in one piece from the start; whoever brought the next of it does.
+        """Hash the received bytes that follow the hashed part without a gap.
 
-        :param start: where bytes lie that came just now, and need not be read again.
+        :param start: the offset of bytes just received, which need not be read again.
         :param data: these bytes.
         """
         if start > self._check.count:
-            return  # whoever closes the gap comes to these bytes, too
+            return  # the thread that closes the gap hashes these bytes, too
         with self._hashing:
             if start == self._check.count:
                 self._update(data)
@@ -234,7 +234,7 @@ class Segments:
             self._begun = count
 
     def _judge(self) -> None:
-        """Compare the hash of the whole with the one that was promised."""
+        """Compare the hash of the whole with the promised hash."""
         try:
             self._check.finish()
         except HashMismatch:
@@ -261,9 +261,9 @@ class Segments:
                     return
 
     def _claim(self) -> _Stretch | None:
-        """Return what to fetch next; None if there is nothing left to do for the caller.
+        """Return the next range to fetch; None if there is none left for the calling thread.
 
-        One of them waits for the others, which may give something back.
+        The last thread waits for the others, which may return a range.
         """
         with self._lock:
             while not self._is_ended:
@@ -303,11 +303,11 @@ class Segments:
         """Measure the connections, and open more of them if they are too slow.
 
         :param count: bytes that came.
-        :param seconds: for how long they were waited for; what is done with them does not count.
-        :param is_last: whether that is all that was asked for.
+        :param seconds: the time spent waiting for them, without their processing.
+        :param is_last: whether these are all requested bytes.
         """
         speed = count / max(seconds, 1e-6)
-        # What came in no time tells that a connection is fast, if it was all that was asked for.
+        # A very short wait shows a fast connection only if all requested bytes came.
         is_fast = is_last and speed >= self._pace.enough
         if seconds < self._pace.patience and not is_fast:
             return

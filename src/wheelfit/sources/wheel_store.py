@@ -1,10 +1,10 @@
-"""Unpacked wheels that are kept between two runs, by the SHA-256 of their archive.
+"""Unpacked wheels kept between runs, by the SHA-256 of their archive.
 
-An entry is a folder as `wheelfit.wheels.unpacked` describes it. It is filled under another
-name and gets its own when it is complete, verified and on the disk. Its files are linked into
-environments, where somebody may edit them: an entry of which a file has changed is dropped
-and never used again. That is found out by their sizes and times, or, where hashes are required,
-by holding every byte against the archive, the hash of which is what was promised.
+An entry is a folder as `wheelfit.wheels.unpacked` describes it. It is filled under another name and
+gets its own when it is complete, verified and on the disk. Its files are linked into environments,
+where users may edit them: an entry with a changed file is dropped and never used again. Changes are
+found by sizes and times, or, where hashes are required, by comparing every byte with the archive of
+the promised hash.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ class WheelStore:
     """Unpacked wheels by hash.
 
     :param store: the cache they belong to.
-    :param note: told what users may want to know.
-    :param by_content: whether a kept wheel is held against its archive, byte by byte, before it is
-        used; one whose archive is not there is not used.
+    :param note: called with notes for users.
+    :param by_content: whether a kept wheel is compared with its archive, byte by byte, before it is
+        used; a wheel without its archive is not used.
     :param files: the file system; None: that of this machine.
     :param clock: seconds since the epoch.
     """
@@ -107,14 +107,14 @@ class WheelStore:
         hashes: Mapping[str, str] | None = None,
         archive: Path | None = None,
     ) -> UnpackedWheel | None:
-        """Return a wheel that is kept; one that was edited is dropped.
+        """Return a kept wheel; drop an edited one.
 
         :param sha256: of the archive.
-        :param filename: what it is called.
-        :param where: what errors shall name.
-        :param hashes: what is promised of the archive besides.
-        :param archive: where the archive lies; by default among the kept ones.
-        :raises InvalidWheel: it is that of another release than its name says.
+        :param filename: the file name of the wheel.
+        :param where: the place to name in errors.
+        :param hashes: further promised hashes of the archive.
+        :param archive: where the archive lies; None: in the cache.
+        :raises InvalidWheel: it is of another release than its name states.
         """
         from wheelfit.wheels.unpacked import MANIFEST, read_unpacked  # noqa: PLC0415 - start-up
 
@@ -152,11 +152,11 @@ class WheelStore:
     def alone(self, sha256: str, progress: Progress = NO_PROGRESS) -> Iterator[None]:
         """Lock a wheel, so that one process fetches and unpacks it for all others.
 
-        Nothing depends on it but work that is done twice: after ten minutes, and where there
-        are no locks, nobody waits any longer.
+        The lock only avoids work done twice: after ten minutes, and where there are no locks, it is
+        not waited for.
 
         :param sha256: of the archive.
-        :param progress: told of nothing, often, so that it can end the waiting.
+        :param progress: called often with zero bytes, so that it can end the waiting.
         """
         entry = self._entry(sha256)
         if entry is None:
@@ -169,11 +169,11 @@ class WheelStore:
                 import shutil  # noqa: PLC0415 - start-up
 
                 for left in entry.parent.glob(f".{entry.name[:_STEM]}-*{_PARTIAL}"):
-                    shutil.rmtree(left, ignore_errors=True)  # whoever was at work is dead
+                    shutil.rmtree(left, ignore_errors=True)  # the process that made it has ended
             yield
         finally:
             if lock is not None:
-                # Removed while held: whoever waits for it notices, and makes a new one.
+                # Removed while held: a waiting process notices and creates a new one.
                 with suppress(OSError):
                     path.unlink()
                 lock.release()
@@ -212,17 +212,17 @@ class WheelStore:
         known: Known | None = None,
         progress: Progress = NO_PROGRESS,
     ) -> UnpackedWheel:
-        """Unpack a wheel and keep it; where that is not possible it lies in a folder.
+        """Unpack a wheel into the cache, or into a folder where that is not possible.
 
         :param source: the archive, which may still be arriving.
         :param filename: its name.
         :param sha256: its hash.
-        :param folder: where it may lie otherwise.
-        :param where: what errors shall name.
-        :param check: called before anything is kept; raises if the archive is not the right one.
-        :param known: names files that lie unpacked already.
-        :param progress: told of unpacked bytes.
-        :raises InvalidWheel: it is not sound; nothing is kept.
+        :param folder: the folder to use otherwise.
+        :param where: the place to name in errors.
+        :param check: called before the wheel is kept; raises if the archive is not the right one.
+        :param known: the files that are unpacked already.
+        :param progress: called with the count of unpacked bytes.
+        :raises InvalidWheel: it is not valid; nothing is kept.
         """
         from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up
         from wheelfit.wheels.unpacking import unpack  # noqa: PLC0415 - start-up
@@ -231,8 +231,8 @@ class WheelStore:
             check()
             return sha256
 
-        # As if it were a plain wheel: a document that is missing costs this wheel (F-27), and
-        # whoever chose it says so.
+        # As if it were a plain wheel: a missing document makes this wheel unusable (F-27), which
+        # the selection reports.
         plain = parse_wheel_filename(filename.plain)
         with WheelArchive(source, plain, where=where) as archive:
             size = sum(member.size for member in archive.members)
@@ -288,10 +288,10 @@ class WheelStore:
     def siblings(self, name: NormalizedName, least: int) -> Iterator[Sibling]:
         """Yield wheels of a project that are kept both packed and unpacked, the newest first.
 
-        They are not looked at closely: whatever is taken from them is checked anyway.
+        They are not verified here: everything taken from them is.
 
         :param name: of the project.
-        :param least: bytes of an archive that is worth being looked at.
+        :param least: least bytes of an archive.
         """
         from wheelfit.wheels.unpacked import MANIFEST, read_unpacked, release_of  # noqa: PLC0415 - start-up
 
@@ -318,7 +318,7 @@ class WheelStore:
             try:
                 self._files.move(inside, entry)
             except FileExistsError:
-                if self._by_content:  # nobody has looked into that one
+                if self._by_content:  # that one was not compared
                     self._drop(entry)
                     continue
                 if self._holder.hold(entry / MANIFEST):
@@ -345,7 +345,7 @@ class WheelStore:
             wheel = unpack_into(inside)
             self._files.sync_tree(inside)
             self._holder.hold(inside / MANIFEST)  # under its later name, too
-            # The name need not be on the disk: whatever a power cut leaves of it is whole, or none.
+            # The name need not be on the disk: after a power cut it is whole or missing.
             self._place(inside, entry)
         finally:
             if inside.exists():
@@ -353,13 +353,13 @@ class WheelStore:
         return replace(wheel, folder=entry)
 
     def digest_of(self, path: Path, found: os.stat_result) -> str | None:
-        """Return the SHA-256 of a file on this machine, if it was read before and kept.
+        """Return the SHA-256 of a file on this machine, if it is cached.
 
-        What is found by it is what has this hash, whatever became of the file since; so nothing
-        is, where contents count.
+        A wheel found by it has this hash even if the file has changed since; so none is found where
+        contents count.
 
         :param path: the file.
-        :param found: how it looks now.
+        :param found: the file's current status.
         """
         if self._by_content:
             return None
@@ -367,11 +367,11 @@ class WheelStore:
         return None if entry is None else entry.body.decode("ascii", "replace")
 
     def remember_digest(self, path: Path, found: os.stat_result, sha256: str) -> None:
-        """Remember the SHA-256 of a file on this machine as long as it looks the same.
+        """Cache the SHA-256 of a file on this machine until its status changes.
 
         :param path: the file.
-        :param found: how it looked before it was read.
-        :param sha256: what was found.
+        :param found: the file's status before it was read.
+        :param sha256: its SHA-256, hexadecimal.
         """
         # Of two changes within one tick of the clock the second would not be seen.
         if self._clock() - max(found.st_mtime, found.st_ctime) > _SETTLED:
@@ -387,7 +387,7 @@ class WheelStore:
             self._drop(entry)
 
     def _drop(self, entry: Path) -> None:
-        """Remove an entry; its name goes first, so that nobody finds half of it."""
+        """Remove an entry; rename it first, so that no process finds half of it."""
         import shutil  # noqa: PLC0415 - start-up
         import tempfile  # noqa: PLC0415 - start-up
 
@@ -405,10 +405,10 @@ class WheelStore:
 def _differing(
     wheel: UnpackedWheel, archive: Path | None, hashes: Mapping[str, str], where: str
 ) -> str | None:
-    """Return the name of a file that is not what an archive has; None if all are.
+    """Return the name of a file that differs from the archive; None if none does.
 
     :raises FileNotFoundError: there is no archive.
-    :raises IntegrityError: the archive is not what was promised.
+    :raises IntegrityError: the archive's hash is not the promised one.
     """
     from wheelfit.sources.hash_check import Check  # noqa: PLC0415 - start-up
     from wheelfit.wheels.archive import WheelArchive  # noqa: PLC0415 - start-up

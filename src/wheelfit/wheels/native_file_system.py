@@ -1,9 +1,8 @@
 """The file systems of this machine.
 
-The ways in which systems differ are all here: whether two names can be exchanged, whether a
-rename may replace something, which copies take no space, how written data is made to survive a
-power cut, how long a path may be, and that Windows does not move what a virus scanner has just
-opened.
+All differences between systems are here: whether two names can be exchanged, whether a rename may
+replace a file, which copies take no space, how written data survives a power cut, how long a path
+may be, and that Windows does not move a file that a virus scanner has just opened.
 """
 
 from __future__ import annotations
@@ -195,7 +194,7 @@ class NativeFileSystem:
         except PermissionError:
             if not hasattr(os, "O_PATH"):
                 raise
-            # What cannot be read yet has no other way than by its handle's own name.
+            # A file that cannot be read yet is reached only through its handle's path in /proc.
             with closed_at_end(self._open(path, os.O_PATH)) as number:
                 if not stat.S_ISLNK(os.fstat(number).st_mode):
                     os.chmod(f"/proc/self/fd/{number}", mode)  # noqa: PTH101
@@ -244,8 +243,8 @@ class NativeFileSystem:
         folder, one = self._at(source)
         other_folder, other = self._at(target)
         if not _calls().move_exclusively(one, other, folder, other_folder):
-            # Windows' own rename refuses by itself; elsewhere nobody else is at work here, for
-            # the environment is locked, and a look before is what is left.
+            # Windows' own rename refuses by itself; elsewhere the lock on the environment keeps
+            # other processes away, so a check before the move is enough.
             if self.exists(target) and not _is_same_name(os.fspath(source), os.fspath(target)):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), one, None, other)
             patiently(partial(os.rename, one, other, src_dir_fd=folder, dst_dir_fd=other_folder))
@@ -269,7 +268,7 @@ class NativeFileSystem:
         return done
 
     def _forget(self, folder: AnyPath) -> None:
-        """Close what was open below a folder that has another name now, or none."""
+        """Close the open folders below a folder that was moved or removed."""
         if self._roots is not None:
             root, name = self._roots.within(os.fspath(folder))
             root.forget(name)
@@ -336,7 +335,7 @@ class NativeFileSystem:
     @_with_whole_paths
     def sync_file(self, path: AnyPath) -> None:
         """See `FileSystem`."""
-        # Windows flushes only what is open for writing.
+        # Windows flushes only files open for writing.
         flags = os.O_RDWR if sys.platform == "win32" else os.O_RDONLY
         with closed_at_end(self._open(path, flags)) as number:
             _sync(number)

@@ -2,8 +2,7 @@
 
 `declaration_files` finds them. A frozen application has them as data files, or as a module of data.
 
-Nothing in them is an error for whoever imports something: what is wrong with a file is told, and
-the file does not count.
+A faulty file never makes an import fail: the fault is reported, and the file is ignored.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 REQUIREMENT = "requirement"
-"""What a declaration says of a feature of which a process has one value."""
+"""The kind of a feature of which a process has one value, in a declaration."""
 
 _SCHEMA = 1
 
@@ -52,7 +51,7 @@ class Feature(NamedTuple):
 
 
 class Property(NamedTuple):
-    """What is asked of one feature: any of some values is enough."""
+    """A required feature: any of some values is enough."""
 
     feature: Feature
     values: tuple[str, ...]
@@ -62,7 +61,7 @@ class Property(NamedTuple):
 
 
 class Implementation(NamedTuple):
-    """What an installed implementation declares."""
+    """The declaration of an installed implementation."""
 
     group: str
     """What it is an implementation of, as ``spam``."""
@@ -75,7 +74,7 @@ class Implementation(NamedTuple):
     priority: int = 0
     """Higher comes first, whatever the properties are."""
     distribution: str = ""
-    """What is installed, as ``spam-cu12``; empty when it does not say."""
+    """The installed distribution, as ``spam-cu12``; empty if not stated."""
     requirements: tuple[Feature, ...] = ()
     """Features of its own of which a process has one value."""
     ranks: tuple[Property, ...] = ()
@@ -84,7 +83,7 @@ class Implementation(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What messages call it, as ``spam-cu12``."""
+        """Its name in messages, as ``spam-cu12``."""
         return self.distribution or self.name
 
 
@@ -93,12 +92,12 @@ class KnownImplementation(NamedTuple):
 
     name: str
     install: str
-    """What pip is told, as ``spam-avx2``."""
+    """The requirement to give pip, as ``spam-avx2``."""
     properties: tuple[Property, ...] = ()
 
 
 class Declarations(NamedTuple):
-    """What all files say."""
+    """The declarations of all files."""
 
     implementations: tuple[Implementation, ...] = ()
     """In the order of their groups and names."""
@@ -113,11 +112,11 @@ def scan(
     table: Mapping[str, object] | None = None,
     folders: Iterable[str] = (),
 ) -> Declarations:
-    """Return what the folders on a path declare; never raises for what it finds.
+    """Return the declarations in the folders on a path; never raises for their content.
 
-    What comes first on the path counts, as with modules.
+    The first on the path takes precedence, as with modules.
 
-    :param table: the same by file name, as `as_table` wrote it; what folders have comes first.
+    :param table: declarations by file name, as written by `as_table`; folders take precedence.
     """
     implementations: dict[tuple[str, str], Implementation] = {}
     known: dict[str, tuple[KnownImplementation, ...]] = {}
@@ -148,7 +147,7 @@ def scan(
 
 
 def read(data: bytes, where: str) -> Implementation | tuple[str, tuple[KnownImplementation, ...]]:
-    """Return what the content of one file declares: an implementation, or which ones a group has.
+    """Return the declaration in a file: an implementation, or the known ones of a group.
 
     :param data: all of it; of a larger file than `LARGEST` one byte more.
     """
@@ -156,7 +155,7 @@ def read(data: bytes, where: str) -> Implementation | tuple[str, tuple[KnownImpl
 
 
 def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
-    """Return the text of a module that holds what the folders on a path have."""
+    """Return the text of a module with the declarations in the folders on a path."""
     found: dict[str, object] = {}
     for where in files(paths, folders):
         try:
@@ -174,7 +173,7 @@ def as_table(paths: Iterable[object], folders: Iterable[str] = ()) -> str:
 
 
 def _parse_json(data: bytes) -> object:
-    """Return what the content of a file says, whatever that is."""
+    """Return the parsed content of a JSON file, of any type."""
     if len(data) > LARGEST:
         raise Unfit(f"is larger than {LARGEST} bytes")
     try:
@@ -186,7 +185,7 @@ def _parse_json(data: bytes) -> object:
 def _parsed(
     document: object, where: str
 ) -> Implementation | tuple[str, tuple[KnownImplementation, ...]]:
-    """Return what a document declares: an implementation, or which ones a group has."""
+    """Return the declaration in a document: an implementation, or the known ones of a group."""
     if not isinstance(document, dict):
         raise Unfit("holds no object")
     schema = _number(document, "schema", 0, 1, 1 << 30)
@@ -247,7 +246,7 @@ def _properties(document: dict[str, Any]) -> tuple[Property, ...]:
 
 
 def _dimensions(document: dict[str, Any]) -> tuple[tuple[Feature, ...], tuple[Property, ...]]:
-    """Return what is said of features that nobody else knows."""
+    """Return the declared dimensions: features without a built-in meaning."""
     said = document.get("dimensions", {})
     if not isinstance(said, dict) or len(said) > MOST_ITEMS:
         raise Unfit("dimensions is not an object, or too large")

@@ -37,17 +37,17 @@ _LONGEST_WAIT = 20.0
 
 
 def explain(*groups: str) -> dict[str, Any]:
-    """Return what would be chosen and why, as plain data; nothing is imported.
+    """Return the choices that would be made, with reasons, as plain data; nothing is imported.
 
-    :param groups: which; none: all that are installed.
+    :param groups: the groups to explain; none: all installed groups.
     """
     return LOADER.explain(groups)
 
 
 def import_whole(name: str) -> ModuleType:
-    """Import a module; where that fails, leave nothing of it behind, and nothing below it.
+    """Import a module; if that fails, remove it and its submodules from ``sys.modules``.
 
-    Else whoever imports it again would have parts of two.
+    Otherwise a second import would mix parts of two.
     """
     for pause in (*_PAUSES, None):
         try:
@@ -91,7 +91,7 @@ def _forget_below(name: str) -> None:
     """Forget the modules below one, under all the names that they have."""
     start = f"{name}."
     there = dict(sys.modules)
-    # A module of somebody else may have a second name here; that is no reason to forget it.
+    # Another package's module may have a second name here; keep it.
     own = {
         id(module)
         for each, module in there.items()
@@ -107,10 +107,10 @@ def _forget_below(name: str) -> None:
 
 
 class _Choice:
-    """What a group has, or will have when it is imported.
+    """The implementation of a group, imported or to be imported.
 
-    :param agreed: with which values of what all groups share it goes.
-    :param news: what users are told when it is imported.
+    :param agreed: the values of shared dimensions it requires.
+    :param news: the warnings to show when it is imported.
     """
 
     __slots__ = ("agreed", "group", "module", "name", "news", "title")
@@ -133,9 +133,9 @@ class _Choice:
 class Loader:
     """The loader of implementations of one process; safe to use from threads, and after a fork.
 
-    :param sources: returns what gathers what a decision is made of; called when that is needed.
-    :param warn: tells what was passed over.
-    :param quick: returns what a group gets where that is easy to say; None: it is not.
+    :param sources: returns the object that gathers evidence; called when it is needed.
+    :param warn: shows a warning.
+    :param quick: returns the choice for a group in simple cases; None: the case is not simple.
     :param longest_wait: seconds that a fork waits for a decision.
     """
 
@@ -164,7 +164,7 @@ class Loader:
     def load(self, group: str) -> ModuleType:
         """Return the implementation of a group, imported.
 
-        :raises NoImplementation: nothing fits, or it asks for itself.
+        :raises NoImplementation: no implementation is compatible, or the group loads itself.
         """
         module = self._modules.get(group)
         return self._load(group) if module is None else module
@@ -186,7 +186,7 @@ class Loader:
             return choice.module
 
     def _busy(self) -> dict[str, str]:
-        """Return what this thread imports: modules by group; empty: it is being decided."""
+        """Return the modules this thread imports, by group; empty text: not decided yet."""
         busy: dict[str, str] = self._here.__dict__.setdefault("busy", {})
         return busy
 
@@ -250,7 +250,7 @@ class Loader:
     # --- under the lock -----------------------------------------------------------------------
 
     def _decided(self, group: str, cause: Exception | None) -> _Choice:
-        """Return what a group gets."""
+        """Return the choice for a group."""
         choice = self._choices.get(group)
         if choice is not None:
             return choice
@@ -267,12 +267,12 @@ class Loader:
         if judged is None:
             evidence = self._evidence((group,))
             for key in [key for key in self._failed if key[0] == group]:
-                del self._failed[key]  # whoever mends something may import once more
+                del self._failed[key]  # an import may be tried again after a repair
             raise nothing_left(group, evidence) from cause
         # A forced one without any other claims what it is, even if the process has another.
         agreed = {d: v for d, v in made.agreed.items() if d in judged.claims}
         for value in evidence.held:
-            # What is settled already it has as well, also if whoever settled it fails in the end.
+            # It has the settled values too, even if the group that settled them fails in the end.
             if value.value in judged.claims.get(value.dimension, ()):
                 agreed.setdefault(value.dimension, value.value)
         implementation = judged.implementation
@@ -315,10 +315,10 @@ class Loader:
                 text = plain("; ".join(lines)[:500]) or type(error).__name__
                 self._failed[choice.group, choice.name] = f"cannot be loaded: {text}"
 
-    # --- telling ------------------------------------------------------------------------------
+    # --- explaining ---------------------------------------------------------------------------
 
     def explain(self, groups: Sequence[str]) -> dict[str, Any]:
-        """Return what would be chosen and why, as plain data."""
+        """Return the choices that would be made, with reasons, as plain data."""
         from wheelfit_runtime.loader.reasons import as_data  # noqa: PLC0415 - see above
 
         with self._lock:
@@ -354,7 +354,7 @@ class Loader:
             self._lock.release()
 
     def after_fork_in_child(self) -> None:
-        """Begin with a lock that nobody has: the other threads are not here."""
+        """Replace the lock by a free one: the other threads do not exist in the child."""
         self._lock = RLock()
 
 

@@ -1,8 +1,8 @@
-"""What is known of one family of hardware, as plain values: the type of its record.
+"""The type of the record of one hardware family, in plain values.
 
 A family is a folder of `wheelfit_runtime.platforms.providers`. Its record (``record.py``) is light,
-for many commands read all; what takes longer to import stands beside it, in modules that are
-imported when somebody asks for them: ``provider``, ``vocabulary`` and ``presets``.
+for many commands read all; the parts that take longer to import are in modules beside it, imported
+when they are needed: ``provider``, ``vocabulary`` and ``presets``.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class SharedRequirement(NamedTuple):
     """Something of which there is one value in an environment, and in a process."""
 
     name: str
-    """What users call it, as ``cuda``."""
+    """The name users know it by, as ``cuda``."""
     title: str
     """How messages call it, as ``CUDA``."""
     features: tuple[tuple[str, str], ...]
-    """Namespace and name of the features whose values say what a build was made for."""
+    """Namespace and name of the features whose values name the target of a build."""
     is_major: bool = False
     """Whether only the number before the first dot must be the same."""
     is_bound: bool = False
-    """Whether the values are lower bounds: of several the lowest says what a build was made for."""
+    """Whether the values are lower bounds: the lowest of several is the target of a build."""
 
 
 class DevicePresets(NamedTuple):
@@ -56,9 +56,9 @@ class DevicePresets(NamedTuple):
     platforms: tuple[str, ...]
     """Where there can be one, as ``linux-x86_64``; the first is meant when none is named."""
     note: str = ""
-    """What follows the heading of a list of them."""
+    """The text after the heading of a list of them."""
     version_name: str = ""
-    """Of what a name has the version, as ``CUDA``; empty: names have none."""
+    """The name of the software whose version is in a name, as ``CUDA``; empty: names have none."""
     version_features: tuple[str, ...] = ()
     """Features whose values are such versions."""
 
@@ -73,7 +73,7 @@ class Shorthand(NamedTuple):
     aliases: tuple[str, ...] = ()
     """Other names; also before a version."""
     squeezed: str = ""
-    """What may stand before a version without its dot, as ``cu`` in ``cu128``; empty: nothing."""
+    """The prefix of a version without its dot, as ``cu`` in ``cu128``; empty: nothing."""
     feature: str = ""
     """The feature whose values are versions of the platform; empty: its builds tell none apart."""
     majors: range = range(0)
@@ -95,31 +95,31 @@ class HardwareFamily(NamedTuple):
     device: str
     """One of them with its article, as ``an NVIDIA GPU``."""
     purpose: str
-    """What its properties tell of a machine, a phrase: for maintainers."""
+    """The meaning of its properties, a phrase for maintainers."""
     example: str
     """A property of a variant: for maintainers."""
     plugins: tuple[Plugin, ...] = ()
     """Published plugins that its provider stands in for."""
 
-    # --- what kind of hardware it is ---
+    # --- the kind of hardware ---
     lowest: tuple[str, str] | None = None
     """Of processors: feature and value that every one has. None: it is an accelerator."""
     presence: str = ""
-    """Of accelerators: feature whose values tell that a device is there."""
+    """Of accelerators: feature whose values show that a device is present."""
     used_by: tuple[str, str] | None = None
     """Of accelerators: feature and value that builds have which use one; None: any of them."""
     unused_by: tuple[str, str] | None = None
     """Of accelerators: feature and value of builds for machines without one; None: no such."""
     needed: str = ""
-    """Of accelerators: what a machine must have, with its article; empty: one of the devices."""
+    """Of accelerators: the required device, with its article; empty: one of the devices."""
     presets: DevicePresets | None = None
     """Of accelerators: how presets name them."""
     shorthand: Shorthand | None = None
-    """Of accelerators: what ``--variant`` calls builds for them."""
+    """Of accelerators: the short names of their builds in ``--variant``."""
     shared_requirements: tuple[SharedRequirement, ...] = ()
-    """What packages must have in common that use it."""
+    """The values that packages using it must share."""
     is_part_of_processors: bool = False
-    """Whether machines have such a device without anybody having bought it to compute."""
+    """Whether processors include such a device, even where it is not meant for computing."""
 
     # --- libraries ---
     drivers: tuple[str, ...] = ()
@@ -129,17 +129,17 @@ class HardwareFamily(NamedTuple):
     library_packages: tuple[str, ...] = ()
     """How the names of packages begin that contain nothing but its vendor's libraries."""
     library_suffix: str = ""
-    """What stands before the major at the end of the names of such packages, as ``-cu``."""
+    """The text before the major at the end of the names of such packages, as ``-cu``."""
     toolkit_packages: tuple[str, ...] = ()
     """Such packages whose own version begins with that major."""
     library_needs: Mapping[str, tuple[tuple[str, str], ...]] = _NONE
-    """What libraries of a major need, each a feature with a value of it."""
+    """The requirements of the libraries of a major, each a feature with a value of it."""
 
     # --- variables and programs ---
     masks: tuple[str, ...] = ()
     """Variables with a list of devices that programs may see."""
     homes: Mapping[str, str] = _NONE
-    """Variables that say where its software lies, each with its meaning, a phrase."""
+    """Variables with the location of its software, each with its meaning, a phrase."""
     variables: Mapping[str, str] = _NONE
     """Further variables that matter to it, each with its meaning."""
     override_prefixes: Mapping[str, str] = _NONE
@@ -160,13 +160,13 @@ class HardwareFamily(NamedTuple):
     pci_vendor: int = 0
     """The number of its maker on the PCI bus, as 0x10de; 0: it is not looked for there."""
     nodes: tuple[str, ...] = ()
-    """Beginnings of what its devices are called below ``/dev``."""
+    """Prefixes of the names of its devices below ``/dev``."""
     driver_texts: tuple[str, ...] = ()
     """Files whose text changes with its driver."""
     driver_lists: tuple[str, ...] = ()
     """Folders whose names change with its driver or devices."""
     common_names: tuple[str, ...] = ()
-    """Words in its files that identify nobody, although a user or a host may be called so."""
+    """Words in its files that identify no user or host, even where one has that name."""
 
     @property
     def is_processor(self) -> bool:
@@ -184,5 +184,5 @@ class HardwareFamily(NamedTuple):
         return f"{_FOLDER}.{self.namespace}.provider:PROVIDER"
 
     def module(self, name: str) -> Any:
-        """Return a module of its folder, imported when it is first asked for."""
+        """Return a module of its folder, imported on first use."""
         return import_module(f"{_FOLDER}.{self.namespace}.{name}")

@@ -1,9 +1,9 @@
-"""Run a plugin of PEP 850 in confined processes of its own, and report what came of it.
+"""Run a plugin of PEP 850 in confined processes of its own, and report the outcome.
 
-Only for plugins that somebody has decided to trust (P-18). Confinement is for what trust
-cannot know: that a plugin hangs, crashes, prints, or does what it has no need to do. What
-the kernel enforced and what it did not is part of the report. How it is done stands in
-``isolated/plugin_child.py`` and in ``docs/explanation/plugins.md``.
+Only for plugins that the user trusts (P-18). Confinement guards against faults that trust does not
+exclude: a plugin that hangs, crashes, prints, or acts beyond its task. The report lists what the
+kernel enforced and what it did not. See ``isolated/plugin_child.py`` and
+``docs/explanation/plugins.md``.
 """
 # Paths are text here, as in the rest of this floor.
 # ruff: noqa: PTH103, PTH111, PTH117, PTH118
@@ -55,17 +55,17 @@ class PluginReport:
     flags: Mapping[str, object] = field(default_factory=dict, hash=False)
     """``all_properties_compatible`` and its older names, as far as they were there (P-29)."""
     notes: tuple[str, ...] = ()
-    """In what way the plugin is out of date (P-25)."""
+    """The outdated parts of the plugin's interface (P-25)."""
     failure: str | None = None
     """Why there is no answer, one clause (P-17)."""
     output: str = ""
-    """End of what was printed; control characters are escaped (P-36)."""
+    """The end of standard output; control characters are escaped (P-36)."""
     errors: str = ""
-    """End of what was printed to standard error, likewise."""
+    """The end of standard error, likewise."""
     confinement: tuple[str, ...] = ()
-    """What was enforced, one clause each."""
+    """The enforced limits, one clause each."""
     unconfined: tuple[str, ...] = ()
-    """What could not be, with the reason."""
+    """The limits that could not be enforced, each with the reason."""
     seconds: float = 0.0
     """How long it took."""
 
@@ -79,12 +79,12 @@ def ask(
     deadline: float = 10.0,
     memory: int = 1 << 30,
 ) -> PluginReport:
-    """Ask a plugin; whatever it does is in the report, and nothing is raised for it.
+    """Run a plugin and report the outcome; no fault of the plugin raises an error.
 
     :param python: interpreter of the plugin's own environment, a virtual environment.
     :param endpoint: ``module.sub:attr.attr`` (P-7).
-    :param method: what is called (P-26, P-28).
-    :param environ: environment variables of whoever asks; few of them are handed on (P-35).
+    :param method: the method to call (P-26, P-28).
+    :param environ: environment variables of the caller; few of them are passed on (P-35).
     :param deadline: seconds until the plugin is ended (P-37).
     """
     if os.name != "posix":
@@ -176,7 +176,7 @@ class _Conversation:
                 if "leash" in ours:
                     os.close(ours.pop("leash"))
                 if b'"confined"' not in self._heard.get("control", b""):
-                    _kill(process)  # whatever this interpreter is, it does not run our code
+                    _kill(process)  # this interpreter does not run our code
                 _end(process)
         finally:
             for descriptor in (*ours.values(), *theirs.values()):
@@ -213,13 +213,13 @@ class _Conversation:
                 if len(self._heard["answer"]) > _MOST_BYTES + 9 and "leash" in ours:
                     os.close(ours.pop("leash"))
                     until = time.monotonic() + _GRACE
-        for name in open_pipes:  # what is left in the pipes; nobody writes any more
+        for name in open_pipes:  # the rest in the pipes, which have no writer any more
             for _ in range(256):
                 if not self._hear(name, ours[name]):
                     break
 
     def _hear(self, name: str, descriptor: int) -> bool:
-        """Read what is there and keep what is wanted; False when there is no more."""
+        """Read the available bytes up to the limit kept; False at the end."""
         try:
             data = os.read(descriptor, 1 << 16)
         except OSError:
@@ -234,7 +234,7 @@ class _Conversation:
         return bool(data)
 
     def _judge(self, status: int | None) -> PluginReport:
-        """Make the report of what was heard.
+        """Build the report from the received messages.
 
         :param status: of the supervisor; None: it could not be collected.
         """
@@ -306,7 +306,7 @@ def _control_messages(data: bytearray) -> dict[str, Any]:
 
 
 def _read(data: bytes) -> dict[str, Any]:
-    """Read an answer, which the plugin may have written itself: whatever it is, it is checked.
+    """Read an answer and check it, since the plugin may have written it itself.
 
     :raises ValueError: it is not what the child writes.
     """
@@ -339,7 +339,7 @@ def _read(data: bytes) -> dict[str, Any]:
 
 
 def _visible(text: str | bytes | bytearray) -> str:
-    """Escape what a terminal would obey."""
+    """Escape control characters."""
     if not isinstance(text, str):
         text = text.decode("utf-8", "backslashreplace")
     return "".join(
@@ -393,10 +393,10 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Wait for the supervisor as long as is sensible, then let it go (P-37).
+    """Wait for the supervisor for a grace period, then abandon it (P-37).
 
-    It is not killed: it still has to collect what it killed, or the kernel would leave that
-    to nobody. It gives up on its own.
+    It is not killed, since it still has to collect the processes that it killed. It ends on its
+    own.
     """
     import subprocess  # noqa: PLC0415 - see ask()
 

@@ -1,25 +1,18 @@
-"""Captured machines: everything detection looked at, as a folder that can be sent.
+"""Captured machines: everything detection read, as a folder that can be sent.
 
 A captured machine is a folder with
 
-``root/``
-    the files that probes look at, below a folder that stands for ``/``;
-``environ.json``
-    its environment variables (may be missing: none);
-``machine.toml``
-    ``description``, ``origin``, ``system``, ``architecture``; if need be ``[cpuid]``
-    (recorded answers of the instruction: ``"7.0" = "eax:ebx:ecx:edx"`` in hexadecimal,
-    and ``xcr0``), ``[sysctl]`` (macOS) and ``processor-features`` (Windows: the numbers that
-    ``IsProcessorFeaturePresent`` affirms);
-``answers.json``
-    what child processes answered, by the name of the question (may be missing: none was
-    asked): ``ending``, ``code``, ``output``, ``errors``; bytes that are no text are
-    ``{"base64": "…"}``;
-``expected.json``
-    what detection says of it.
+``root/`` the files that probes look at, below a folder that stands for ``/``; ``environ.json`` its
+    environment variables (may be missing: none); ``machine.toml`` ``description``, ``origin``,
+    ``system``, ``architecture``; if need be ``[cpuid]`` (recorded answers of the instruction:
+    ``"7.0" = "eax:ebx:ecx:edx"`` in hexadecimal, and ``xcr0``), ``[sysctl]`` (macOS) and
+    ``processor-features`` (Windows: the numbers that ``IsProcessorFeaturePresent`` affirms);
+    ``answers.json`` the answers of child processes, by the name of the question (may be missing:
+    there was none): ``ending``, ``code``, ``output``, ``errors``; bytes that are no text are
+    ``{"base64": "…"}``; ``expected.json`` the result of detection.
 
-`record` writes one, `open_recorded` plays one back. What identifies the machine or its
-user is left out: see `wheelfit_runtime.platforms.scrubbing`.
+`record` writes one, `open_recorded` plays one back. Data that identifies the machine or its user is
+left out: see `wheelfit_runtime.platforms.scrubbing`.
 """
 
 from __future__ import annotations
@@ -74,7 +67,7 @@ class RecordedProcesses:
         self.answers = MappingProxyType(dict(answers))
 
     def ask(self, question: Question) -> Answer:
-        """Return the recorded answer; a question nobody asked then cannot be asked now."""
+        """Return the recorded answer; an unrecorded question fails as not started."""
         words = f"no answer to {question.name!r} was recorded"
         return self.answers.get(question.name, Answer(Ending.NOT_STARTED, errors=words.encode()))
 
@@ -88,7 +81,7 @@ class RecordingProcesses:
         self._processes = processes
 
     def ask(self, question: Question) -> Answer:
-        """Ask, keep, and return the answer."""
+        """Run the question, record its answer and return it."""
         answer = self.answers[question.name] = self._processes.ask(question)
         return answer
 
@@ -100,7 +93,7 @@ def is_record(folder: Path) -> bool:
 
 
 def description(folder: Path) -> dict[str, Any]:
-    """Return what ``machine.toml`` says.
+    """Return the content of ``machine.toml``.
 
     :raises OSError: it cannot be read.
     :raises ValueError: it is not what `record` writes.
@@ -113,7 +106,7 @@ def description(folder: Path) -> dict[str, Any]:
 
 
 def expected(folder: Path) -> dict[str, Any]:
-    """Return what detection said of a captured machine, as ``expected.json`` holds it.
+    """Return the expected detection of a captured machine, the content of ``expected.json``.
 
     :raises OSError: it cannot be read.
     :raises ValueError: it is not what `record` writes.
@@ -122,7 +115,7 @@ def expected(folder: Path) -> dict[str, Any]:
 
 
 def surroundings_of(folder: Path) -> dict[str, Any]:
-    """Return what `Machine` must be given to stand for a captured machine, by parameter.
+    """Return the arguments of a `SystemView` of a captured machine, by parameter.
 
     :raises OSError: it cannot be read.
     :raises ValueError: it is not what `record` writes.
@@ -146,14 +139,14 @@ def surroundings_of(folder: Path) -> dict[str, Any]:
 
 
 def _part(document: Mapping[str, Any], key: str, read: Callable[[Any], _Value]) -> _Value | None:
-    """Return what a key of ``machine.toml`` says; None if it is not there."""
+    """Return the value of a key of ``machine.toml``; None if it is missing."""
     if key not in document:
         return None
     return _understood(f"{key} in {_MACHINE}", lambda: read(document[key]))
 
 
 def _understood(what: str, read: Callable[[], _Value]) -> _Value:
-    """Return what a part of a record says: it may come from anybody, and hold anything.
+    """Read a part of a record, whose content may be of any origin and form.
 
     :raises ValueError: it is not what `record` writes.
     """
@@ -168,7 +161,7 @@ def _understood(what: str, read: Callable[[], _Value]) -> _Value:
 
 
 def open_recorded(folder: Path) -> Machine:
-    """Return the machine that a folder stands for; it starts no child process.
+    """Return the captured machine in a folder; it starts no child process.
 
     :raises OSError: it cannot be read.
     :raises ValueError: it is not what `record` writes.
@@ -212,7 +205,7 @@ def _sysctl_answers(document: Mapping[str, int | str]) -> dict[str, bytes]:
 
 
 def as_expected(machine: Machine) -> dict[str, Any]:
-    """Return everything detection says of a machine, as ``expected.json`` holds it.
+    """Return the whole detection of a machine in the form of ``expected.json``.
 
     Lists of values are texts, separated by blanks: the order matters and a
     difference should be readable.
@@ -230,7 +223,7 @@ def as_expected(machine: Machine) -> dict[str, Any]:
 
 
 def write_expected(folder: Path) -> None:
-    """Write what detection says of a captured machine into it."""
+    """Write the detection of a captured machine into its folder."""
     _write_json(folder / _EXPECTED, as_expected(open_recorded(folder)))
 
 
@@ -292,13 +285,13 @@ class _Watched(SystemView):
         names = SystemView.children(self, folder)
         for name in names:
             place = f"{folder.rstrip('/')}/{name}"
-            # Elsewhere only what is then looked into counts: names tell of their user.
+            # Elsewhere only files that are then read count: names may identify a user.
             if place.startswith(_LISTED) or _DEVICE.fullmatch(place):
                 self.listed[place] = None
         return names
 
     def of_the_cache(self) -> bytes | None:
-        """Return the loader's cache with what exists of it to the probes, and nothing else."""
+        """Return the loader's cache with only the libraries that the probes found."""
         data = self.files.get(LOADER_CACHE)
         if data is None:
             return None
@@ -308,14 +301,14 @@ class _Watched(SystemView):
 
 
 def record(folder: Path, machine: Machine, *, description: str = "") -> tuple[str, ...]:
-    """Write a captured machine: look at everything anew, and keep what was seen.
+    """Write a captured machine: detect everything again, and keep all data read.
 
-    The folder appears whole or not at all. What identifies machine or user is left out.
+    The folder appears whole or not at all. Data that identifies machine or user is left out.
 
     :param folder: where it goes; may hold an earlier record, which is replaced.
     :param description: one line for ``machine.toml``; default: system and architecture.
-    :return: the namespaces of which the record says something else than the machine,
-        because something that counted was left out.
+    :return: the namespaces whose detection from the record differs from the machine's, because data
+        that counted was left out.
     :raises FileExistsError: the folder holds something else.
     :raises OSError: it cannot be written.
     """
@@ -327,7 +320,7 @@ def record(folder: Path, machine: Machine, *, description: str = "") -> tuple[st
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
         made = Path(scratch, "made")
-        # Asked of the machine itself: the name of the host is no part of a record.
+        # From the machine itself: the name of the host is no part of a record.
         scrubber = Scrubber.of(machine.surroundings, watched.files)
         _write(made, watched, answers, scrubber, _machine_toml(watched, description))
         write_expected(made)
@@ -344,11 +337,11 @@ def record(folder: Path, machine: Machine, *, description: str = "") -> tuple[st
 
 
 def _watch(machine: Machine) -> tuple[_Watched, dict[str, Detection], dict[str, Answer]]:
-    """Return what is looked at, what is found, and what child processes answer."""
+    """Return the files read, the detection, and the answers of child processes."""
     source = machine.surroundings
     processes = RecordingProcesses(source.processes)
     given = {item.name: getattr(source, item.name) for item in fields(source) if item.init}
-    # A record is of the machine, whatever was asked of it.
+    # A record describes the machine, independent of the options of this run.
     plain = {"reference": False, "rocm_same_major": False, "tpu_generation": False}
     watched = _Watched(**given | plain | {"processes": processes})
     again = Machine(watched)

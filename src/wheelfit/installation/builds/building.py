@@ -1,11 +1,12 @@
-"""A repository with wheels that are built when they are needed; it wraps the sources.
+"""A repository that wraps the sources and builds wheels when they are needed.
 
-To whoever chooses, a project that can be built looks like a release with one plain wheel that
-fits everywhere (F-108). Its file name is made up until the wheel is there; then the true one takes
-its place, and whoever chose chooses anew, so that a wheel built here is judged like any other.
+A project that can be built is listed as a release with one plain wheel that is compatible
+everywhere (F-108). Its file name is provisional until the wheel is built; then the true one takes
+its place, and the choice is repeated, so that a wheel built here is checked like any other.
 
-What nobody allowed to build is chosen like the rest, by the metadata that can be read without
-running anything; where there is none it counts as needing nothing. Nothing of it is ever run.
+A project without consent to build is chosen like the rest, by the metadata that can be read without
+running anything; without such metadata it counts as having no requirements. Nothing of it is ever
+run.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ def _quietly(_name: str) -> Progress:
 class Building:
     """A ``Repository`` that builds wheels, one at a time; for several threads.
 
-    :param scratch: gives a folder for as long as it is needed; asked when one is.
-    :param echo: told every line that a backend prints; None: only its log is.
+    :param scratch: returns a context with a temporary folder; called when one is needed.
+    :param echo: called with every line a backend prints; None: it goes only into the log.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class Building:
         self._products_lock = threading.Lock()
         """Never held for long: pages are read while something is built."""
         self._allowed: set[NormalizedName] = set()
-        """Projects that the user allowed when asked."""
+        """Projects to which the user consented at a prompt."""
         self._given: dict[GivenSource, Product] = {}
         self._scratch = scratch
         self._folder: Path | None = None
@@ -128,23 +129,23 @@ class Building:
         self.name = repository.name
 
     def close(self) -> None:
-        """End what still runs, and remove everything that is not kept."""
+        """End running children, and remove all temporary files."""
         self._children.close()
         self._stack.close()
 
     # --- what the user names ---------------------------------------------------------------
 
     def given(self, source: GivenSource) -> GivenWheel:
-        """Return the wheel that a project stands for, whether it is there yet or not.
+        """Return the wheel of a given project, built already or not.
 
-        Its files are fetched, and its metadata read or asked for; nothing is built that need not
-        be.
+        Its files are fetched, and its metadata is read or requested from the backend; a wheel is
+        built only if it must be.
 
         :raises BuildFailed: its backend failed.
-        :raises SourceOff: its backend would have to be asked, and that is not allowed.
+        :raises SourceOff: its backend would have to run, and that is not allowed.
         :raises FileProblem: there is no project.
-        :raises InvalidRequirement: it is another project than the requirement says.
-        :raises IntegrityError: it is not what was promised.
+        :raises InvalidRequirement: it is another project than the requirement names.
+        :raises IntegrityError: its hash is not the promised one.
         :raises NetworkError: it cannot be fetched.
         :raises UserError: hashes are required, and it has none.
         """
@@ -196,7 +197,7 @@ class Building:
         return self._repository.projects()
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the page of a project; what was built of it already are wheels there."""
+        """Return the page of a project, with the wheels built so far."""
         page = self._repository.project(name)
         built = {} if page is None else self._built_of(name)
         if page is None or not built:
@@ -239,9 +240,9 @@ class Building:
         return self._repository.read(file, limit=limit)
 
     def metadata(self, file: File) -> bytes:
-        """Return the METADATA of a wheel; of one that is not built, what it will have.
+        """Return the METADATA of a wheel; of an unbuilt one the METADATA it will have.
 
-        Of one that may not be built and does not say it, no more than its name and version.
+        For an unbuilt wheel without consent and static metadata it has only name and version.
         """
         product = self._product(file)
         if product is None:
@@ -267,14 +268,14 @@ class Building:
             return archive.variant_document()
 
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
-        """Return how large a wheel is; of one that is built here only its source is known."""
+        """Return the size of a wheel; of a wheel built here that of its source."""
         if file.origin is None:
             return self._repository.size(file, unpacked=unpacked)
         is_here = file.size is None or file.origin.is_built
         return FileSize(file.size, is_here=is_here, why_unknown="it is built here first")
 
     def open(self, file: File) -> ByteSource:
-        """Return the bytes of a wheel; one that is built here is built for that."""
+        """Return the bytes of a wheel, building it if need be."""
         product = self._product(file)
         if product is None:
             return self._repository.open(file)
@@ -289,7 +290,7 @@ class Building:
         return Path(shutil.copyfile(wheel.path, folder / wheel.filename))
 
     def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
-        """Return a wheel unpacked and verified; one that was built here too."""
+        """Return a wheel unpacked and verified, building it if need be."""
         product = self._product(file)
         if product is None:
             return self._repository.unpacked(file, folder, progress)
@@ -300,7 +301,7 @@ class Building:
             url = wheel.path.absolute().as_uri()
             local = File(wheel.filename, url, hashes, source="built here")
             return self._repository.unpacked(local, folder)
-        # What a folder holds may be another thing a minute later: no cache keeps it.
+        # The content of a folder may change at any time, so no cache keeps it.
         inside = Path(tempfile.mkdtemp(prefix="built-", dir=folder))
         filename = parse_wheel_filename(wheel.filename)
         with WheelArchive(wheel.path, filename, where=redact(file.url)) as archive:
@@ -310,7 +311,7 @@ class Building:
 
     @property
     def mode(self) -> str:
-        """What is done about source distributions that nobody named."""
+        """The mode for source distributions that the user did not name."""
         return self._policy.consent.mode
 
     @property
@@ -324,7 +325,7 @@ class Building:
         return product is not None and not product.is_named and not self._is_allowed(product)
 
     def knows_needs(self, file: File) -> bool:
-        """Return whether what a wheel needs is known before it is built."""
+        """Return whether the requirements of a wheel are known before it is built."""
         product = self._product(file)
         return product is None or self._static(product) is not None
 
@@ -397,12 +398,12 @@ class Building:
         return data if is_reliable(data) else None
 
     def _remembered(self, product: Product) -> bytes | None:
-        """Return the metadata that the backend of the very same source told before."""
+        """Return the cached metadata from the backend of the very same source."""
         key = self._metadata_key(product)
         return None if key is None else self._cache.metadata(key)
 
     def _metadata_key(self, product: Product) -> str | None:
-        """Return the key of what a backend tells; None: it may tell something else each time."""
+        """Return the cache key of a backend's metadata; None: the source may change any time."""
         project, kind = product.project, "wheel"
         if project is not None:
             identity, kind = project.identity or state_of(project.folder), project.kind
@@ -458,7 +459,7 @@ class Building:
         )
 
     def _ask_for_metadata(self, product: Product, project: OpenProject) -> bytes:
-        """Return what the backend says of a project, or what the wheel says that it builds."""
+        """Return the metadata from the backend of a project, or from the wheel it builds."""
         backend = self._backend(product, project)
         data = backend.metadata(project.kind, self._new_folder("metadata"))
         if data is None:
