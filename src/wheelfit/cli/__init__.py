@@ -1,5 +1,5 @@
-"""Speak to people: one file per command, rendering, exit codes.
+"""The command line: one file per command, rendering, exit codes.
 
-The top floor. It works through ``operations``, and imports what is below them in a few modules
-only, which ``tests/cli/test_imports.py`` names.
+The top layer. It works through ``operations``, and imports lower layers in a few modules only,
+which ``tests/cli/test_imports.py`` names.
 """

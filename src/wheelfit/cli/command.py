@@ -1,4 +1,4 @@
-"""Commands as values: the options of each, and what it runs.
+"""Commands as values: the options of each, and the function it runs.
 
 `wheelfit.cli.commands` has the table of all of them.
 """
@@ -25,7 +25,7 @@ _Request = TypeVar("_Request")
 
 
 class Operation:
-    """What most commands run: an operation, whose request the arguments are.
+    """The function of most commands: an operation, whose request is made of the arguments.
 
     :param function: the operation, as ``install.install``, below ``wheelfit.operations``; its
         module has the class of its request, too.
@@ -38,7 +38,7 @@ class Operation:
         self.show = show
 
     def __call__(self, arguments: Namespace, output: Output, context: Context) -> int:
-        """Call the operation, show its report, and return the exit code."""
+        """Run the operation, show its report, and return the exit code."""
         operation = _loaded(f"wheelfit.operations.{self.function}")
         show = _loaded(f"wheelfit.cli.render.{self.show}")
         request = request_of(self.request, arguments)
@@ -78,7 +78,7 @@ class Command(NamedTuple):
 
     @property
     def groups(self) -> tuple[OptionGroup, ...]:
-        """All its options, those of the output among them."""
+        """The options, those of the output among them."""
         return (*self.options, OUTPUT)
 
     def leaves(self, name: str) -> Iterator[tuple[str, Command]]:

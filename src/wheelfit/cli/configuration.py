@@ -1,12 +1,12 @@
-"""Settings in layers: what holds unless the command line says otherwise, and who said it.
+"""Settings in layers: the values in effect where the command line sets none, and their origins.
 
-What comes first counts most: variables ``WHEELFIT_KEY``, the project's ``[tool.wheelfit]``, the
-user's file, the site's file. Of lists every layer counts, the strongest first.
+In order of precedence: variables ``WHEELFIT_KEY``, the project's ``[tool.wheelfit]``, the user's
+file, the site's file. Lists are joined in that order.
 
-A project's file is read only for the commands that work on a project (`project_folder`), where
-its files decide what is installed anyway, and it can only set what chooses packages. A file in
-the folder where any other command happens to run sets nothing: whoever unpacks an archive
-there must not decide what is installed. What it pins is refused (`check_folder_pins`).
+A project's file is read only for the commands that work on a project (`project_folder`), where its
+files decide about installed packages anyway, and it can only change settings that choose packages.
+For other commands, a file in the current folder sets nothing: an archive unpacked there must not
+decide what is installed. Packages that it pins are refused (`check_folder_pins`).
 """
 
 from __future__ import annotations
@@ -64,27 +64,27 @@ class Layer(NamedTuple):
     exists: bool = True
     """Whether the file is there."""
     is_bound: bool = False
-    """Whether it can only set what a project can."""
+    """Whether it can only change settings that a project can."""
 
 
 class Effective(NamedTuple):
     """The value of a key, and the layers that it came from."""
 
     value: Any
-    """What commands see; None: nobody said anything."""
+    """The value for commands; None if no layer sets one."""
     parts: tuple[tuple[SettingOrigin, Any], ...] = ()
-    """Who said what of it, the one that counts most first."""
+    """The origin of each part, in order of precedence."""
 
 
 class Configuration(NamedTuple):
-    """The layers of settings, the one that counts most first."""
+    """The layers of settings, in order of precedence."""
 
     layers: tuple[Layer, ...] = ()
 
     def of(self, key: str, given: Any = None) -> Effective:
-        """Return what holds for a key; of what the layers say a list takes everything.
+        """Return the value in effect for a key; lists are joined from all layers.
 
-        :param given: what the command line says; None: nothing.
+        :param given: the value on the command line; None: there is none.
         """
         if not any(key in layer.said for layer in self.layers):
             return Effective(
@@ -114,10 +114,10 @@ class Configuration(NamedTuple):
 
 
 def project_file(arguments: Namespace) -> Path | None:
-    """Return the ``pyproject.toml`` whose project a command works on, if it does on any.
+    """Return the ``pyproject.toml`` of the project a command works on, if there is one.
 
-    It is the one of ``--project``, else that of the current folder if nothing else is named, or
-    the one beside the lock. Folders above are looked at by the commands that edit a project.
+    It is the file of ``--project``, else of the current folder if no requirements are named, or the
+    file beside the lock. Commands that edit a project search parent folders, too.
     """
     if getattr(arguments, "edits_project", False):
         from wheelfit.operations.projects import nearest_project
@@ -127,7 +127,7 @@ def project_file(arguments: Namespace) -> Path | None:
         if arguments.project is None and (arguments.requirements or arguments.requirement):
             return None
         path = Path(arguments.project or ".")
-        with suppress(OSError):  # who reads it says why it cannot be read
+        with suppress(OSError):  # the error is reported where it is read
             if path.is_dir():
                 return path / "pyproject.toml"
         return path
@@ -142,11 +142,11 @@ def project_file(arguments: Namespace) -> Path | None:
 def read_layers(
     arguments: Namespace, environ: Mapping[str, str], site: Path | None = None
 ) -> Configuration:
-    """Read everything that sets something for a command.
+    """Read the layers of settings for a command.
 
-    :param arguments: of the command; they say on which project it works.
-    :param site: the folder of the site's files; default: where it is on this system.
-    :raises InvalidConfiguration: something cannot be read, or sets what there is not.
+    :param arguments: of the command; they name its project.
+    :param site: the folder of the site's files; default: that of this system.
+    :raises InvalidConfiguration: a layer cannot be read, or has an unknown setting.
     """
     project = project_file(arguments)
     user = configuration_file(environ, sys.platform, home())
@@ -208,24 +208,24 @@ def _key_of(variable: str) -> str:
 def read_file(path: Path, name: str, *, must_exist: bool = False) -> Layer:
     """Read a file of the user or of the site.
 
-    :param name: whose it is: ``user`` or ``site``.
-    :param must_exist: whether somebody named it.
-    :raises InvalidConfiguration: it cannot be read, or sets what there is not.
+    :param name: its owner: ``user`` or ``site``.
+    :param must_exist: whether the user named the file.
+    :raises InvalidConfiguration: it cannot be read, or has an unknown setting.
     """
     data, status = _read(path, must_exist=must_exist)
     if not data:  # as /dev/null: nothing to parse, so the parser need not be imported
         return Layer(name, str(path), exists=status is not None)
-    # What anybody could have put there decides no more than a project does.
+    # A file that other users could write is limited to the settings of a project.
     is_bound = name == "site" and not _is_roots(path, status)
     said = _said(_parse(path, data), path, data, name, (), is_bound=is_bound)
     return Layer(name, str(path), said, is_bound=is_bound)
 
 
 def read_project(path: Path) -> Layer:
-    """Read what a project sets under ``[tool.wheelfit]``.
+    """Read the settings of a project under ``[tool.wheelfit]``.
 
-    :param path: its ``pyproject.toml``; nothing is set where there is none.
-    :raises InvalidConfiguration: it cannot be read, or sets what a project cannot.
+    :param path: its ``pyproject.toml``; if missing, the layer is empty.
+    :raises InvalidConfiguration: it cannot be read, or has settings that a project must not change.
     """
     data, status = _read(path, must_exist=False)
     if b"wheelfit" not in data:
@@ -242,7 +242,7 @@ def read_project(path: Path) -> Layer:
 
 
 def _settings_of(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the settings of a project, without what the project's file says of itself."""
+    """Return the settings of a project, without the project's own metadata."""
     from wheelfit.resolution.project_sources import is_own_source
 
     settings = {key: value for key, value in table.items() if key != "conflicts"}
@@ -275,7 +275,7 @@ def read_uv_indexes(path: Path) -> Layer:
         line = lines.get(path_of("tool", "uv", *steps))
         return f"{path}: tool.uv.{steps[0]}" if line is None else f"{path}:{line}"
 
-    # What else uv says of an index is not a concern of wheelfit, nor is a folder of links.
+    # Other keys of an index in uv's configuration are ignored, and so is a folder of links.
     indexes = INDEXES.read(
         "index",
         [
@@ -310,7 +310,7 @@ _INDEX_KEYS = ("name", "url", "explicit", "default")
 
 
 def _read(path: Path, *, must_exist: bool) -> tuple[bytes, os.stat_result | None]:
-    """Return what a file holds, and whose it is; nothing where it is not there."""
+    """Return the content of a file and its status; empty and None where there is no file."""
     import os
 
     try:
@@ -361,10 +361,10 @@ def _said(
     *,
     is_bound: bool,
 ) -> dict[str, tuple[Any, SettingOrigin]]:
-    """Read key after key.
+    """Read the settings of a table, with the origin of each.
 
     :param table: the keys with their values.
-    :param is_bound: whether it can only set what a project can.
+    :param is_bound: whether it can only change settings that a project can.
     """
     from wheelfit.cli.options.settings import SETTINGS
     from wheelfit.core.strict_json import path_of
@@ -422,9 +422,9 @@ def _not_allowed(setting: Option, name: str, place: ValuePlace) -> InvalidConfig
 
 
 def set_aside(parser: OptionParser) -> Mapping[str, Any]:
-    """Make the arguments None where the command line says nothing; return the defaults.
+    """Set the arguments' defaults to None; return the original defaults.
 
-    :param parser: of a command; what can be set is None in its arguments from now on.
+    :param parser: of a command; its settings default to None in its arguments from now on.
     """
     own = {
         option.destination: parser.get_default(option.destination)
@@ -440,7 +440,7 @@ def complete(
     own: Mapping[str, Any],
     read: Callable[[], Configuration],
 ) -> None:
-    """Fill in what the command line leaves open.
+    """Fill in the arguments that the command line leaves open.
 
     :param parser: whose defaults were set aside.
     :param own: its defaults, as `set_aside` returned them.

@@ -1,9 +1,9 @@
-"""Tables of the reference pages, made from the tables of commands and options.
+"""Tables of the reference pages, generated from the tables of commands and options.
 
 A page has the tables between comments; everything else in it is written by hand:
 
 ``<!-- commands -->``, ``<!-- options of wheelfit install -->``, ``<!-- group sources -->`` or
-``<!-- settings -->``, then what is made, then ``<!-- end -->``.
+``<!-- settings -->``, then the generated table, then ``<!-- end -->``.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _FILLED = re.compile(
 
 
 def fill_page(page: str, commands: Mapping[str, Command], settings: Mapping[str, Option]) -> str:
-    """Return a page with its tables made anew.
+    """Return a page with its tables regenerated.
 
-    :param settings: every row that files and variables may set, by key.
+    :param settings: the settings of files and variables, by key.
     :raises KeyError: a comment names a command or a group that does not exist.
     """
     each = dict(_each(commands))

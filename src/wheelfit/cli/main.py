@@ -37,7 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         atexit.register(gc.freeze)  # the same look at the end of the process finds nothing either
     _end_orderly()
-    # An error in the arguments must be rendered too, so what can be told before parsing is.
+    # An error in the arguments must be rendered too, so the output's options are read before
+    # parsing.
     return _guarded(
         lambda: _dispatch(words), lambda: _lenient_output(words), debug="--debug" in words
     )
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _end_orderly() -> None:
     """Turn SIGTERM and SIGHUP into an exception that undoes the running change, as Ctrl-C does.
 
-    A build backend is in a session of its own: nobody else ends it when the terminal closes.
+    A build backend has a session of its own, so closing the terminal does not end it.
     """
     import signal
 
@@ -60,17 +61,17 @@ def _end_orderly() -> None:
 
 
 class _Terminated(KeyboardInterrupt):
-    """The process was asked to end."""
+    """Raised when the process receives a signal to stop."""
 
 
 def _guarded(work: Callable[[], int], output: Callable[[], Output], *, debug: bool) -> int:
-    """Work, and turn what goes wrong into words and an exit code.
+    """Run a function, and turn exceptions into messages and an exit code.
 
-    :param output: how to speak; made only when needed.
+    :param output: creates the output; called only when needed.
     """
     try:
         code = work()
-        _print("")  # what is still on its way, before Python ends and complains in its own way
+        _print("")  # flush output now, before Python ends and reports failures in its own way
         return code
     except (Exception, KeyboardInterrupt) as caught:  # noqa: BLE001 - the last instance
         error = _in_family(caught)
@@ -150,7 +151,7 @@ def _run(name: str, command: Command, words: list[str]) -> int:
 
 
 def _check_working_folder() -> None:
-    """Refuse to work where relative paths mean nothing."""
+    """Raise if the current folder, the base of relative paths, no longer exists."""
     try:
         os.getcwd()  # noqa: PTH109 - pathlib costs time
     except OSError:
@@ -258,7 +259,7 @@ def _overview(names: Sequence[str], command: Command | None, summaries: Mapping[
 
 
 def _in_family(error: BaseException) -> WheelfitError:
-    """Return an error as one of the family; one that is none is a fault of ours."""
+    """Return an exception as a WheelfitError; unknown exceptions become internal errors."""
     if isinstance(error, WheelfitError):
         return error
     if isinstance(error, _Terminated):
@@ -295,5 +296,5 @@ def _broken_installation(error: BaseException) -> WheelfitError | None:
     )
 
 
-# What even asking whether a path is there may meet: paths are the user's, wherever that happens.
+# Errors of looking at a path: paths come from the user, so these are user errors anywhere.
 _OF_PATHS = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR)

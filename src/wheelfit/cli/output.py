@@ -1,4 +1,4 @@
-"""What a command says: lines for people, or one JSON object for machines.
+"""The output of a command: lines for people, or one JSON object for programs.
 
 Results go to standard output; notes, warnings, progress and errors to standard error, so that a
 pipe carries results only. Under ``--json`` standard output carries exactly one object, errors
@@ -41,8 +41,7 @@ class Output(Reporter):
     json: bool = False
     """Whether results are one JSON object."""
     verbosity: int = 0
-    """-1: errors only, and what a command exists to print; 0: normal; 1: everything worth
-    knowing."""
+    """-1: errors only, and the results of the command; 0: normal; 1: all details."""
     colour: bool = False
     """Whether standard output shows colour."""
     error_colour: bool = False
@@ -66,13 +65,14 @@ class Output(Reporter):
         progress: bool = True,
         environ: Mapping[str, str],
     ) -> Output:
-        """Decide how to speak.
+        """Return the output for the options and the terminal.
 
-        :param quiet: errors only; counts more than ``verbose``.
-        :param colour: ``always``, ``never``, or anything else: as the environment and the
-            terminal have it.
+        :param quiet: errors only; overrides ``verbose``.
+        :param colour: ``always``, ``never``, or anything else: as the environment and the terminal
+            have it.
         :param progress: whether bars may be drawn.
-        :param environ: the environment; ``NO_COLOR``, ``FORCE_COLOR``, ``TERM`` and ``CI`` count.
+        :param environ: the environment; ``NO_COLOR``, ``FORCE_COLOR``, ``TERM`` and ``CI`` are
+            respected.
         """
         wanted = _colour_wish(colour, environ)
         able = environ.get("TERM") != "dumb"
@@ -97,7 +97,7 @@ class Output(Reporter):
         self.result(_fold(text, self.width, hang), style)
 
     def report(self, text: str, style: Style = "plain") -> None:
-        """Print one line about what was done, or would be; nothing under ``--quiet``."""
+        """Print one line about a change, done or planned; nothing under ``--quiet``."""
         if self.verbosity >= 0:
             self.folded(text, style)
 
@@ -134,12 +134,12 @@ class Output(Reporter):
         self.say(text, "dim")
 
     def summary(self, text: str) -> None:
-        """Print what a step of the work came to, unless ``--quiet`` or ``--json``."""
+        """Print the result of a step, unless ``--quiet`` or ``--json``."""
         if not self.json:
             self.say(text)
 
     def confirm(self, question: str) -> bool:
-        """Ask the user, if a terminal is there and neither ``--json`` nor ``--quiet`` was given."""
+        """Prompt the user, if there is a terminal and no ``--json`` or ``--quiet`` was given."""
         if self.json or self.verbosity < 0 or sys.stderr is None:
             return False
         if not _is_terminal(sys.stdin) or not _is_terminal(sys.stderr):
@@ -195,7 +195,7 @@ class Output(Reporter):
             with suppress(_LostOutput):  # the other stream is left
                 self.result_json({"error": parts})
                 if sys.stdout is not None:
-                    deliver(sys.stdout)  # nobody looks afterwards whether it has arrived
+                    deliver(sys.stdout)  # errors after this point would go unnoticed
                 return
         self._aside(f"error: {parts['message']} [{error.reference}]", "bad")
         for name in ("where", "note", "hint"):
@@ -210,7 +210,7 @@ class Output(Reporter):
         return cast("dict[str, Any]", _without_secrets(error.parts()))
 
     def traceback(self, error: BaseException) -> None:
-        """Show where an error arose, for whoever repairs wheelfit."""
+        """Show the traceback of an error, for developers of wheelfit."""
         from traceback import format_exception
 
         lines = "".join(format_exception(error)).rstrip()
@@ -222,22 +222,22 @@ class Output(Reporter):
         return _paint(visible, style) if self.colour else visible
 
     def _aside(self, text: str, style: Style = "plain", hang: int = 2) -> None:
-        if sys.stderr is None:  # closed by whoever started us
+        if sys.stderr is None:  # closed by the parent process
             return
         visible = _fold(text.translate(_VISIBLE), self.error_width, hang)
         line = (_paint(visible, style) if self.error_colour else visible) + "\n"
-        # Whoever stops listening to remarks does not stop the work.
+        # A closed standard error does not stop the work.
         with suppress(OSError):
             sys.stderr.write(_sayable(sys.stderr, line))
 
 
 def deliver(stream: TextIO, text: str = "") -> None:
-    """Write text to standard output; without text, make sure that all of it has arrived.
+    """Write text to standard output; without text, flush it.
 
     A reader that went away (``wheelfit list | head``) is no error: only results go there, so the
     work is done.
 
-    :raises FileProblem: the disk is full, or whatever else keeps it from taking more.
+    :raises FileProblem: the disk is full, or writing fails otherwise.
     """
     try:
         if text:
@@ -245,7 +245,7 @@ def deliver(stream: TextIO, text: str = "") -> None:
         else:
             stream.flush()
     except OSError as error:
-        # Nothing more goes where nobody can take it; Python would try again at its end.
+        # Send the rest to the null device; Python would try again at its end.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if not isinstance(error, BrokenPipeError):
@@ -300,8 +300,8 @@ def _is_terminal(stream: TextIO | None) -> bool:
 def _without_secrets(value: object) -> object:
     """Return text, or plain data, without the credentials of URLs.
 
-    Messages are made without them; this is for words of the user, who may have typed some into
-    the wrong place, and for words of others.
+    Messages are written without them; this is for text from users, who may have typed some into the
+    wrong place, and from other programs.
     """
     from wheelfit.sources.urls import redact
 
@@ -310,7 +310,7 @@ def _without_secrets(value: object) -> object:
             source, _, rest = value.partition("\n")
             if rest.strip() != "^":
                 return redact(value)
-            # The caret stays under what it points at.
+            # The caret stays under the position it marks.
             return f"{redact(source)}\n{' ' * len(redact(source[: rest.index('^')]))}^"
         case dict():
             return {key: _without_secrets(one) for key, one in value.items()}
@@ -332,7 +332,7 @@ _VISIBLE = {
 
 
 def _colour_wish(option: str, environ: Mapping[str, str]) -> bool | None:
-    """Return what the user asked for; None when a terminal decides."""
+    """Return the user's choice of colour; None when a terminal decides."""
     if option in ("always", "never"):
         return option == "always"
     if environ.get("NO_COLOR"):

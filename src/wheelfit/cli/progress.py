@@ -36,7 +36,7 @@ class Screen(Protocol):
         """Print a line of little weight."""
 
     def summary(self, text: str) -> None:
-        """Print what all of it came to."""
+        """Print a summary of the transfers."""
 
 
 def start_bars(screen: Screen, *columns: ProgressColumn) -> RichProgress:
@@ -58,23 +58,23 @@ def start_bars(screen: Screen, *columns: ProgressColumn) -> RichProgress:
 
 
 _PAUSE = 0.05
-"""Seconds between two movements of a bar; bytes come more often than anybody can see."""
+"""Seconds between two movements of a bar; faster ones would not be visible."""
 _SOON = 0.3
-"""Seconds within which something is done without a bar of its own: nobody could read it."""
+"""Seconds within which a wheel gets no bar of its own, since it would vanish unread."""
 
 
 class Cancelled(Exception):
-    """Somebody else failed, so this transfer is not wanted any more."""
+    """Raised when another transfer failed, so this one is cancelled."""
 
 
 class Bars:
     """A context manager that draws a bar for each transfer.
 
-    Where nothing can be drawn, each finished transfer is one line instead. Rich is imported only
-    when a bar is really drawn.
+    Without a terminal, each finished transfer is one line instead. Rich is imported only when a bar
+    is really drawn.
 
     :param screen: decides whether to draw.
-    :param cut: breaks off what is under way, even where a server has fallen silent.
+    :param cut: aborts transfers in progress, even from a server that sends nothing.
     """
 
     def __init__(self, screen: Screen, cut: Callable[[], None] = lambda: None) -> None:
@@ -102,10 +102,10 @@ class Bars:
             self._rich = None
 
     def transfer(self, what: str, verb: str = "downloaded", *, is_sum: bool = False) -> Transfer:
-        """Return what follows one transfer (it implements ``sources.progress.Progress``).
+        """Return the progress of one transfer (it implements ``sources.progress.Progress``).
 
-        :param verb: what has happened to it at the end, for the plain line; empty for none.
-        :param is_sum: whether it is told at the end where bars are drawn, too.
+        :param verb: the verb of the plain line at the end; empty for none.
+        :param is_sum: whether the line at the end is printed where bars are drawn, too.
         """
         return Transfer(_Bar(self._rich, what, self._check), verb, self._screen, is_sum=is_sum)
 
@@ -114,7 +114,7 @@ class Bars:
         return Wheels(self._rich, self._screen, self._check, list(sizes))
 
     def cancel(self) -> None:
-        """End every transfer: at its next sign of life, or by breaking it off."""
+        """Stop every transfer: at its next report of progress, or by aborting it."""
         self._cancelled.set()
         self._cut()
 
@@ -136,9 +136,9 @@ class _Bar:
         self, rich: RichProgress | None, what: str, check: Callable[[], None], soon: float = 0.0
     ) -> None:
         self.what = what
-        """What stands before the bar."""
+        """The text before the bar."""
         self.count = 0
-        """What has come until now."""
+        """Bytes so far."""
         self._rich = rich
         self._check = check
         self._total: int | None = None
@@ -152,7 +152,7 @@ class _Bar:
         return self._rich is not None
 
     def start(self, total: int | None, count: int = 0, what: str | None = None) -> None:
-        """Begin, or begin anew."""
+        """Start, or start again."""
         with self._lock:
             self.what = what or self.what
             self._total, self.count = total, count
@@ -160,9 +160,9 @@ class _Bar:
                 self._rich.reset(self._task, total=total, completed=count, description=self.what)
 
     def advance(self, count: int) -> None:
-        """Add to what has come.
+        """Add received bytes.
 
-        :raises Cancelled: it is not wanted any more.
+        :raises Cancelled: the transfer was cancelled.
         """
         self._check()
         with self._lock:
@@ -183,7 +183,7 @@ class _Bar:
                 self._rich.update(self._task, total=total, description=what)
 
     def end(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         with self._lock:
             if self._rich is not None and self._task is not None:
                 self._rich.remove_task(self._task)
@@ -200,7 +200,7 @@ class Transfer(NoProgress):
         self._is_told = bool(verb) and (is_sum or not bar.draws)
 
     def start(self, total: int | None) -> None:
-        """Begin, or begin anew."""
+        """Start, or start again."""
         self._bar.start(total)
 
     def advance(self, count: int) -> None:
@@ -211,7 +211,7 @@ class Transfer(NoProgress):
         self._bar.advance(count)
 
     def done(self) -> None:
-        """End well: the bar goes away, a line says what happened."""
+        """Finish: remove the bar and print a line."""
         self._bar.end()
         if self._is_told and self._bar.count:
             size = size_in_words(self._bar.count)
@@ -225,9 +225,9 @@ class Transfer(NoProgress):
 class Wheels:
     """The progress of several wheels: one bar for all, and one for each that takes a while.
 
-    :param rich: what draws; None draws nothing.
-    :param screen: told of each wheel that is there, where nothing is drawn.
-    :param check: raises if all of it is not wanted any more.
+    :param rich: draws the bars; None draws nothing.
+    :param screen: gets a line for each finished wheel, where nothing is drawn.
+    :param check: raises if the transfers were cancelled.
     :param sizes: bytes of each, as far as they are known.
     """
 
@@ -251,7 +251,7 @@ class Wheels:
         self._sum.start(self._total)
 
     def wheel(self, what: str, size: int | None) -> _Wheel:
-        """Return what follows one of them (it implements ``sources.progress.Progress``).
+        """Return the progress of one wheel (it implements ``sources.progress.Progress``).
 
         :param size: its bytes, if they are known.
         """
@@ -259,7 +259,7 @@ class Wheels:
         return _Wheel(self, bar, size or 0)
 
     def widen(self, count: int) -> None:
-        """Add bytes that nobody knew of before; fewer than none where there are less."""
+        """Add bytes to the total; a negative count where there are fewer than expected."""
         with self._lock:
             self._total += count
             self._sum.widen(self._total, self._words())
@@ -308,8 +308,8 @@ class _Wheel:
         self._unpacking: _Unpacking | None = None
 
     def start(self, total: int | None) -> None:
-        """Begin, or begin anew."""
-        # What came in vain counts as if it had not been known of.
+        """Start, or start again."""
+        # Bytes of a failed attempt are added to the total.
         self._wheels.widen((total or 0) - self._size + self._bar.count)
         self._size = total or 0
         self._whole = 0
@@ -317,7 +317,7 @@ class _Wheel:
         self._bar.start(total)
 
     def rest_is_here(self, size: int) -> None:
-        """Remember how large the file is of which only a part has to come."""
+        """Record the size of a file of which only a part is fetched."""
         self._whole = size
 
     def advance(self, count: int) -> None:
@@ -329,21 +329,21 @@ class _Wheel:
         self._wheels.advance(count)
 
     def done(self) -> None:
-        """Report that all bytes have arrived."""
+        """Show the unpacking, since all bytes have arrived."""
         self._fetched = self._bar.count
         self._is_fetched = True
         if self._unpacking is not None:
             self._show_unpacking(self._unpacking)
 
     def unpacking(self, total: int) -> _Unpacking:
-        """Return what follows the unpacking; it is shown once all bytes are there."""
+        """Return the progress of unpacking; it is shown once all bytes have arrived."""
         self._unpacking = _Unpacking(self, total)
         if self._is_fetched:
             self._show_unpacking(self._unpacking)
         return self._unpacking
 
     def unpacked(self, count: int) -> None:
-        """Add to what was unpacked."""
+        """Add unpacked bytes."""
         if self._is_fetched:
             self._bar.advance(count)
 
@@ -351,7 +351,7 @@ class _Wheel:
         self._bar.start(unpacking.total, unpacking.count, f"unpacking {self._what}")
 
     def end(self) -> None:
-        """Report that the wheel has arrived."""
+        """Finish the wheel in the progress of all."""
         self._bar.end()
         if not self._fetched:  # it was there before
             self._wheels.widen(-self._size)
@@ -367,7 +367,7 @@ class _Unpacking(NoProgress):
         self.total = total
         """Bytes of all files together."""
         self.count = 0
-        """What has been unpacked until now."""
+        """Bytes unpacked so far."""
 
     def advance(self, count: int) -> None:
         """Add bytes."""
@@ -379,7 +379,7 @@ class Bar(NoProgress):
     """A progress bar on a terminal: a ``sources.progress.Progress``.
 
     :param screen: decides whether to draw.
-    :param what: what is done.
+    :param what: the label of the bar.
     """
 
     def __init__(self, screen: Screen, what: str) -> None:
@@ -401,11 +401,11 @@ class Bar(NoProgress):
             self._rich.stop()
 
     def start(self, total: int | None) -> None:
-        """Begin."""
+        """Start the bar."""
         if self._rich is not None:
             self._line = self._rich.add_task(self._what, total=total)
 
     def advance(self, count: int) -> None:
-        """Get on."""
+        """Advance the bar."""
         if self._rich is not None and self._line is not None:
             self._rich.advance(self._line, count)

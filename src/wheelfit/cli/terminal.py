@@ -75,7 +75,7 @@ def _folded(line: str, width: int, hang: int) -> str:
 
 
 def fill_paragraphs(text: str, width: int) -> str:
-    """Return paragraphs broken anew; indented ones stay.
+    """Return paragraphs wrapped to a width; indented ones stay.
 
     :param text: paragraphs, with an empty line between them.
     :param width: columns.

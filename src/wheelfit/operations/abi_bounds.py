@@ -321,7 +321,7 @@ _LONGEST = 60
 
 
 def _short(symbol: str) -> str:
-    """Cut off a name that a compiler of C++ has made; ``--json`` has the whole."""
+    """Return a mangled C++ name shortened; ``--json`` has it whole."""
     return symbol if len(symbol) <= _LONGEST else f"{symbol[:_LONGEST]}…"
 
 

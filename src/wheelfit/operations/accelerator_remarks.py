@@ -28,11 +28,11 @@ def tell_accelerator_use(
     lock: str = "",
     told: set[str] | None = None,
 ) -> tuple[AcceleratorUse, ...]:
-    """Warn of what a result has to do with accelerators and should not; return it.
+    """Warn of misused or idle accelerators in a result; return those remarks.
 
-    :param lock: the command that remedies are options of, where the result is of a lock; nothing
-        but the lock is asked then.
-    :param told: lines that were told already; grows.
+    :param lock: the command that remedies are options of, where the result is of a lock; only the
+        lock is read then.
+    :param told: lines that were printed already; grows.
     """
     if not _is_concerned(resolution, arriving, candidates):
         return ()
@@ -89,8 +89,8 @@ def _found(
 ) -> tuple[AcceleratorUse, ...]:
     """Return remarks about a result, at most one of a kind for each accelerator.
 
-    Nothing is detected and no source is asked unless a package has something to do with an
-    accelerator by its name, its needs or its extras.
+    Nothing is detected and no source is queried unless a package has something to do with an
+    accelerator by its name, its requirements or its extras.
     """
     from wheelfit.resolution.accelerator_remedies import Remedies
     from wheelfit.resolution.idle_accelerators import idle_accelerators

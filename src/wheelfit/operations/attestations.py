@@ -23,7 +23,7 @@ LARGEST_PROVENANCE = 4 << 20
 
 
 def demands(request: AttestationOptions) -> tuple[frozenset[str], Mapping[str, Sequence[str]]]:
-    """Return which packages need attestations, ``:all:`` for every one, and by whom.
+    """Return the packages that need attestations, ``:all:`` for every one, and their publishers.
 
     :raises UserError: an option names no package or no publisher.
     """
@@ -40,11 +40,12 @@ def verify_attestations(
     request: AttestationOptions,
     reporter: Reporter,
 ) -> None:
-    """Verify what the index has of each wheel, as far as the options ask for it.
+    """Verify the attestations of each wheel that the options require.
 
-    :param digests: SHA-256 of the wheels by the URL in the plan; what has none is not verified.
-    :raises AttestationProblem: something does not hold, or is missing and required.
-    :raises UserError: the library is not installed, or an option is none.
+    :param digests: SHA-256 of the wheels by the URL in the plan; a wheel without one is not
+        verified.
+    :raises AttestationProblem: an attestation is invalid, or missing though required.
+    :raises UserError: the library is not installed, or an option is invalid.
     """
     required, trusted = demands(request)
     if not required and not request.verify_attestations:
@@ -75,7 +76,7 @@ def verify_attestations(
 
 
 def _provenance_url(pin: Pin, repository: Repository) -> str | None:
-    """Return where the provenance lies; a lock does not say, the index does."""
+    """Return the URL of the provenance; a lock has none, so the index page is read."""
     if pin.file.provenance is not None:
         return pin.file.provenance
     if pin.file.is_local or pin.file.origin is not None or pin.is_given:
@@ -106,7 +107,7 @@ def _trusted(texts: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _project(text: str) -> str:
-    """Return the name of a package; what matches none would let everything in."""
+    """Return the normalised name of a package; an invalid one would accept every wheel."""
     try:
         return canonicalize_name(text, validate=True)
     except InvalidName:

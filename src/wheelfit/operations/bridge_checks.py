@@ -42,7 +42,7 @@ _Wheels: TypeAlias = "list[tuple[WheelFilename, File]]"
 _MOST = 8
 """Families, or places of one, that are looked at at the same time."""
 _SHARED = frozenset({"nvidia/__init__.py"})
-"""What distributions of one vendor have in common without owning it."""
+"""Files that distributions of one vendor share, and none of them owns."""
 _MAJOR = pattern(
     r"-cu(?:da)?(1[1-9])x?\b"  # nvidia-nccl-cu12, cupy-cuda12x
     r"|\[cu(1[1-9])\]"  # numba-cuda[cu12]
@@ -61,13 +61,13 @@ class CheckBridgesRequest(SourceOptions):
 
 @dataclass(slots=True)
 class FamilyCheck:
-    """What was found of a family."""
+    """The result of checking a family."""
 
     family: BridgeFamily
     newest: dict[str, str] = field(default_factory=dict)
     """The newest release of each distribution, or of each project at each place."""
     faults: list[str] = field(default_factory=list)
-    """What the file of the family says that is not so, one clause each."""
+    """False statements in the file of the family, one clause each."""
 
     def to_json(self) -> dict[str, object]:
         """Return it as plain data."""
@@ -76,13 +76,13 @@ class FamilyCheck:
 
 @dataclass(frozen=True, slots=True)
 class BridgeChecksReport:
-    """What was found of each family."""
+    """The result of checking each family."""
 
     checks: tuple[FamilyCheck, ...]
 
     @property
     def refused(self) -> bool:
-        """Whether a file says what is not so."""
+        """Whether a file has a false statement."""
         return any(check.faults for check in self.checks)
 
     def to_json(self) -> dict[str, object]:
@@ -189,7 +189,7 @@ def _usual(wheel: tuple[WheelFilename, File]) -> tuple[bool, str]:
 
 
 def _contradictions(member: FamilyMember, core: CoreMetadata) -> Iterator[str]:
-    """Yield what a member needs that its rule does not go with."""
+    """Yield requirements of a member that contradict its rule."""
     bounds = member.when.values("nvidia", "cuda_version_lower_bound")
     needed = {
         group

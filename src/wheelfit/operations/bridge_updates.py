@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class UpdateBridgesRequest(SourceOptions, AttestationOptions):
-    """Where newer families are, and who must have signed them."""
+    """The source of newer families, and their required signers."""
 
     remove: bool = False
     """Whether to go back to the families that ship with this program."""
@@ -46,21 +46,22 @@ class UpdateBridgesRequest(SourceOptions, AttestationOptions):
 
 @dataclass(frozen=True, slots=True)
 class BridgeUpdateReport:
-    """What an update of the families brought."""
+    """The result of updating the families."""
 
     action: Literal["updated", "current", "removed"]
     """``current``: the index has nothing that is newer."""
     families: KnownFamilies
     """Those that there are now."""
     update: FamilyUpdate | None = None
-    """What was fetched now or earlier."""
+    """The update fetched now or earlier."""
     added: tuple[str, ...] = ()
     """Families that do not ship with this program."""
     changed: tuple[str, ...] = ()
     """Families whose files are not as shipped."""
     restricted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Families that would count by default, and count as shipped unless they are named: what they
-    name that the shipped file does not, a clause each."""
+    """Families in effect by default whose shipped version is used unless they are named: what they
+    name beyond the shipped file, a clause each.
+    """
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -86,9 +87,9 @@ def update_bridges(request: UpdateBridgesRequest, context: Context) -> BridgeUpd
 
     :raises PolicyRefusal: the settings want the shipped files.
     :raises ProjectNotFound: the index has no wheel of the distribution.
-    :raises InvalidWheel: the wheel is not sound, or has something else in it.
+    :raises InvalidWheel: the wheel is not sound, or contains other files.
     :raises InvalidDocument: ``invalid-bridge``; a family breaks its rules.
-    :raises AttestationProblem: what was signed does not hold, or others signed than before.
+    :raises AttestationProblem: a signature is invalid, or the signers differ from before.
     :raises FileProblem: the files cannot be kept.
     """
     path = update_file(context.environ)
@@ -188,10 +189,10 @@ def _signers(
     request: UpdateBridgesRequest,
     context: Context,
 ) -> tuple[str, ...]:
-    """Return who signed a wheel; nobody if the index has no attestation of it.
+    """Return the signers of a wheel; empty if the index has no attestation of it.
 
-    :raises AttestationProblem: it does not hold, or is missing though it was required, or though
-        the former update had one.
+    :raises AttestationProblem: it is invalid, or is missing though required or though the former
+        update had one.
     """
     required, trusted = demands(request)
     before = former.signers if former is not None else ()

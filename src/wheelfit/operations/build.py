@@ -172,7 +172,7 @@ def _incomplete(sdist: Path, results: Sequence[JobResult]) -> Iterator[str]:
 
 
 def _check(order: BuildOrder, choices: Sequence[WheelToBuild], *, is_sdist_wanted: bool) -> None:
-    """Refuse options that exclude each other."""
+    """Raise on options that exclude each other."""
     if order.kind == "editable" and (len(choices) > 1 or is_sdist_wanted):
         raise UsageError(
             "an editable wheel is built alone", hint="name one --variant, and no --sdist"
@@ -182,7 +182,7 @@ def _check(order: BuildOrder, choices: Sequence[WheelToBuild], *, is_sdist_wante
 
 
 def _wanted(request: BuildRequest) -> tuple[RequestedWheels, ConfigSettings, bool]:
-    """Return the wheels that options or config settings ask for, and the settings that are left."""
+    """Return the wheels that options or config settings request, and the remaining settings."""
     texts = [text if "=" in text else f"{text}=" for text in request.config_settings]  # B-14
     given = read_config_settings(texts)
     about = {key: value for key, value in given.items() if "variant" in key}

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.errors import WheelfitError
 
 _RECORD = ".wheelfit-build"
-"""The file beside the wheels with the record of what is done."""
+"""The file beside the wheels that records the finished ones."""
 
 
 # --- which jobs --------------------------------------------------------------------------------
@@ -141,9 +141,9 @@ class BuildItem:
     request: BuildRequest
     environ: Mapping[str, str]
     folder: Path
-    """Where wheels go."""
+    """The folder of the wheels."""
     problem: WheelfitError | None = None
-    """Why it cannot be done."""
+    """The error that prevents the build."""
 
     def __str__(self) -> str:
         labels = [
@@ -216,7 +216,7 @@ def _compared(
     shared: Callable[[Path], Path],
     reporter: Reporter,
 ) -> tuple[Mapping[Path, WheelfitError], ComparedWheels]:
-    """Remove variants that lost optimisation, and return their errors, and what was compared."""
+    """Remove variants that lost optimisation; return their errors and the comparison."""
     (plain_order,) = orders([PLAIN])
     lost: dict[Path, WheelfitError] = {}
     notes: list[str] = []
@@ -292,7 +292,7 @@ def _interpreter(
     """Return the ``python`` of a request for a version; an error if this machine has none."""
     if version == jobs.default:
         return None, request.python
-    try:  # what is on PATH may be a shim of a version manager, with nothing behind it
+    try:  # a program on PATH may be a version manager's shim, with nothing behind it
         open_environment_of(request.with_options(python=version), environ, may_be_own=True)
     except UnusableInterpreter as error:
         error.hint = f"install Python {version}, or leave it out with --only-python"

@@ -169,9 +169,9 @@ class VerifiedBundle:
 
 
 def bundle(request: BundleRequest, context: Context) -> BundleReport:
-    """Make a folder with the wheels that some machines get from a lock.
+    """Write a folder with the wheels that some machines get from a lock.
 
-    If anything fails, what was there is as it was.
+    If anything fails, the former folder is unchanged.
 
     :param request: the lock, the machines and the folder.
     :param context: the surroundings.

@@ -54,7 +54,7 @@ class WantedWheel:
     files: Files
     """The source."""
     confirm: Callable[[bytes | None], str | None]
-    """Returns why its ``variant.json`` disagrees with what it was chosen by (F-93)."""
+    """Returns why its ``variant.json`` disagrees with the data it was chosen by (F-93)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class HostChoice:
         return replace(whole, environment=kept)
 
     def _answers(self) -> dict[str, Detection]:
-        """Return what other sources than the host file found for the chosen releases."""
+        """Return the detections of sources other than the host file, for the chosen releases."""
         return {
             namespace: detection
             for one in self.selection.chosen
@@ -235,7 +235,7 @@ class ForHosts:
         return _by_name(each, self._opened.lock.where)
 
     def refuse(self, filename: str, reason: str) -> None:
-        """Choose again without a wheel that is not what it was chosen for (F-93)."""
+        """Choose again without a wheel that contradicts the data it was chosen by (F-93)."""
         for host in self.hosts:
             one = host.wanted.get(filename)
             if one is not None:
@@ -282,7 +282,7 @@ class ForHosts:
 
 
 class Everything:
-    """Every wheel of a lock."""
+    """All wheels of a lock."""
 
     def __init__(self, opened: OpenedLock) -> None:
         self.hosts: list[HostChoice] = []
@@ -300,7 +300,7 @@ class Everything:
 
     @property
     def policy(self) -> ChoicePolicy:
-        """The policy of a choice without wishes: nothing is chosen."""
+        """The choice policy without preferences: nothing is chosen."""
         return ChoicePolicy()
 
     @property
@@ -343,7 +343,7 @@ class Everything:
         return _by_name(each, self._opened.lock.where)
 
     def refuse(self, filename: str, reason: str) -> None:
-        """Leave out a wheel that the lock describes wrongly (F-93)."""
+        """Exclude a wheel that the lock describes wrongly (F-93)."""
         self._out.add(filename)
         self.notes = (*self.notes, f"{filename} is left out: {reason}")
 
@@ -364,7 +364,7 @@ class Everything:
 
 
 def check_accelerators(plan: ForHosts | Everything) -> None:
-    """Refuse a build without an accelerator where others of the lock have one.
+    """Raise if a machine gets a build without an accelerator where the lock has others.
 
     :raises NoFit: ``no-accelerator``; a machine would get such a build; the error names it.
     """
@@ -405,7 +405,7 @@ def _host_name(machine: ChosenMachine, taken: set[str]) -> str:
 
 
 def _spelled(asked: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
-    """Return what was asked for as the lock spells it."""
+    """Return the requested names as the lock spells them."""
     names = {canonicalize_name(name) for name in asked}
     return tuple(sorted({name for name in known if canonicalize_name(name) in names}))
 
@@ -421,7 +421,7 @@ def _add(found: dict[str, WantedWheel], wanted_wheel: WantedWheel, where: str) -
 
 
 def _stand_in(opened: OpenedLock) -> Callable[[LockedPackage], File | None]:
-    """Return what makes the wheels that stand for archives; folders and repositories have none."""
+    """Return the function that makes wheels for archives; None for folders and repositories."""
     stand_in = stand_in_of(opened.path.absolute().parent)
 
     def archive(package: LockedPackage) -> File | None:

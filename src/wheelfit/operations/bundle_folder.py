@@ -100,7 +100,7 @@ class BundlePlace:
                 note=error.note,
                 hint="name another folder, or move this one away",
             ) from None
-        # What a manifest lists may have been written by somebody who wants it to go.
+        # An attacker may have written the manifest to have the files it lists removed.
         listed = (path for path in manifest.files if not is_of_bundle(path))
         others = sorted({*strangers(folder, manifest), *listed})
         if others:
@@ -153,7 +153,7 @@ class BundleContents:
 def make(
     plan: ForHosts | Everything, opened: OpenedLock, place: BundlePlace, transfers: Transfers
 ) -> BundleContents:
-    """Make a bundle; its folder is complete at the end, or as it was before.
+    """Write a bundle; on failure its folder is as before.
 
     :raises FileProblem: it cannot be written.
     """
@@ -221,7 +221,7 @@ class _Making:
         return BundleContents(manifest, frozenset(self._reused & wheels.keys()))
 
     def _fetch(self) -> None:
-        """Fetch wheels until each is what it was chosen for (F-93)."""
+        """Fetch wheels until each agrees with the data it was chosen by (F-93)."""
         folder = self._stage / "wheels"
         while True:
             wanted = self._plan.wanted
@@ -254,7 +254,7 @@ class _Making:
         return self._take(wanted)
 
     def _take(self, wanted: WantedWheel, verb: str = "downloaded") -> str | None:
-        """Put a wheel into the bundle, and return why it may not stay there; None if it may."""
+        """Add a wheel to the bundle; return the reason if it may not stay, else None."""
         name = wanted.filename.text
         transfer = self._transfers.transfer(name, verb)
         path = wanted.files.download(wanted.file, self._stage / "wheels", transfer)
@@ -264,7 +264,7 @@ class _Making:
                 metadata = wheel.metadata()
                 document = wheel.variant_document() if wanted.filename.is_variant else None
         except InvalidWheel as error:
-            error.where = redact(wanted.file.url)  # not the copy that nobody will find
+            error.where = redact(wanted.file.url)  # not the temporary copy, which is gone
             raise
         reason = wanted.confirm(document) if wanted.filename.is_variant else None
         if reason is None:
@@ -273,7 +273,7 @@ class _Making:
         return reason
 
     def _fetch_archives(self) -> dict[str, BundledFile]:
-        """Put the archives into the bundle that must be built where it is used."""
+        """Download the archives that must be built where the bundle is used."""
         archives = list(self._plan.archives.values())
         if not archives:
             return {}
@@ -411,7 +411,7 @@ def _put_in_place(stage: Path, place: BundlePlace) -> None:
         folder.rename(old / "old")
         stage.rename(folder)
     finally:
-        # Wherever it was interrupted: what was there is there again, or the new one is.
+        # Wherever it was interrupted, either the old folder is back or the new one is in place.
         if not os.path.lexists(folder):
             (old / "old").rename(folder)
         shutil.rmtree(old, ignore_errors=True)

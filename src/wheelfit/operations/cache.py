@@ -1,4 +1,4 @@
-"""The cache: its contents, and the removal of what is old, unwanted or damaged.
+"""The cache: its contents, and the removal of old, unwanted or damaged entries.
 
 Other processes may use it meanwhile. A wheel that one of them is installing is left alone.
 """
@@ -44,7 +44,7 @@ class CacheListRequest(CacheOptions):
 
 
 class CacheRemoveRequest(CacheOptions):
-    """What to remove."""
+    """The entries to remove."""
 
     names: tuple[str, ...] = ()
     """As ``NAME`` or ``NAME==VERSION``."""
@@ -53,7 +53,7 @@ class CacheRemoveRequest(CacheOptions):
 
 
 class CachePruneRequest(CacheOptions):
-    """What to remove beside leftovers."""
+    """The entries to remove beside leftovers."""
 
     max_size: int | None = None
     older_than: float | None = None
@@ -61,13 +61,13 @@ class CachePruneRequest(CacheOptions):
 
 
 class CacheVerifyRequest(CacheOptions):
-    """What to do with damaged entries."""
+    """A check of all entries, and what happens to damaged ones."""
 
     keep_damaged: bool = False
 
 
 def inspect_cache(request: CacheOptions, context: Context) -> CacheContents:
-    """Return how much is kept of what."""
+    """Return the entries and bytes of the cache by kind."""
     inventory = _inventory(request, context, removes=False)
     entries: dict[tuple[str, int], list[Entry]] = {key: [] for key in inventory.layouts()}
     for entry in inventory.entries(others=True):
@@ -128,7 +128,7 @@ def remove_from_cache(request: CacheRemoveRequest, context: Context) -> CacheRem
 
 
 def prune_cache(request: CachePruneRequest, context: Context) -> CacheRemoval:
-    """Remove leftovers, what other versions kept, what is old, and what is too much."""
+    """Remove leftovers, entries of other versions, old entries, and those over the limit."""
     import time
 
     removing = _Removing(_inventory(request, context, removes=not request.dry_run), request.dry_run)
@@ -150,7 +150,7 @@ def prune_cache(request: CachePruneRequest, context: Context) -> CacheRemoval:
 
 
 def verify_cache(request: CacheVerifyRequest, context: Context) -> CacheVerification:
-    """Read every entry again, and remove what is damaged."""
+    """Read every entry again, and remove the damaged ones."""
     import os
     from concurrent.futures import ThreadPoolExecutor
 
@@ -205,7 +205,7 @@ def _inventory(request: CacheOptions, context: Context, *, removes: bool) -> Inv
 
 
 def _link_mode(cache: Path) -> str | None:
-    """Return how the file system of the cache can give files a second place; None: unknown."""
+    """Return how the cache's file system shares a file's content; None if unknown."""
     import tempfile
     from pathlib import Path
 
@@ -284,7 +284,7 @@ class _Removing:
         return True
 
     def count(self, kind: str, reason: str, entries: int, freed: int) -> None:
-        """Count what is not an entry."""
+        """Count something other than an entry."""
         self._add(kind, reason, entries, freed)
         self.freed += freed
 
@@ -317,7 +317,7 @@ class _Removing:
     def report(
         self, action: str, left: int | None = None, limit: int | None = None
     ) -> CacheRemoval:
-        """Return what was removed; the arguments are those of the report."""
+        """Return the report of the removal; the arguments are its fields."""
         return CacheRemoval(
             action,
             self.inventory.folder,

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def cache_folder(named: str | None, environ: Mapping[str, str]) -> Path:
-    """Return where things are kept."""
+    """Return the folder of the cache."""
     return Path(named or cache_folder_of(environ))
 
 
 def cache_folder_in_use(request: CacheOptions, environ: Mapping[str, str]) -> Path | None:
-    """Return where things are kept; None where nothing may be.
+    """Return the folder of the cache; None if the cache is off.
 
     :param request: of any command; those without options for the cache use the usual one.
     """
@@ -32,5 +32,5 @@ def cache_folder_in_use(request: CacheOptions, environ: Mapping[str, str]) -> Pa
     try:
         configured = read_pip_configuration(pip_surroundings(environ, None))
     except InvalidConfiguration:
-        return None  # whoever needs the configuration says what is wrong with it
+        return None  # the error is reported where the configuration is used
     return cache_folder(request.cache_dir, environ) if configured.cache else None

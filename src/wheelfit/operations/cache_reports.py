@@ -27,7 +27,7 @@ class CacheTotal:
     linked: int = 0
     """Bytes that environments share with the cache."""
     oldest: float | None = None
-    """When the least recently used one was used, in seconds since 1970."""
+    """The last use of the least recently used entry, in seconds since 1970."""
     newest: float | None = None
 
     @classmethod
@@ -46,7 +46,7 @@ class CacheTotal:
 
 @dataclass(frozen=True, slots=True)
 class CacheContents:
-    """How much is kept of what."""
+    """The entries and bytes of the cache."""
 
     folder: Path
     exists: bool
@@ -61,7 +61,7 @@ class CacheContents:
     unknown: tuple[str, ...]
     """Names of what wheelfit did not put there."""
     links: str | None
-    """How files of the cache get a second place: ``hardlink``, ``reflink`` or ``copy``."""
+    """The way files of the cache are shared: ``hardlink``, ``reflink`` or ``copy``."""
 
     @property
     def size(self) -> int:
@@ -97,7 +97,7 @@ class CacheContents:
 
 @dataclass(frozen=True, slots=True)
 class KeptWheel:
-    """One wheel of the cache."""
+    """A wheel of the cache."""
 
     sha256: str
     which: KeptName | None
@@ -113,7 +113,7 @@ class KeptWheel:
 
     @property
     def used(self) -> float:
-        """When it was last used, in seconds since 1970."""
+        """The time of its last use, in seconds since 1970."""
         return max(entry.used for entry in self.entries)
 
     def to_json(self) -> dict[str, object]:
@@ -163,7 +163,7 @@ class RemovedEntry:
 
 @dataclass(frozen=True, slots=True)
 class CacheRemoval:
-    """What was removed, or would be."""
+    """The entries that were removed, or would be."""
 
     action: str
     """``remove`` or ``prune``."""
@@ -173,7 +173,7 @@ class CacheRemoval:
     others: Mapping[tuple[str, str], tuple[int, int]]
     """The number and bytes of everything else, by kind and reason."""
     in_use: tuple[RemovedEntry, ...]
-    """What could not be removed, as another process uses it."""
+    """Entries kept because another process uses them."""
     freed: int
     """Bytes."""
     still_linked: int

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ChangeReport(Struct, frozen=True):
-    """What was done to an environment, or would be."""
+    """The changes of an environment, done or planned."""
 
     decided: ChangeDecision
     machine: ChosenMachine
@@ -39,13 +39,13 @@ class ChangeReport(Struct, frozen=True):
     """Remarks of little weight."""
     warnings: tuple[str, ...] = ()
     sizes: Mapping[NormalizedName, FileSize] = field(default_factory=dict)
-    """Sizes of what would be installed, of a dry run."""
+    """Sizes of the wheels to install, of a dry run."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """The time that each step took: ``resolve``, ``download`` and ``install``."""
     idle_labels: tuple[str, ...] = ()
-    """Wishes for labels of projects that are not in the result."""
+    """Requested labels of projects that are not in the result."""
     accelerators: tuple[AcceleratorUse, ...] = ()
-    """What comes for accelerators in vain, and which are left idle; told already."""
+    """Accelerator builds that cannot be used, and accelerators left idle; reported already."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -81,16 +81,16 @@ def report_change(
     seconds: Mapping[str, float],
     accelerators: tuple[AcceleratorUse, ...],
 ) -> ChangeReport:
-    """Return the report of what was done or would be.
+    """Return the report of changes, done or planned.
 
-    :param sizes: of what would be installed, of a dry run; None: it was done.
+    :param sizes: of the wheels to install, of a dry run; None: it was done.
     :param otherwise: the reason why there was nothing to do, for the case that there was nothing.
-    :param accelerators: what comes for accelerators in vain, and which are left idle.
+    :param accelerators: accelerator builds that cannot be used, and accelerators left idle.
     """
     planned, resolution = decided.planned, decided.resolution
     environment = ground.environment.interpreter.environment
     unmet = breakages(planned, decided.present.installed, environment)
-    # What belongs to the result was resolved with it, or locked: whoever did that meant it.
+    # Distributions of the result were resolved with it, or locked, so their conflicts are intended.
     broken = [
         one
         for one in unmet
@@ -140,7 +140,7 @@ def _misfit(verdict: FitVerdict) -> dict[str, object]:
 
 
 def _plugins(resolution: Resolution) -> list[dict[str, object]]:
-    """Return the plugins that were asked about packages of the result, each once (P-21)."""
+    """Return the plugins that judged packages of the result, each once (P-21)."""
     asked = {
         detection.namespace: detection.plugin
         for pin in resolution.pins

@@ -68,7 +68,7 @@ class ChangeRequest(
 
 
 _LOOKS = 10
-"""How often an environment is looked at while others change it."""
+"""Attempts to read an environment while other processes change it."""
 
 
 class ChangeContext(Protocol):
@@ -76,23 +76,23 @@ class ChangeContext(Protocol):
 
     @property
     def environment(self) -> Environment:
-        """What is changed."""
+        """The environment to change."""
 
     @property
     def machine(self) -> ChosenMachine:
-        """What the wheels are chosen for."""
+        """The machine that wheels are chosen for."""
 
     @property
     def candidates(self) -> Candidates:
-        """What chooses and fetches them."""
+        """The candidates to choose from and to fetch."""
 
     @property
     def repository(self) -> MemoizedRepository:
-        """Where they are found."""
+        """The repository of the wheels."""
 
     @property
     def building(self) -> Builds | None:
-        """What builds those that are not there yet; None where nothing may be built."""
+        """The builds from source; None where nothing may be built."""
 
 
 class InstalledState(Struct, frozen=True):
@@ -109,12 +109,12 @@ class InstalledState(Struct, frozen=True):
 
     @property
     def misfits(self) -> Mapping[NormalizedName, str]:
-        """Why installed variants do not fit any more, by name."""
+        """Reasons why installed variants no longer fit, by name."""
         return {one.variant.name: one.reason for one in self.judged if one.fits is False}
 
 
 class ChangeDecision(Struct, frozen=True):
-    """The plan of a change, and what it was derived from."""
+    """The plan of a change, and its basis."""
 
     planned: Plan
     resolution: Resolution
@@ -132,19 +132,19 @@ def check_ground(
     rules: InstallRules,
     context: Context,
 ) -> None:
-    """Refuse, before anything is fetched, what may or can not be changed.
+    """Raise, before anything is fetched, if the environment may not or cannot be changed.
 
-    :param context: told which environment it is, if nobody has named it.
+    :param context: gets a note with the environment, if the user named none.
     :raises PolicyRefusal: it may not be changed.
-    :raises EnvironmentUnavailable: ``environment-read-only``; it cannot be changed.
-    :raises UserError: an option about attestations names nothing.
+    :raises EnvironmentUnavailable: ``environment-read-only``; files cannot be written.
+    :raises UserError: an option about attestations has an invalid name.
     """
     check_place(rules, request)
     if request.require_attestations or request.trusted_publisher:
         from wheelfit.operations.attestations import demands
 
         demands(request)
-    # Before anything is fetched: a download in vain helps nobody.
+    # Before anything is fetched, to save a needless download.
     check_changes(rules, environment)
     environment.check_allowed(break_system_packages=request.break_system_packages)
     environment.check_writable()
@@ -162,15 +162,15 @@ def decided(
     ground: ChangeContext,
     agreed: Callable[[VariantChange], bool],
 ) -> ChangeDecision:
-    """Return what was decided, after making sure that it may be done.
+    """Return the decision, after verifying that it may be carried out.
 
-    :param agreed: tells of a change of variant whether somebody asked for it.
+    :param agreed: returns whether the user requested a change of variant.
     :raises NoCompatibleWheel: a property that is required occurs nowhere.
-    :raises UsageError: the environment could not use what would be installed.
-    :raises NotRemovable: something that must go was installed without a record of its files.
-    :raises VariantChangeRefused: nobody asked for a change of variant.
+    :raises UsageError: the environment could not use the wheels to install.
+    :raises NotRemovable: a distribution to remove was installed without a record of its files.
+    :raises VariantChangeRefused: the user did not request a change of variant.
     :raises PolicyRefusal: ``own-requirement``; wheelfit itself would not work any more.
-    :raises ConcurrentChange: it would be refused for what is not so any more; see `in_peace`.
+    :raises ConcurrentChange: the reason to refuse is outdated; see `in_peace`.
     """
     _check_wishes(resolution, ground)
     _check_platform(planned, ground)
@@ -203,11 +203,11 @@ def decided(
 
 
 class ConcurrentChange(Exception):  # nothing is wrong
-    """Another process has changed the environment since somebody looked at it."""
+    """Raised when another process has changed the environment since it was read."""
 
 
 def in_peace(decide: Callable[[], ChangeDecision]) -> Callable[[], ChangeDecision]:
-    """Return a function that decides anew as long as others cross it."""
+    """Return a function that decides again while other processes change the environment."""
 
     def decide_anew() -> ChangeDecision:
         for _ in range(_LOOKS):
@@ -224,7 +224,7 @@ def in_peace(decide: Callable[[], ChangeDecision]) -> Callable[[], ChangeDecisio
 
 
 def _is_as_seen(present: InstalledState, environment: Environment) -> bool:
-    """Return whether what was seen is what is there when nobody is at work on it."""
+    """Return whether the environment is as it was read, looked at under its lock."""
     from wheelfit.installation.locking import locked
 
     library = environment.schemes.purelib
@@ -277,7 +277,7 @@ def _refusal(
 
 
 def _check_wishes(resolution: Resolution, ground: ChangeContext) -> None:
-    """Refuse a result in which a required property occurs nowhere: the wish was in vain."""
+    """Raise if no package of the result has a required property."""
     present = [pin.properties for pin in resolution.pins]
     present += [kept.properties for kept in resolution.kept]
     for wish in ground.candidates.policy.preferences.in_vain(present):
@@ -288,7 +288,7 @@ def _check_wishes(resolution: Resolution, ground: ChangeContext) -> None:
 
 
 def _check_platform(planned: Plan, ground: ChangeContext) -> None:
-    """Refuse to put wheels for another Python into an environment that could not use them."""
+    """Raise if wheels for another Python go into an environment that cannot use them."""
     environment = ground.environment
     if environment.kind is not DestinationKind.ENVIRONMENT:
         return
@@ -311,11 +311,11 @@ def carry_out(
     ground: ChangeContext,
     durations: StepDurations,
 ) -> ChangeDecision:
-    """Download and install; return what was done in the end.
+    """Download and install; return the decision that was carried out.
 
-    A wheel that is not what it was chosen for gives way to the next, and a plan that another
-    process has crossed gives way to a new one. What is downloaded already is not fetched again,
-    unless somebody has removed it from the cache meanwhile.
+    A wheel that contradicts the data it was chosen by is replaced by the next, and a plan outdated
+    by another process by a new one. Downloaded wheels are not fetched again, unless they were
+    removed from the cache meanwhile.
 
     :param durations: gets those of the download and the installation.
     """
@@ -384,14 +384,14 @@ def carry_out(
 
 
 def resolved_in_words(decision: ChangeDecision) -> str:
-    """Return how much was resolved, as ``Resolved 3 packages``."""
+    """Return the number of resolved packages, as ``Resolved 3 packages``."""
     resolution = decision.resolution
     names = {pin.name for pin in resolution.pins} | {entry.name for entry in resolution.kept}
     return f"Resolved {count_of(len(names), 'package')}"
 
 
 def _words_of(planned: Plan) -> str:
-    """Return what was done, as ``Installed 3 packages, uninstalled 1 package``."""
+    """Return a summary of a plan, as ``Installed 3 packages, uninstalled 1 package``."""
     coming = {pin.name for pin in planned.install}
     gone = sum(entry.name not in coming for entry in planned.remove)
     parts = [f"installed {count_of(len(coming), 'package')}"] if coming else []
@@ -407,9 +407,9 @@ def told_accelerator_use(
     *,
     lock: str = "",
 ) -> tuple[AcceleratorUse, ...]:
-    """Warn of what would come for accelerators in vain, or leave them idle; return it.
+    """Warn of accelerator builds that cannot be used, and of idle accelerators; return them.
 
-    :param lock: the command that makes the lock from which it would be done; empty: there is none.
+    :param lock: the command that writes the lock to install from; empty: there is none.
     """
     coming = [pin.name for pin in decision.planned.install]
     if not coming:
@@ -433,10 +433,10 @@ def attest(
     ground: ChangeContext,
     reporter: Reporter,
 ) -> None:
-    """Verify what publishers signed, if the options ask for it.
+    """Verify attestations of publishers, if the options require it.
 
-    :param wheels: the wheels by the URL in the plan; of others the hash on the index page counts.
-    :raises AttestationProblem: something does not hold, or is missing and required.
+    :param wheels: the wheels by the URL in the plan; for others the hash on the index page is used.
+    :raises AttestationProblem: an attestation is invalid, or missing though required.
     """
     asked = (
         request.verify_attestations,
@@ -470,7 +470,7 @@ def fetch(
     reporter: Reporter,
     transfers: Transfers,
 ) -> bool:
-    """Fetch what is not there yet; return whether every wheel is what it was chosen for.
+    """Fetch missing wheels; return whether each agrees with the data it was chosen by.
 
     :param wheels: the unpacked wheels by the URL in the plan; grows.
     """
@@ -480,7 +480,7 @@ def fetch(
     found, refused = unpacked(missing, ground.candidates, folder, transfers)
     wheels |= {pin.file.url: found[pin.name] for pin in missing if pin.name in found}
     for pin, reason in refused:
-        # The warning comes with what is taken instead, one line per release (F-136).
+        # The warning comes with the wheel taken instead, one line per release (F-136).
         reporter.detail(f"{pin.filename.text} is not taken: {reason}")
         ground.candidates.reject(pin.filename, reason)
     return not refused

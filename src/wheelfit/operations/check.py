@@ -44,7 +44,7 @@ class CheckRequest(
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """The findings of a check, with what was checked."""
+    """The findings of a check, with the number of checked targets."""
 
     found: Report
     targets: tuple[str, ...]
@@ -101,7 +101,7 @@ def check(request: CheckRequest, context: Context) -> CheckReport:
 
 
 def check_ignored(codes: Iterable[str], more: Collection[str] = ()) -> None:
-    """Refuse unknown names of checks.
+    """Raise on unknown names of checks.
 
     :param more: names that are valid besides those of `wheelfit check`.
     :raises UsageError: there is no such check.

@@ -1,4 +1,4 @@
-"""Findings about what is installed, and whether it still fits the machine."""
+"""Findings about an environment: its faults, and whether its variants still fit the machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FitnessReport:
-    """Which installed variants fit a machine, and what is wrong in their environment."""
+    """The installed variants that fit a machine, and the faults of their environment."""
 
     machine: ChosenMachine
     environment: str
@@ -44,7 +44,7 @@ class FitnessReport:
 
 
 def check_environment(request: ExaminationRequest, context: Context) -> FitnessReport:
-    """Judge every installed variant; drivers are asked anew, and nothing is changed."""
+    """Judge every installed variant with drivers probed again; nothing is changed."""
     environment = open_environment_of(request, context.environ)
     tell_interruption(environment, context.reporter)
     machine = choose_machine(request, environment.target(), context, recall=False)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class CheckIndexRequest(FindingOptions, SourceOptions, EnvironmentOptions):
-    """The index to check; the sources are further ones that its wheels may depend on."""
+    """The index to check, and further sources that its wheels may depend on."""
 
     index: str
     only: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ def _remote(request: CheckIndexRequest, demands: IndexCheckOptions, context: Con
     notes: list[str] = []
     with open_whole_index(url, request, context, note=notes.append, refresh=True) as repository:
         names = tuple(map(_name, request.only)) if request.only else tuple(repository.projects())
-        # Answers to what is not there differ most, and installers with them.
+        # Answers for missing projects differ most, and installers depend on them.
         repository.project(_name("wheelfit-asks-for-what-is-not-there"))
         for name in names if request.only else ():
             if repository.project(name) is None:

@@ -18,7 +18,7 @@ class WheelProgress(Progress, Protocol):
     """The progress of one wheel until it is unpacked."""
 
     def end(self) -> None:
-        """End: the wheel is there."""
+        """Finish: the wheel is unpacked."""
 
 
 class WheelsProgress(Protocol):
@@ -45,34 +45,34 @@ class Transfers(Protocol):
         """Return the progress of several wheels."""
 
     def cancel(self) -> None:
-        """End every transfer at its next sign of life."""
+        """Stop every transfer at its next report of progress."""
 
 
 class Reporter:
     """The receiver of remarks and progress of an operation; this one is silent.
 
-    Derive from it and override what is of interest. Progress may be reported from any thread.
+    Subclasses override the methods of interest. Progress may be reported from any thread.
     """
 
     def warn(self, text: str) -> None:
-        """Take a warning."""
+        """Report a warning."""
 
     def say(self, text: str) -> None:
-        """Take a remark about what happens."""
+        """Report a remark about progress."""
 
     def summary(self, text: str) -> None:
-        """Take what a step came to, as ``Resolved 3 packages in 0.2 s``; reports have the same."""
+        """Report the result of a step, as ``Resolved 3 packages in 0.2 s``, as in reports."""
 
     def note(self, text: str) -> None:
-        """Take a remark of less weight."""
+        """Report a remark of less importance."""
 
     def detail(self, text: str) -> None:
-        """Take a remark that only a curious reader wants."""
+        """Report a detail for verbose output."""
 
     def confirm(self, question: str) -> bool:  # noqa: ARG002 - who is silent asks nobody
-        """Ask the user; return whether the answer was yes.
+        """Request confirmation by the user; return whether the answer was yes.
 
-        :param question: one that yes or no answers, in one or several lines.
+        :param question: a yes-or-no question of one or several lines.
         """
         return False
 
@@ -84,7 +84,7 @@ class Reporter:
     def transfers(self, cut: Callable[[], None]) -> AbstractContextManager[Transfers]:
         """Return the progress of transfers for the length of a ``with`` block.
 
-        :param cut: ends what is under way, even where a server has fallen silent.
+        :param cut: aborts transfers in progress, even from a server that sends nothing.
         """
         return nullcontext(_Silent(cut))
 

@@ -68,19 +68,19 @@ class ConvertedIndex:
 
     @property
     def rewritten(self) -> dict[str, str]:
-        """The names of wheels that were written anew, by their old names."""
+        """The new names of rewritten wheels, by their old names."""
         return {
             old: new for project in self.projects.values() for old, new in project.rewritten.items()
         }
 
     @property
     def lost(self) -> list[str]:
-        """Everything that was lost with consent, one sentence each."""
+        """The losses that the user accepted, one sentence each."""
         return [text for project in self.projects.values() for text in project.lost]
 
     @property
     def refused(self) -> Report:
-        """Everything that could not be converted."""
+        """The wheels that could not be converted."""
         return Report.of(self.generated.refused, (), Count())
 
     def to_json(self) -> dict[str, object]:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorFamily:
-    """One kind of processor: the names of its variants, and what runs where."""
+    """A kind of processor: the names of its variants, and the levels it runs."""
 
     namespace: str
     feature: str
@@ -97,7 +97,7 @@ def own_wheel(folder: Path) -> Path:
 
 
 def stock_index(plain: Path, family: ProcessorFamily, folder: Path) -> list[Path]:
-    """Put a wheel and a variant of it for every value into a folder, with the index file.
+    """Write a wheel, its variants for every value and the index file to a folder.
 
     The variants hold the same code: the demonstration is about choosing.
 
@@ -125,14 +125,14 @@ _PACKAGE = "numpy"
 
 
 class DemoRequest(SourceOptions):
-    """Where the wheel comes from that the demonstration starts with."""
+    """The source of the wheel that the demonstration starts with."""
 
     gpu: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DemoStep:
-    """One step of the demonstration: its title, or what came of it."""
+    """A step of the demonstration: its title, or its result."""
 
     title: str = ""
     line: str = ""
@@ -141,7 +141,7 @@ class DemoStep:
 
 @dataclass(frozen=True, slots=True)
 class DemoReport:
-    """What the demonstration did."""
+    """The steps of the demonstration."""
 
     package: str
     from_registry: bool
@@ -222,9 +222,9 @@ class _Transfers(Reporter):
 class Demo:
     """The index of a demonstration, and nothing else: no other source, no cache, no plugin.
 
-    :param folder: for what is made on the way.
+    :param folder: for temporary files.
     :param index: its URL, or a folder.
-    :param bridge: the family of distributions that it has, with the place of its indexes.
+    :param bridge: its family of distributions, with the base of their indexes.
     """
 
     def __init__(self, folder: Path, index: str, context: Context, bridge: str = "") -> None:
@@ -251,14 +251,14 @@ class Demo:
 
     def explain(self, project: str, machine: str | None) -> ExplainReport:
         """Return the choice for a machine; None: this one."""
-        # The steps say which machine it is.
+        # The steps name the machine.
         context = self._context if machine is None else self._silent
         return explain(
             ExplainRequest(requirements=(project,), host=machine, **self._options), context
         )
 
     def install(self, project: str) -> tuple[ChangeReport, str]:
-        """Install into a new environment; return what was done, and its Python."""
+        """Install into a new environment; return the report and its Python."""
         path = str(self._folder / "environment")
         python = create_venv(VenvRequest(path=path), self._silent).python
         request = InstallRequest(requirements=(project,), python=python, **self._options)

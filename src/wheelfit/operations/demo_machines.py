@@ -49,7 +49,7 @@ class MachineBuild:
 
 @dataclass(frozen=True, slots=True)
 class MachinesReport:
-    """What each machine gets."""
+    """The choice of each machine."""
 
     builds: tuple[MachineBuild, ...]
 

@@ -48,7 +48,7 @@ _Request = TypeVar("_Request")
 
 
 class _ProjectChange(BuildingOptions, ChangeRequest):
-    """The project whose file is edited, the list of it, and what is done beyond that."""
+    """The project to edit, the list of requirements, and what else to update."""
 
     project: str | None = None
     lock: str | None = None
@@ -81,7 +81,7 @@ class RemoveRequest(_ProjectChange):
 
 @dataclass(frozen=True, slots=True)
 class DependencyReport:
-    """What was changed in a project, its lock and its environment, or would be."""
+    """The changes of a project, its lock and its environment, done or planned."""
 
     project: Path
     """Its ``pyproject.toml``."""
@@ -95,7 +95,7 @@ class DependencyReport:
     lock: LockReport | None = None
     """The lock; None: it was left alone."""
     environment: ChangeReport | None = None
-    """What was installed and removed; None: nothing was."""
+    """The changes of the environment; None: there are none."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -115,13 +115,13 @@ class DependencyReport:
 
 
 def add(request: AddRequest, context: Context) -> DependencyReport:
-    """Add requirements to a project, lock it, and install what is new in the lock.
+    """Add requirements to a project, lock it, and install the new packages of the lock.
 
     If one of these fails, the project, the lock and the environment are as they were.
 
     :param request: the requirements, and the list they go to.
     :param context: the surroundings.
-    :raises UsageError: nothing is named, or what is named is not a requirement.
+    :raises UsageError: no requirement is given, or one is invalid.
     :raises WheelfitError: something cannot be edited, resolved or installed.
     """
     if not request.requirements:
@@ -193,7 +193,7 @@ class _Editing:
         changes: Sequence[ListChange],
         open_names: Collection[NormalizedName] = (),
     ) -> DependencyReport:
-        """Write the edited project, lock it and install from the lock, or leave all as it was.
+        """Write the edited project, lock it and install from the lock, or restore everything.
 
         :param open_names: new requirements that get the locked version as their lower bound.
         """
@@ -270,10 +270,10 @@ class _Editing:
 
     @contextmanager
     def _undone_on_failure(self, edit: _Edit) -> Iterator[None]:
-        """Bring the project and its lock back if the block fails, however it does.
+        """Restore the project and its lock if the block fails in any way.
 
-        The environment does so itself. Only an interruption may come when all of its change is
-        done; then the files belong to it and stay.
+        The environment restores itself. After an interruption that comes when its change is
+        complete, the files stay.
         """
         lock_before = self._locked_bytes()
         installed = self._installed()
@@ -309,7 +309,7 @@ class _Editing:
 
 @dataclass(slots=True)
 class _Edit:
-    """The edited text of a project, and what is different in it."""
+    """The edited text of a project, and its changes."""
 
     text: ProjectText
     changes: tuple[ListChange, ...]
@@ -317,10 +317,7 @@ class _Edit:
     def add_bounds(
         self, place: DependencyList, lock: Lock, names: Collection[NormalizedName]
     ) -> None:
-        """Add the locked versions as lower bounds of what is new.
-
-        :param names: the new requirements without a bound.
-        """
+        """Add the locked versions of new requirements as their lower bounds."""
         self.text, changes = _bounded(self.text, place, self.changes, lock, names)
         self.changes = tuple(changes)
 
@@ -404,10 +401,10 @@ def _requirement(text: str) -> str:
 
 
 def _named_reference(place: str, name: str | None = None) -> str:
-    """Return how to add a path or URL that was named otherwise, as a hint.
+    """Return a hint how to add a path or URL in the right form.
 
-    :param name: of the project; None: as the place says.
-    :raises FileProblem: it is a path where nothing is.
+    :param name: of the project; None: as the place has it.
+    :raises FileProblem: the path does not exist.
     """
     from shlex import quote
 
@@ -447,10 +444,7 @@ def _bounded(
     locked: Lock,
     names: Collection[NormalizedName],
 ) -> tuple[ProjectText, list[ListChange]]:
-    """Return the project with the locked versions as lower bounds of what is new.
-
-    :param names: the new requirements without a bound.
-    """
+    """Return the project with the locked versions of new requirements as lower bounds."""
     versions: dict[NormalizedName, list[Version]] = {}
     for package in locked.packages:
         if package.version is not None:

@@ -38,10 +38,11 @@ class SourcesReport:
     owners: tuple[OwnersIndex, ...] = ()
     """The indexes of owners of projects, whether they count or not."""
     builds: tuple[OwnersBuild, ...] = ()
-    """What is installed of them."""
+    """Installed distributions of the families."""
     problems: Mapping[str, str] | None = None
-    """Why some of them do not answer, by family, an empty text for one that does; None: none was
-    asked."""
+    """Reasons why families do not answer, by family, empty for those that do; None if none was
+    queried.
+    """
 
     def to_json(self, scrub: Callable[[str], str]) -> dict[str, object]:
         """Return the keys of the object of ``--json`` that are about them.
@@ -81,11 +82,11 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     scrubber: Scrubber
     host: Mapping[str, object] | None = None
-    """Which host is judged for, as results say it; None: no other than the machine."""
+    """The host that results are judged for; None: the machine itself."""
     replayed: bool = False
-    """Whether it is a captured machine, of whose interpreter nothing is known."""
+    """Whether it is a captured machine, whose interpreter is unknown."""
     overrides: tuple[str, ...] = ()
-    """What replaces or narrows what is detected, as ``NAME=value`` or an option."""
+    """Overrides and limits of detection, as ``NAME=value`` or an option."""
     target: Target | None = None
     environment: Environment | None = None
     detections: tuple[Detection, ...] = ()
@@ -94,7 +95,7 @@ class Diagnosis:
     settings: Settings | None = None
     """None where another machine is judged for, which has its own."""
     sources: SourcesReport = SourcesReport()
-    """Where files come from on this machine, as settings and pip's configuration have it."""
+    """The sources of files on this machine, by settings and pip's configuration."""
     contents: Contents | None = None
     process: Process | None = None
 
@@ -116,7 +117,7 @@ class Diagnosis:
 
     @property
     def variables(self) -> Sequence[Variable]:
-        """The environment variables that matter, of this process or of the one examined."""
+        """The relevant environment variables, of this process or the examined one."""
         if self.settings is not None:
             return self.settings.variables
         return () if self.process is None else variables_in(dict(self.process.mapped.environ))

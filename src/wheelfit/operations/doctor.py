@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class DoctorRequest(ExaminationRequest):
-    """What to examine, and which findings are of interest."""
+    """The environment, machine or process to examine, and the findings of interest."""
 
     runtime: int | None = None
     replay: str | None = None
@@ -52,7 +52,7 @@ class DoctorRequest(ExaminationRequest):
 
 
 def diagnose(request: DoctorRequest, context: Context) -> Diagnosis:
-    """Examine a machine and an environment, or a process.
+    """Diagnose a machine and an environment, or a process.
 
     :raises UsageError: the request names several machines, or an unknown kind of finding.
     """
@@ -183,7 +183,7 @@ def _of_environment(request: DoctorRequest, context: Context) -> Diagnosis:
 def _sources(
     request: DoctorRequest, context: Context, environment: Environment, contents: Contents
 ) -> SourcesReport:
-    """Return where files come from on this machine, as far as that can be read."""
+    """Return the sources of files on this machine, as far as they can be read."""
     from wheelfit.operations.indexes import configured_sources, read_settings
     from wheelfit.operations.owners_indexes import OwnersView
     from wheelfit.operations.requests import SourceOptions
@@ -249,9 +249,9 @@ def _scrubber(seen: SystemView, environ: Mapping[str, str]) -> Scrubber:
 def _open_machine(
     request: DoctorRequest, current: Target, context: Context
 ) -> tuple[ChosenMachine, Machine, TimedProcesses]:
-    """Return the machine to judge for, the one whose settings count, and its timed processes.
+    """Return the machine to judge for, the machine whose settings apply, and its timed processes.
 
-    Drivers are asked anew, so that a remembered answer never hides what is wrong.
+    Drivers are probed again, so that a cached answer never hides a fault.
     """
     from msgspec import structs
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Pin, Resolution
 
 _ROUNDS = 10
-"""Resolutions until no wheel turns out to be other than what it was chosen for."""
+"""Resolutions until no wheel contradicts the data it was chosen by."""
 
 
 class DownloadRequest(FromRequirements):
@@ -48,13 +48,13 @@ class DownloadRequest(FromRequirements):
 
 @dataclass(frozen=True, slots=True)
 class DownloadTarget:
-    """A machine, and what it gets."""
+    """A machine, and its wheels."""
 
     name: str
     """The machine in words, with its Python."""
     pins: tuple[Pin, ...]
     accelerators: tuple[AcceleratorUse, ...] = ()
-    """What comes for accelerators in vain, and which are left idle; told already."""
+    """Accelerator builds that cannot be used, and accelerators left idle; reported already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class DownloadedFile:
 
 @dataclass(frozen=True, slots=True)
 class DownloadReport:
-    """What is in the folder now, or would be."""
+    """The contents of the folder, present or planned."""
 
     folder: Path
     dry_run: bool
@@ -105,13 +105,13 @@ class DownloadReport:
 
 
 def download(request: DownloadRequest, context: Context) -> DownloadReport:
-    """Resolve for each machine, and put what it gets into a folder; all of it or nothing.
+    """Resolve for each machine and download the files into a folder, all or none.
 
     :param request: the packages, the machines and the folder.
     :param context: the surroundings.
     :raises UsageError: options contradict each other.
     :raises NoSolution: the requirements contradict each other.
-    :raises HashMismatch: a file is not what was promised.
+    :raises HashMismatch: a file has another hash than given.
     :raises FileProblem: the folder cannot be written, or has another file of a name.
     """
     if request.hosts and request.platform:
@@ -159,7 +159,7 @@ def _machines(request: DownloadRequest) -> Iterator[tuple[str | None, Version | 
 
 @contextmanager
 def _staging(folder: Path, *, is_needed: bool) -> Iterator[Path | None]:
-    """Make a folder beside the files to come, and remove it at the end; with what is new of it.
+    """Yield a temporary folder beside the destination, if needed, and remove it at the end.
 
     :raises FileProblem: it cannot be made.
     """
@@ -184,10 +184,7 @@ def _fetched(
     told: set[str],
     reporter: Reporter,
 ) -> tuple[Resolution, tuple[AcceleratorUse, ...]]:
-    """Resolve, and fetch the files; a wheel that is not what it was chosen for gives way.
-
-    :param told: lines about accelerators that were told already; grows.
-    """
+    """Resolve and fetch the files, replacing wheels that contradict their metadata."""
     from wheelfit.operations.accelerator_remarks import tell_accelerator_use
     from wheelfit.operations.downloads import download as fetch
 
@@ -253,7 +250,7 @@ def _write_documents(pins: Iterable[Pin], opened: SelectionSession, staging: Pat
 def _give_published_name(pin: Pin, staging: Path, folder: Path) -> None:
     """Rename the wheel of a family to its published name, with its label in a file beside it.
 
-    :param folder: where it will lie, perhaps with labels that it was downloaded as before.
+    :param folder: its destination, possibly with labels of earlier downloads.
     """
     if pin.label is None:
         return
@@ -278,7 +275,7 @@ def _moved(staging: Path, folder: Path) -> tuple[DownloadedFile, ...]:
     for path, file in zip(paths, found, strict=True):
         if not file.is_new:
             continue
-        if path.stat().st_nlink > 1:  # a link into the cache, which nobody may change
+        if path.stat().st_nlink > 1:  # a link into the cache, which must not change
             own = path.with_name(f"{path.name}.own")
             shutil.copyfile(path, own)
             own.replace(path)

@@ -1,4 +1,4 @@
-"""Fetch the wheels of a plan, several at a time, and hold each against what it was chosen for."""
+"""Download the wheels of a plan, several at a time, and verify them against the choice."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _AT_ONCE = 4
-"""Wheels at the same time; how many connections that means, the settings say."""
+"""Wheels at the same time; the settings set the number of connections."""
 
 
 def download(
     pins: Sequence[Pin], candidates: Candidates, folder: Path, transfers: Transfers
 ) -> tuple[dict[NormalizedName, Path], list[tuple[Pin, str]]]:
-    """Fetch wheels as they are.
+    """Download wheels as they are.
 
-    :param pins: what to fetch.
-    :param candidates: where from, and what each must agree with.
-    :param folder: where to put them.
-    :param transfers: shows how it gets on.
-    :returns: the paths by name, and the wheels that are not what they were chosen for with the
-        reason (F-93).
-    :raises HashMismatch: a wheel that the user named is not what was promised.
+    :param pins: the wheels to fetch.
+    :param candidates: the source, and the data each wheel must agree with.
+    :param folder: their destination.
+    :param transfers: shows the progress.
+    :returns: the paths by name, and the wheels that contradict the data they were chosen by, with
+        the reason (F-93).
+    :raises HashMismatch: a wheel that the user named has another hash than given.
     """
     results = several_at_once(
         pins, lambda pin: _fetch(pin, candidates, folder, transfers), transfers
@@ -59,11 +59,11 @@ def unpacked(
 ) -> tuple[dict[NormalizedName, UnpackedWheel], list[tuple[Pin, str]]]:
     """Fetch wheels and unpack them, unless a cache has them.
 
-    :param candidates: where from, and what each must agree with.
-    :param folder: where what no cache keeps may lie.
-    :returns: the wheels by name, and those that are not what they were chosen for with the
+    :param candidates: the source, and the data each wheel must agree with.
+    :param folder: for wheels that no cache keeps.
+    :returns: the wheels by name, and those that contradict the data they were chosen by, with the
         reason (F-93).
-    :raises HashMismatch: a wheel that the user named is not what was promised.
+    :raises HashMismatch: a wheel that the user named has another hash than given.
     """
     wheels = transfers.wheels(pin.file.size for pin in pins)
 
@@ -75,7 +75,7 @@ def unpacked(
             return wheel
         return candidates.confirm(pin.choice, wheel.variant_document()) or wheel
 
-    # The largest first: whatever comes last must not be what takes longest.
+    # The largest first, so that the last to start are the shortest.
     ordered = sorted(pins, key=lambda pin: pin.file.size or 0, reverse=True)
     found = {}
     refused = []
@@ -100,7 +100,7 @@ def several_at_once(
 
 @contextmanager
 def named_by_origin(pins: Sequence[Pin], paths: Mapping[NormalizedName, Path]) -> Iterator[None]:
-    """Name the source of a wheel in its errors, instead of the temporary copy."""
+    """Replace temporary copies of wheels by their sources in errors of the block."""
     try:
         yield
     except WheelfitError as error:

@@ -1,7 +1,7 @@
-"""What a dry run refuses because the real one would, as far as it can be known beforehand.
+"""A dry run, which raises what the real run would, as far as it can be known beforehand.
 
-Wheels that are at hand are unpacked into the cache and looked at, as for an installation. Of the
-others only the indexes are asked, so what their files hold is not known.
+Local and cached wheels are unpacked into the cache and read, as for an installation. For others
+only the indexes are read, so the contents of their files are unknown.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def carry_out_or_rehearse(
 ) -> tuple[ChangeDecision, Sizes | None]:
     """Apply a plan; a dry run only raises what the real run would raise.
 
-    :returns: what was or would be done in the end, and of a dry run the sizes of the wheels.
+    :returns: the final decision, and the sizes of the wheels for a dry run.
     """
     if not request.dry_run:
         done = carry_out(decision, decide, request, context.reporter, ground, durations)
@@ -57,9 +57,9 @@ def _rehearse(
     context: Context,
     ground: ChangeContext,
 ) -> tuple[ChangeDecision, Sizes]:
-    """Refuse what the real run would refuse; return what that would do, and the sizes of it.
+    """Raise what the real run would raise; return the final decision and the sizes.
 
-    A wheel at hand that is not what it was chosen for gives way to the next, as then.
+    A local wheel that contradicts the data it was chosen by is replaced by the next, too.
 
     :raises EnvironmentUnavailable: there is not enough space, or a folder cannot be written.
     """
@@ -83,13 +83,13 @@ def _rehearse_with(
     context: Context,
     ground: ChangeContext,
 ) -> bool:
-    """Look into wheels at hand; return whether each of them is what it was chosen for."""
+    """Check local wheels; return whether each agrees with the data it was chosen by."""
     from wheelfit.installation.apply import rehearse
     from wheelfit.installation.startup_files import StartupFiles
     from wheelfit.operations.temporary_folders import scratch_folder
 
     wheels: dict[str, UnpackedWheel] = {}
-    # What is at hand is not a download that anybody wants to hear of.
+    # Reading local wheels is not a download to report.
     silent = Reporter().transfers(ground.repository.cut)
     with scratch_folder() as folder, silent as transfers:
         if not fetch(pins, wheels, folder, ground, context.reporter, transfers):
@@ -132,7 +132,7 @@ def _is_empty(folders: Iterable[Path]) -> bool:
 def _check_space(
     planned: Plan, sizes: Sizes, request: ChangeRequest, context: Context, ground: ChangeContext
 ) -> None:
-    """Refuse what takes more space than there is, as far as sizes are known.
+    """Raise if the change needs more space than is free, as far as sizes are known.
 
     Files of wheels in the cache are linked, so they take none on its disk.
     """

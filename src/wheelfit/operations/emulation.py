@@ -33,7 +33,7 @@ class Emulator:
     feature: str
     """The feature whose values are levels, each with all that the lower ones have."""
     levels: tuple[str, ...]
-    """All levels, the lowest first."""
+    """The levels, lowest first."""
     processors: Mapping[str, str]
     """The processor of QEMU that has a level and nothing of the next one."""
 
@@ -168,7 +168,7 @@ def emulated_python(name: str | None) -> EmulatedPython | None:
 def emulate(python: Path, qemu: Sequence[str]) -> None:
     """Replace the Python of an environment by a script that runs it under QEMU.
 
-    What the tests start with ``sys.executable`` is emulated, too.
+    Programs that the tests start with ``sys.executable`` are emulated, too.
 
     :param python: of a virtual environment, a link to the Python itself.
     :param qemu: QEMU's program and its options.

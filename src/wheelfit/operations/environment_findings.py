@@ -1,4 +1,4 @@
-"""Findings about an environment, and what they have in common with the request for them.
+"""Findings about an environment, and their request's common part.
 
 Apart from `check_environment`, since ``doctor`` needs them where only the standard library works.
 """
@@ -33,7 +33,7 @@ def faults_among(findings: Iterable[Finding], *, strict: bool) -> tuple[Finding,
 
 
 def summary_json(findings: Sequence[Finding]) -> dict[str, int]:
-    """Return how many findings there are of each severity."""
+    """Return the number of findings of each severity."""
     return {
         f"{severity}s": sum(finding.severity is severity for finding in findings)
         for severity in Severity

@@ -31,10 +31,10 @@ def open_environment_of(
 
     :param may_be_new: whether the folder of ``--target``, ``--prefix`` or ``--root`` may be
         missing, as for an installation, which creates it.
-    :param may_be_own: whether the environment that runs this process does where nothing is named,
-        active or in a folder above, because only tags of wheels are taken from it.
+    :param may_be_own: whether the environment of this process is used where none is named, active
+        or in a parent folder, because only tags of wheels are taken from it.
     :param tags: whether wheels will be chosen for it; otherwise the standard library is enough.
-    :param tell: told which interpreters on ``PATH`` were skipped, because they do not work.
+    :param tell: gets the interpreters on ``PATH`` that were skipped because they do not work.
     :raises FileProblem: there is no such folder.
     """
     if not may_be_new:
@@ -82,7 +82,7 @@ def tell_unnamed_environment(
 
 
 def mend_first(environment: Environment, reporter: Reporter) -> None:
-    """Undo or finish an interrupted change before another one is decided, and report it.
+    """Undo or finish an interrupted change before the next one, and report it.
 
     :raises EnvironmentUnavailable: that cannot be done now.
     """

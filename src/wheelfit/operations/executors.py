@@ -38,7 +38,7 @@ def open_workers_of(request: WorkerOptions) -> Iterator[Workers]:
 
 
 def batch_for(sizes: Sequence[int], workers: Workers) -> int:
-    """Return how many files are sent to a worker at once: several where they are small."""
+    """Return the number of files a worker gets at once: several where they are small."""
     if not sizes or sum(sizes) / len(sizes) > _SMALL:
         return 1
     return max(1, min(_BATCH, len(sizes) // (8 * workers.count())))
@@ -144,8 +144,7 @@ def write_by_workers(
 def _sent(job: WheelJob) -> WheelJob:
     """Return a job for a process elsewhere.
 
-    Nothing else is written into its folder, so that what is there comes of an attempt whose
-    process died.
+    Its folder has no other writer, so a file there comes from an attempt whose process died.
     """
     from dataclasses import replace
 
@@ -157,7 +156,7 @@ def _sent(job: WheelJob) -> WheelJob:
 def _as_named(
     outcome: Outcome[WheelJob, WheelJobResult], job: WheelJob
 ) -> WheelJobResult | WheelfitError:
-    """Return what became of a job, with paths as the user has named them."""
+    """Return the outcome of a job, with paths as the user has named them."""
     from dataclasses import replace
 
     if outcome.value is not None:

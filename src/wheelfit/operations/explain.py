@@ -58,7 +58,7 @@ class ExplainReport:
     lacks_accelerator: bool = False
     """Whether an accelerator is required, and a build would use none though others do."""
     accelerators: tuple[AcceleratorUse, ...] = ()
-    """What comes for accelerators in vain, and which are left idle; told already."""
+    """Accelerator builds that cannot be used, and accelerators left idle; reported already."""
 
     @property
     def refused(self) -> bool:
@@ -80,7 +80,7 @@ class ExplainReport:
 
 @dataclass(frozen=True, slots=True)
 class OverviewReport:
-    """Every label of some releases, and the machines that take it."""
+    """Every label of some releases, and the machines it fits."""
 
     overviews: tuple[Overview, ...]
 
@@ -96,7 +96,7 @@ class OverviewReport:
 
 
 def explain(request: ExplainRequest, context: Context) -> ExplainReport:
-    """Return which wheels would be chosen, and why not the others.
+    """Return the wheels that would be chosen, and the reasons against others.
 
     :param request: the projects, and the machine.
     :param context: the surroundings.
@@ -261,8 +261,8 @@ def _first_needs(
             continue
         pin = Pin.of(candidates.choice(explanation.name, explanation.version), requested=True)
         wheel = pin.choice.chosen
-        with suppress(WheelfitError):  # whoever installs it is told
-            # What a variant is for stands in its properties; nothing of it need be read.
+        with suppress(WheelfitError):  # an installation reports it
+            # The properties name the purpose of a variant, so its metadata is not read.
             if wheel is not None and pin.label is None and not pin.is_given:
                 core = candidates.core_metadata(wheel)
                 pin = structs.replace(
@@ -301,7 +301,7 @@ def _mixtures(explanations: Iterable[Explanation], opened: SelectionSession) -> 
 def _missing_accelerator(
     explanations: Sequence[Explanation], candidates: Candidates, reporter: Reporter
 ) -> str | None:
-    """Return why a build without an accelerator would be refused; None if none would be."""
+    """Return the reason to refuse a build without an accelerator; None if there is none."""
     from wheelfit.operations.result_limits import tell_unconcerned
     from wheelfit.resolution.unaccelerated import acceleration_of, refusal
 
@@ -332,7 +332,7 @@ def _constraints(opened: SelectionSession) -> list[Requirement]:
 
 
 def _wheels_and_others(opened: SelectionSession) -> tuple[list[GivenWheel], list[Requirement]]:
-    """Return what is asked for: wheels by their URL, and requirements without one."""
+    """Return the requested wheels by their URL, and the requirements without one."""
     from wheelfit.resolution.request import given_wheel
 
     wheels = list(opened.wheels())
@@ -391,17 +391,17 @@ def _releases(opened: SelectionSession) -> Iterator[tuple[Candidates, Release]]:
 
 
 class ResolveRequest(FromRequirements):
-    """What is asked for, and for which machine; what is installed has no part in it."""
+    """The requirements and the machine; installed distributions are ignored."""
 
 
 def resolve(request: ResolveRequest, context: Context) -> Resolution:
-    """Choose a version and a wheel of everything that is needed; nothing is installed.
+    """Resolve requirements and choose wheels; nothing is installed.
 
-    :param request: what is asked for.
+    :param request: the requirements and options.
     :param context: the surroundings.
     :raises NoSolution: the requirements contradict each other.
-    :raises NoCompatibleWheel: nothing of a project fits the machine.
-    :raises SourceOff: something must be built from source, and may not be.
+    :raises NoCompatibleWheel: no wheel of a project fits the machine.
+    :raises SourceOff: a package must be built from source, which is off.
     """
     with open_for_choice(request, context, changes=False) as opened:
         return opened.resolve(opened.asked(dependencies=not request.no_deps), context.reporter)

@@ -99,12 +99,12 @@ class ExportReport:
 
 
 def export(request: ExportRequest, context: Context) -> ExportReport:
-    """Choose from a lock for each machine, and write what it gets to the files of the request.
+    """Choose from a lock for each machine, and write its export to the files of the request.
 
-    Without a place for them, the exports are in the report only.
+    Without an output path, the exports are in the report only.
 
     :param request: the lock, the machines and the files.
-    :param context: the surroundings; ``SOURCE_DATE_EPOCH`` counts.
+    :param context: the surroundings; ``SOURCE_DATE_EPOCH`` is respected.
     :raises UsageError: options contradict each other, or two machines have one name.
     :raises NoFit: a machine gets nothing that works.
     :raises FileProblem: something cannot be read or written.
@@ -289,8 +289,8 @@ def _put_in_place(stage: Path, wheels: str) -> None:
 def _copy(pin: Pin, source: Path, folder: Path) -> str:
     """Write a variant wheel as a plain one, and return its SHA-256.
 
-    The content is the same, but for variant markers in METADATA: no other tool reads them, and
-    here their values are known.
+    Only variant markers in METADATA are replaced by their known values, since no other tool reads
+    them.
     """
     plain = parse_wheel_filename(_plain_name(pin.filename))
     with WheelArchive(source, plain) as archive:

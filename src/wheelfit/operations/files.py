@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
-    """Put data into a file; a failure leaves the old content.
+    """Write data to a file atomically; a failure leaves the old content.
 
     A link to a file stays, and so does a device or a pipe, into which the data goes. A dangling
     link is refused: one that came with a project could create a file anywhere.
 
     :param name: path of the file; its folder must exist.
-    :param replace: whether a file of that name gives way.
+    :param replace: whether an existing file is replaced.
     :raises FileProblem: it cannot be written, or is there and must stay.
     """
     path = Path(name)
@@ -36,7 +36,7 @@ def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
                 where=name,
                 hint="remove the link, or create the file that it leads to",
             )
-        path = Path(os.path.realpath(path))  # who put a link there keeps it
+        path = Path(os.path.realpath(path))  # the owner's link stays
     try:
         write_file(path, data, overwrite=replace)
     except FileProblem:
@@ -65,10 +65,10 @@ def mode_of(path: Path) -> int:
 
 @contextmanager
 def new_folder(name: str) -> Iterator[Path]:
-    """Make a folder where there is none; if the block fails, what is new and empty goes again.
+    """Create a folder if missing; if the block fails, remove new empty folders.
 
     :param name: path of the folder; its parents are made too.
-    :raises FileProblem: it cannot be made.
+    :raises FileProblem: it cannot be created.
     """
     folder = Path(name)
     new = [one for one in (folder, *folder.parents) if not one.exists()]
@@ -86,9 +86,9 @@ def new_folder(name: str) -> Iterator[Path]:
 
 
 def _pour(data: bytes, path: Path) -> None:
-    """Write into what is not a file, as ``/dev/stdout``: another in its place would not be it.
+    """Write to a special file, as ``/dev/stdout``, which cannot be replaced by a new one.
 
-    :raises FileProblem: it takes no more.
+    :raises FileProblem: the write fails.
     """
     try:
         path.write_bytes(data)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MANAGING = frozenset(("pip",))
 _MANAGING_BEFORE_3_12 = _MANAGING | {"setuptools", "distribute", "wheel"}
-"""What a new environment has, so that pip does not freeze it."""
+"""Distributions of a new environment, which pip does not freeze."""
 
 
 class FreezeRequest(EnvironmentOptions):

@@ -52,7 +52,7 @@ class GeneratedIndex:
 
     @property
     def refused(self) -> Report:
-        """Everything that no index would take."""
+        """The wheels that no index would accept."""
         from wheelfit.checking.findings import Count, Report
 
         return Report.of(self.generated.refused, (), Count())
@@ -116,9 +116,9 @@ def _generate(
     place: Path | None,
     context: Context,
 ) -> Generated:
-    """Generate the index, unless it is as the last run has left it.
+    """Generate the index, unless the last run left it up to date.
 
-    :param place: the target, if it is a folder of this machine.
+    :param place: the target, if it is a local folder.
     """
     from pathlib import Path
 

@@ -51,7 +51,7 @@ class OwnHost:
     name: str
     path: Path
     about: str
-    """What it describes, or why it cannot be used, in a line."""
+    """Its description, or why it cannot be used, in a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class HostList:
 
 @dataclass(frozen=True, slots=True)
 class HostReport:
-    """Everything that is known of a machine."""
+    """The description of a machine."""
 
     host: Host
     target: Target
@@ -135,7 +135,7 @@ class HostReport:
 
 @dataclass(frozen=True, slots=True)
 class HostComparison:
-    """What differs between two machines."""
+    """The differences between two machines."""
 
     left: Host
     right: Host
@@ -164,7 +164,7 @@ def list_hosts(words: Sequence[str], context: Context) -> HostList:
 
 
 def show_host(name: str, context: Context) -> HostReport:
-    """Return everything that is known of a machine.
+    """Return the description of a machine.
 
     :param name: a host file, a preset, or ``this``.
     :raises UnknownHost: there is nothing of that name.
@@ -178,7 +178,7 @@ def show_host(name: str, context: Context) -> HostReport:
 
 
 def format_host(report: HostReport, form: str, context: Context) -> str:
-    """Return a machine as conda or pixi knows it, and report what they cannot be told.
+    """Return a machine in the format of conda or pixi, and report what that cannot express.
 
     :param form: ``conda`` or ``pixi``.
     :raises UserError: ``invalid-host-file``; conda has no such platform.
@@ -192,7 +192,7 @@ def format_host(report: HostReport, form: str, context: Context) -> str:
 
 
 def compare_hosts(first: str, second: str, context: Context) -> HostComparison:
-    """Return what differs between two machines.
+    """Return the differences between two machines.
 
     :param first: as in `show_host`.
     :raises UnknownHost: there is nothing of one of the names.
@@ -203,7 +203,7 @@ def compare_hosts(first: str, second: str, context: Context) -> HostComparison:
 
 
 def report_notes(host: Host, context: Context) -> None:
-    """Report how a name was understood, and overrides under which the file was written."""
+    """Report the interpretation of a name, and overrides under which the file was written."""
     for note in (*host.notes, *host.file.notes):
         context.reporter.note(f"note: {note}")
     for override in host.file.overrides:  # P-73
@@ -245,7 +245,7 @@ def _this(current: Target, context: Context) -> Host:
 
 
 def _about(path: Path) -> str:
-    """Return in one line what a host file describes."""
+    """Return the description of a host file in one line."""
     try:
         file = load_host_file(str(path))
     except WheelfitError as error:
@@ -262,7 +262,7 @@ _HARDWARE = ("level", "cuda", "sm", "rocm", "gfx")
 
 
 class NewHostRequest(ValidatedRequest):
-    """What a machine has, and the place of its host file."""
+    """The properties of a machine, and the path of its host file."""
 
     names: tuple[str, ...] = ()
     """Presets, or one host file."""
@@ -298,7 +298,7 @@ class NewHost:
 def write_host(request: NewHostRequest, context: Context) -> NewHost:
     """Write the host file of a machine that cannot be probed.
 
-    :param request: what the machine has; either ``output`` or ``save``.
+    :param request: the properties of the machine; either ``output`` or ``save``.
     :raises UsageError: options contradict each other.
     :raises FileProblem: the file cannot be written.
     """

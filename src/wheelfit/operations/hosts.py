@@ -1,6 +1,6 @@
-"""What a user calls a machine: a host file, one of their own by its name, or a preset.
+"""Hosts by name: a host file by its path, one of the user's own, or a preset.
 
-What conda and pixi say of a machine serves as a host file too.
+Descriptions of machines by conda and pixi serve as host files too.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Host:
     kind: Literal["file", "preset", "machine"]
     """``machine`` is this one."""
     file: HostFile
-    """What is known of it."""
+    """The description of the machine."""
     words: str = ""
-    """What a preset stands for."""
+    """The meaning of a preset."""
     notes: tuple[str, ...] = ()
-    """What the user should know about how the name was understood."""
+    """Notes for the user on how the name was interpreted."""
 
     @classmethod
     def load(cls, name: str, context: Context | None = None) -> Host:
@@ -58,7 +58,7 @@ class Host:
 
     @property
     def record(self) -> str:
-        """Return how results call it for good: without folders, which say who chose."""
+        """Return its lasting name in results: without folders, which may identify the user."""
         return Path(self.name).name if self.kind == "file" else self.name
 
     def to_mapping(self) -> dict[str, object]:
@@ -89,10 +89,9 @@ def own_hosts(environ: Mapping[str, str]) -> dict[str, Path]:
 def open_host(name: str, environ: Mapping[str, str], *, rocm_same_major: bool = False) -> Host:
     """Return the machine that a user names.
 
-    What has a slash or ends in ``.toml`` is a file; of a manifest of pixi ``#NAME`` at the end
-    is the platform. Any other name is that of a host file of
-    the user's own, or else of a preset, or else of a file in the current folder: whoever puts
-    a file there must not decide what a preset means.
+    A name with a slash or ending in ``.toml`` is a file; ``#NAME`` at its end is the platform of a
+    pixi manifest. Any other name is looked up first in the user's own host files, then in the
+    presets, and last in the current folder, so that a file there cannot change what a preset means.
 
     :param rocm_same_major: of presets with ROCm, whether older minors of its major count (P-123).
     :raises UnknownHost: there is nothing of that name.
@@ -130,7 +129,7 @@ def preset_host(
 ) -> Host:
     """Return the machine that a preset describes.
 
-    :param interpreter: its Python; None: the one in use counts.
+    :param interpreter: its Python; None: the current one.
     :param version: of its glibc, musl or macOS, as ``2.28``; None: the usual one.
     :param rocm_same_major: whether older minors of its ROCm's major count (P-123).
     """
@@ -169,13 +168,13 @@ def _filled(match: re.Match[str]) -> str:
 
 
 def load_host_file(name: str) -> HostFile:
-    """Read a host file, or what conda or pixi say of a machine.
+    """Read a host file, or a description of a machine by conda or pixi.
 
     :param name: its path, with ``#NAME`` where a manifest of pixi has several platforms, or
         ``#ENVIRONMENT:NAME`` where its environments differ in what they require of one.
     :raises FileProblem: it cannot be read.
-    :raises UserError: ``invalid-host-file``; it is too large, is not TOML, or says something a host
-        file cannot say.
+    :raises UserError: ``invalid-host-file``; it is too large, is not TOML, or has content that is
+        not valid in a host file.
     """
     path, mark, wanted = name.rpartition("#")
     if not mark or os.path.lexists(name):

@@ -69,7 +69,7 @@ class ImportedPackages:
     files: int
     """Wheels and source distributions of the other index."""
     size: int
-    """Bytes of those whose size is known."""
+    """Total size of the packages of known size, in bytes."""
     kept: int
     """Files that were there already."""
     added: int
@@ -109,13 +109,13 @@ def import_packages(
 ) -> ImportedPackages:
     """Add the packages of a source to a store, each checked like an upload.
 
-    What is there is not fetched again, so that it goes on where an earlier import ended.
+    Present files are not fetched again, so an import continues where an earlier one ended.
 
     :param source: the URL of an index, or a folder.
     :param projects: the projects to take; none: all.
     :param owner: the owner of projects that are new.
-    :param store: returns the store, once it is known that there is something to import; None, for
-        a dry run only: there is none yet.
+    :param store: returns the store, called once there is something to import; None, for a dry run
+        only: there is none yet.
     :param dry_run: whether nothing is added.
     :raises UsageError: a name is not that of a project.
     :raises FileProblem: the folder has no packages, or does not exist.

@@ -53,11 +53,11 @@ def read_settings(
     files: Iterable[RequirementsFile] = (),
     prefix: Path | None = None,
 ) -> SourceSettings:
-    """Put together where files come from; what comes later counts more.
+    """Return the settings of sources, merged in order of precedence.
 
     :param files: requirements files that name sources themselves.
     :param prefix: the environment in use; it may hold a pip configuration of its own.
-    :raises InvalidConfiguration: something cannot be understood.
+    :raises InvalidConfiguration: a setting is invalid.
     """
     settings = read_pip_configuration(pip_surroundings(environ, prefix))
     settings = settings.with_options(
@@ -75,7 +75,7 @@ def read_settings(
         cache=not request.no_cache_dir,
     )
     for file in files:
-        # As in pip, a file's index replaces even the one given as an option.
+        # As in pip, a file's index replaces even the index given as an option.
         settings = settings.with_options(
             index_url=file.index_url,
             extra_index_urls=file.extra_index_urls,
@@ -127,7 +127,7 @@ def _cooldown(request: SourceOptions, by_pip: Cooldown | None) -> Cooldown | Non
 
 
 class ConfiguredSource(Struct, frozen=True):
-    """An index, or a place beside the indexes, with whoever configured it."""
+    """An index, or another source, with the origin of its setting."""
 
     kind: Literal["find-links", "index"]
     url: str
@@ -188,7 +188,7 @@ def open_indexes(
     named: Iterable[str] = (),
     named_whole: bool = False,
 ) -> OpenedSources:
-    """Open the sources; nobody is asked yet.
+    """Open the sources; no request is sent yet.
 
     :param given_urls: URLs of wheels that the user named, with the logins in them.
     :param by_content: whether kept wheels are verified byte by byte before they are used.
@@ -196,7 +196,7 @@ def open_indexes(
     :param named: URLs of wheels that the user named, without credentials and hashes.
     :param named_whole: whether those will be installed in any case.
     """
-    # Looked at here, and not by each that is opened, so that its faults are told once.
+    # Checked once here, so that its faults are reported once.
     kept_in = usable_cache_folder(
         cache_folder(request.cache_dir, context.environ) if settings.cache else None,
         context.reporter.warn,
@@ -227,10 +227,10 @@ def open_indexes(
 def settings_of_place(
     settings: SourceSettings, url: str, *, is_page: bool, hosts: FamilyHosts | None = None
 ) -> SourceSettings:
-    """Return settings that look in one place only.
+    """Return settings limited to a single source.
 
     :param url: of an index, or of one page with links to all wheels.
-    :param hosts: the only ones that may be asked; None: any.
+    :param hosts: the only hosts that may be queried; None: any.
     """
     return structs.replace(
         settings,
@@ -249,14 +249,14 @@ def families_that_count(
     settings: SourceSettings,
     environ: Mapping[str, str],
 ) -> BridgeCatalogue:
-    """Return the families of distributions that count under some settings.
+    """Return the families of distributions in effect under some settings.
 
-    :param request: with what the user named; ``no_bridges`` is as if that were nothing.
+    :param request: names the families; with ``no_bridges`` there are none.
     :param environ: the environment of the process, in which a policy may forbid all of them.
     :raises PolicyRefusal: a policy forbids what the user named, or cannot be read.
     :raises UserError: there is no such family.
     :raises FileProblem: a file cannot be read.
-    :raises InvalidConfiguration: the indexes of a family are where anybody could change them.
+    :raises InvalidConfiguration: a third party could change the indexes of a family.
     :raises InvalidDocument: ``invalid-bridge``; a file breaks its rules.
     """
     from wheelfit.sources.bridges.catalogue import BridgeCatalogue, known_families
@@ -289,10 +289,10 @@ def families_that_count(
 def with_families(
     policy: ChoicePolicy, request: SourceOptions, environ: Mapping[str, str]
 ) -> ChoicePolicy:
-    """Return a policy by which hints name the families that there are under some settings.
+    """Return a policy whose hints name the available families.
 
     :param policy: the policy without them.
-    :param request: with what the user says of families.
+    :param request: with the user's options for families.
     """
 
     @cache
@@ -301,7 +301,7 @@ def with_families(
 
         try:
             return known_families(environ, shipped_bridges=request.shipped_bridges)
-        except FileProblem:  # of which is told where families count, and not beside another error
+        except FileProblem:  # reported where families are used, and not beside another error
             return SHIPPED
 
     return structs.replace(
@@ -312,11 +312,12 @@ def with_families(
 
 
 def check_place(base: str, settings: SourceSettings) -> None:
-    """Refuse a place of indexes that anybody on the way could change.
+    """Raise if the base URL of indexes could be changed in transit.
 
     :param base: the URL below which they lie, or a folder.
-    :param settings: which name the hosts that are trusted.
-    :raises InvalidConfiguration: it is such a place, or there is none.
+    :param settings: with the trusted hosts.
+    :raises InvalidConfiguration: it is neither an https URL nor a folder, and its host is not
+        trusted.
     """
     try:
         where = origin(base) if "://" in base else None
@@ -346,7 +347,7 @@ def _bridged(
     kept_in: Path | None,
     note: Callable[[str], None],
 ) -> OpenedSources:
-    """Return the sources with families of distributions as variants, as far as that is wished."""
+    """Return the sources with families of distributions as variants, as far as enabled."""
     from wheelfit.sources.bridges.repository import BridgedRepository
     from wheelfit.sources.cache import Store
 
@@ -369,10 +370,10 @@ def _bridged(
 
 
 def tell_sources(pins: Iterable[Pin], sources: OpenedSources, reporter: Reporter) -> None:
-    """Report what was taken from where, if that is not what everybody expects (F-126).
+    """Report sources that a user may not expect (F-126).
 
-    That is local files that stand for those of indexes, indexes of a project's owner, and what
-    later indexes have.
+    These are local files used in place of those of indexes, indexes of a project's owner, and newer
+    releases of later indexes.
     """
     chosen = [pin for pin in pins if not pin.is_given]
     pool = sources.pool
@@ -388,7 +389,7 @@ def tell_sources(pins: Iterable[Pin], sources: OpenedSources, reporter: Reporter
 
 
 def _of_owners(pins: Iterable[Pin], bridged: BridgedRepository) -> Iterator[str]:
-    """Yield what to tell of indexes that count without anybody having named them."""
+    """Yield notes on owners' indexes that are used by default."""
     found: dict[str, list[str]] = {}
     for pin in pins:
         if base := bridged.owner_of(pin.name, pin.file):
@@ -432,7 +433,7 @@ def telling_later(pool: Pool, reporter: Reporter) -> Iterator[None]:
         from packaging.version import Version
 
         none = Version("0")
-        with suppress(WheelfitError):  # of those indexes; the error to be told is this one
+        with suppress(WheelfitError):  # of those indexes; the original error is reported
             tell_later(((name, none, False) for name in pool.looked_up), pool, reporter)
         raise
 
@@ -441,7 +442,7 @@ _MOST_AT_ONCE = 8
 
 
 def _overlooked(package: tuple[NormalizedName, Version, bool], pool: Pool) -> str | None:
-    """Return what a later index has of a package that is newer, or has variants it lacks."""
+    """Return a note on a later index with a newer release of a package, or variants it lacks."""
     name, chosen, is_variant = package
     try:
         first, later = pool.project(name), pool.later_pages(name)

@@ -38,7 +38,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class InitRequest(ValidatedRequest):
-    """The project, and what is added to its table or removed from it."""
+    """The project, and the namespaces to add to its table or to remove."""
 
     folder: str = "."
     dry_run: bool = False
@@ -144,7 +144,7 @@ def check_providers(request: InitRequest, table: ProjectTable | None) -> None:
 
 
 def explain_namespaces() -> tuple[Guide, ...]:
-    """Return what wheelfit knows of each namespace."""
+    """Return the guide to each known namespace."""
     return tuple(guide for name in KNOWN_NAMESPACES if (guide := guide_to(name)) is not None)
 
 
@@ -193,7 +193,7 @@ def _edits(request: InitRequest, table: ProjectTable | None) -> TableEdits:
             raise _unclear("--variant", text, f"the label {parsed} is given twice")
         variants[parsed] = _properties(text, properties)
         for namespace in variants[parsed]:
-            # A namespace that is known needs no --provider.
+            # A known namespace needs no --provider.
             if namespace in {*known, *entries}:
                 continue
             guide = guide_to(namespace)

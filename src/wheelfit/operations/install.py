@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class InstallRequest(ChangeRequest, FromRequirements):
-    """What shall be installed, for which machine, and what may be changed for it."""
+    """The requirements, the machine, and the permitted changes."""
 
     upgrade: bool = False
     upgrade_package: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ def _why_nothing(request: InstallRequest, decision: ChangeDecision) -> str:
 def _decide(
     request: InstallRequest, opened: SelectionSession, reporter: Reporter
 ) -> ChangeDecision:
-    """Resolve, and see that the result is what was wished and can be where it shall be."""
+    """Resolve, and verify that the result meets the request and fits the environment."""
     from wheelfit.installation.plan import plan
     from wheelfit.operations.source_builds import with_consent
     from wheelfit.resolution.resolver import resolve
@@ -133,7 +133,7 @@ def _decide(
 def _companions(
     request: InstallRequest, opened: SelectionSession, present: InstalledState
 ) -> Companions | None:
-    """Return what is exchanged together with the builds whose exchange is asked for, if any is."""
+    """Return the distributions exchanged along with builds to exchange; None if there are none."""
     from packaging.utils import canonicalize_name
 
     start = set(map(canonicalize_name, opened.candidates.policy.preferences.labels))
@@ -222,7 +222,7 @@ def _as_requested_before(
     present: InstalledState,
     resolution: Resolution,
 ) -> Resolution:
-    """Keep what the user once asked for marked as such, and nothing that is only exchanged."""
+    """Mark pins as requested that the user requested before, but none that is only exchanged."""
     from wheelfit.installation.installed import by_name
 
     before = {name for name, entry in by_name(present.installed).items() if entry.requested}
@@ -237,9 +237,9 @@ def _as_requested_before(
 def _held(
     request: InstallRequest, opened: SelectionSession, present: InstalledState
 ) -> Mapping[NormalizedName, tuple[Label, PropertySet]]:
-    """Return the builds that newer releases shall have too, where they have them and it fits.
+    """Return the builds that newer releases keep, where they exist and fit.
 
-    Not of builds for versions of other packages: those follow the other package.
+    Builds for versions of other packages are left out: those follow the other package.
     """
     from wheelfit.installation.installed import by_name
     from wheelfit.resolution.builds import is_bound
@@ -262,10 +262,10 @@ def _agreed(
     candidates: Candidates,
     companions: Companions | None,
 ) -> Callable[[VariantChange], bool]:
-    """Return what tells whether the user asked for a change of variant.
+    """Return a function that decides whether the user requested a change of variant.
 
-    In general, for the very package, by naming it together with a wish that the installed build
-    does not meet, or for what it belongs to.
+    The request may be general, for the package itself, by naming it with a preference that the
+    installed build does not meet, or for a build that it accompanies.
     """
     exchanged = frozenset() if companions is None else companions.followers
     if companions is not None and request.refit:
@@ -287,7 +287,7 @@ def _agreed(
 
 
 def _is_unwanted(change: VariantChange, candidates: Candidates) -> bool:
-    """Return whether the wishes of the user rule out the installed build."""
+    """Return whether the user's preferences rule out the installed build."""
     from wheelfit.core.property_support import Support, namespaces_used
 
     old = change.old

@@ -1,8 +1,8 @@
-"""The indexes that the installers of a command would ask; each has its own proxy.
+"""The indexes that the installers of a command would query; each has its own proxy.
 
-A private project whose name is public too must come from where it came without us. So each tool
-gets a proxy of its own, in front of exactly the indexes that are named by its variables, its
-files, and the command line that we start.
+A private project whose name is public too must come from the same index as without the proxy. So
+each tool gets a proxy of its own, in front of exactly the indexes that are named by its variables,
+its files, and the command line that we start.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class OfCommand:
     """The options about indexes on the command line of an installer."""
 
     tool: str = ""
-    """``pip``, ``uv``, ``pdm``; empty: something else, of which nothing is known."""
+    """``pip``, ``uv`` or ``pdm``; empty: another, unknown tool."""
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """Values of options by name, without hyphens; of a switch, none."""
     verb: str = ""
@@ -92,11 +92,11 @@ class Installers:
     uv: SourceSettings
     pdm: SourceSettings
     pip_index: str | None = None
-    """What pip asks beside the proxy in place of its own default; None: as it is."""
+    """pip's default index beside the proxy; None: unchanged."""
     uv_index: str | None = None
     """The same for uv."""
     in_project: bool = False
-    """Whether uv is to change a project, whose files shall know nothing of the proxy."""
+    """Whether uv changes a project, whose files must not mention the proxy."""
     notes: tuple[str, ...] = ()
     """Warnings about indexes that the proxy does not cover."""
 
@@ -136,7 +136,7 @@ def read_command(words: Sequence[str]) -> OfCommand:
 
 
 def _option(text: str, tool: str) -> str:
-    """Return which option a word means; pip takes any beginning that only one has."""
+    """Return the option that a word abbreviates; pip accepts any unique prefix."""
     if not text.startswith("--"):
         return ""
     name = text[2:]
@@ -155,9 +155,9 @@ def installers_of(
     folder: Path,
     is_asked: bool,
 ) -> Installers:
-    """Return the indexes that each tool asks.
+    """Return the indexes that each tool queries.
 
-    :param is_asked: whether an index was named to us, which then counts in place of every default.
+    :param is_asked: whether the user named an index, which then replaces every default.
     """
     indexes, extra = _of_requirements(command, folder, environ)
     of_uv = command if command.tool == "uv" else OfCommand()
@@ -198,7 +198,7 @@ def _in_order(
     own: Iterable[str] = (),
     trusted: Iterable[str] = (),
 ) -> SourceSettings:
-    """Return settings with these indexes; those that a tool asks itself may use plain HTTP."""
+    """Return settings with these indexes; those configured in the tool may use plain HTTP."""
     first, *rest = dict.fromkeys(urls) or (settings.index_url,)
     plain = []
     for url in own:

@@ -42,7 +42,7 @@ class InstalledReport:
 
 
 def list_installed(request: ListRequest, context: Context) -> InstalledReport:
-    """Return what is installed in an environment."""
+    """Return the installed distributions of an environment."""
     environment = open_environment_of(request, context.environ, tell=context.reporter.detail)
     scan = environment.scan()
     packages = tuple(entry for entry in scan.installed if entry.label or not request.variants)
@@ -50,7 +50,7 @@ def list_installed(request: ListRequest, context: Context) -> InstalledReport:
 
 
 def project_folder(entry: Installed) -> str | None:
-    """Return the source tree of an editable installation (PEP 610); None if it is not known."""
+    """Return the source tree of an editable installation (PEP 610); None if unknown."""
     from wheelfit.sources.urls import file_path
 
     url = "" if entry.direct_url is None else str(entry.direct_url.get("url", ""))

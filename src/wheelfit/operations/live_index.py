@@ -89,7 +89,7 @@ class YankRequest(FilesRequest):
 
 
 class StatusRequest(LiveIndexRequest):
-    """What a project is to be as a whole (PEP 792), and why."""
+    """The status of a project (PEP 792), and its reason."""
 
     project: str
     status: Literal["active", "archived", "deprecated", "quarantined"]
@@ -98,7 +98,7 @@ class StatusRequest(LiveIndexRequest):
 
 @dataclass(frozen=True, slots=True)
 class StatusReport:
-    """What a project is as a whole."""
+    """The status of a project."""
 
     project: str
     status: str
@@ -110,7 +110,7 @@ class StatusReport:
 
 
 def set_status(request: StatusRequest, context: Context) -> StatusReport:
-    """Set what a project is as a whole: installers show it, and of a quarantine get no file.
+    """Set the status of a project: installers show it, and files in quarantine are withheld.
 
     :raises FileProblem: the index has no such project.
     """
@@ -173,7 +173,7 @@ class CleanIndexRequest(LiveIndexRequest):
 
 @dataclass(frozen=True, slots=True)
 class CleaningReport:
-    """What was removed from the store of an index, or would be."""
+    """The removals from the store of an index, done or planned."""
 
     files: int
     """Files that no record has: deleted, or of uploads that did not finish."""
@@ -212,9 +212,9 @@ class CleaningReport:
 
 
 def clean_index(request: CleanIndexRequest, context: Context) -> CleaningReport:
-    """Remove now what nobody needs, which a server does once a day, and releases that expired.
+    """Remove unused files, as a server does once a day, and expired releases.
 
-    An upload that is under way is left alone: nothing of it is older than an hour.
+    An upload in progress is left alone: none of its files is older than an hour.
 
     :raises UsageError: a server is named, which cleans its store itself; or a dry run has no
         settings, whose rules it would be about.
@@ -281,11 +281,11 @@ class MovedIndexReport:
 
 
 def export_live_index(request: MoveIndexRequest, context: Context) -> MovedIndexReport:
-    """Write all of an index into a folder: a back-up, or half of a move to another store.
+    """Write an index to a folder: as a backup, or to move it to another store.
 
     :raises UsageError: a server is named.
     :raises FileProblem: there is no index.
-    :raises IntegrityError: the content of a file is not what it should be.
+    :raises IntegrityError: a file does not match its hash.
     """
     from wheelfit.server.store.moving import export_index
 
@@ -311,11 +311,11 @@ class ImportIndexRequest(LiveIndexRequest, SourceOptions):
 def import_live_index(
     request: ImportIndexRequest, context: Context
 ) -> MovedIndexReport | ImportedPackages:
-    """Put an export into a new store, or the packages of another index into any store.
+    """Import an export into a new store, or the packages of another index into any store.
 
     :raises UsageError: a server is named, or a part of an export.
     :raises FileProblem: there is nothing to import, or the store of an export has an index.
-    :raises IntegrityError: the content of a file of an export is not what it should be.
+    :raises IntegrityError: a file of an export does not match its hash.
     :raises NetworkError: the projects of another index cannot be listed.
     """
     from wheelfit.operations.import_index import import_packages
@@ -362,7 +362,7 @@ def _import_export(request: ImportIndexRequest, context: Context) -> MovedIndexR
 
 
 def _new_store(request: LiveIndexRequest) -> Store:
-    """Open the store that a request names, and create what is missing."""
+    """Open the store of a request, and create missing parts."""
     store = open_store(Path(request.at), records=request.database, blobs=request.storage)
     return store.acting(_local_actor())
 

@@ -100,7 +100,7 @@ class LockRequest(
 
 @dataclass(frozen=True, slots=True)
 class WrittenLock:
-    """One lock, and its difference from the file that was there."""
+    """A lock, and its difference from the existing file."""
 
     path: Path
     lock: Lock
@@ -117,12 +117,13 @@ class WrittenLock:
     unmet: tuple[str, ...] = ()
     """Requirements of packages that the lock does not meet, as overrides make it so."""
     held_back: tuple[LockHeldBack, ...] = ()
-    """What is older than the newest release that was asked for, but for what stays as it was."""
+    """Packages older than the newest requested release, unless they were unchanged."""
     apart: str | None = None
     """The reason for a lock for each machine; None: it is for all of them."""
     accelerators: tuple[AcceleratorUse, ...] = ()
-    """What comes for accelerators in vain, and which are left idle: of the named machines, or else
-    of this one. Nothing of a lock in which nothing has changed."""
+    """Accelerator builds that cannot be used, and accelerators left idle, of the named machines or
+    else this one. Empty if the lock is unchanged.
+    """
 
     @property
     def is_same(self) -> bool:
@@ -150,7 +151,7 @@ class LockReport:
 
     @property
     def accelerators(self) -> tuple[AcceleratorUse, ...]:
-        """What comes for accelerators in vain, and which are left idle."""
+        """Accelerator builds that cannot be used, and accelerators left idle."""
         return tuple(dict.fromkeys(use for one in self.locks for use in one.accelerators))
 
     def to_json(self) -> dict[str, object]:
@@ -183,11 +184,11 @@ def lock_project(
     project: ProjectFile | None,
     bounded: Callable[[Lock], ProjectFile] | None = None,
 ) -> LockReport:
-    """Lock a project whose file may not be written yet.
+    """Lock a project, whose edited file may not be written yet.
 
-    :param project: the content of its file; None: as it is on the disk.
-    :param bounded: returns the project with bounds that what was locked is within; None: there are
-        none to add. Nothing is resolved again for them.
+    :param project: the content of its file; None: read from the disk.
+    :param bounded: returns the project with bounds that the locked versions satisfy; None: there
+        are none to add. They cause no new resolution.
     """
     from wheelfit.errors import LockOutdated
     from wheelfit.locking.document import write_lock
@@ -313,7 +314,7 @@ class _Locking:
 
     @cached_property
     def _roots(self) -> LockNeeds:
-        """What the lock is made for; projects that are named are opened."""
+        """The requirements of the lock; named projects are opened."""
         folder = self._path.absolute().parent
 
         def opened(source: GivenSource) -> GivenWheel:
@@ -322,7 +323,7 @@ class _Locking:
         return _roots(self._request, self._wanted, self._rules, opened, self._project)
 
     def _approved(self, resolved: Callable[[], Resolution], candidates: Candidates) -> Resolution:
-        """Return a resolution once the needs of all that must be built are known."""
+        """Return a resolution with the user's consent to the builds it needs."""
         try:
             return with_consent(
                 resolved,
@@ -337,7 +338,7 @@ class _Locking:
             raise
 
     def _lacking(self, resolution: Resolution) -> Sequence[Pin]:
-        """Return what may not be built, of which the needs are unknown or nothing ever may be."""
+        """Return pins that need a build that is off, or have unknown requirements."""
         building = self._building
         return [
             pin
@@ -347,9 +348,9 @@ class _Locking:
         ]
 
     def unchanged(self) -> WrittenLock | None:
-        """Return the lock that is there if nothing that it depends on has changed.
+        """Return the existing lock if no input of it has changed.
 
-        :return: None if that is not known, and it has to be resolved.
+        :return: None if that is unknown and resolving is needed.
         """
         if self._old is None or self._free != frozenset():
             return None
@@ -368,7 +369,7 @@ class _Locking:
             if not is_valid(self._old, expected, self.repository, is_reliable):
                 return None
         except (WheelfitError, OSError):
-            return None  # resolving says what is wrong
+            return None  # the resolution reports the fault
         if lasting and not is_fresh:
             known["asked"] = self._begun
             self._store.write(_KIND, self._key(), {}, json.dumps(known).encode())
@@ -384,10 +385,7 @@ class _Locking:
         )
 
     def remember(self, locks: Sequence[WrittenLock]) -> None:
-        """Keep what a lock depends on, if the file has it and it is for all machines.
-
-        :param locks: the locks of now.
-        """
+        """Record the inputs of a lock, if the file holds it and it is for all machines."""
         one = locks[0]
         is_there = one.is_same or not (self._request.check or self._request.dry_run)
         if not (self._store.keeps and is_there):
@@ -404,7 +402,8 @@ class _Locking:
             "names": one.names,
             "environments": one.environments,
         }
-        # What was built with consent is known without it: an answer from there runs nothing.
+        # Packages built with consent are known without it: their metadata is in the cache, and
+        # nothing runs.
         keys = [self._key()]
         if self._request.allow_source:
             keys.append(self._key(with_consent=False))
@@ -419,9 +418,9 @@ class _Locking:
         )
 
     def _key(self, *, with_consent: bool = True) -> str:
-        """Return the key of the validators: all that decides the lock besides the sources.
+        """Return the key of the validators: all inputs of the lock besides the sources.
 
-        :param with_consent: whether what may be built counts.
+        :param with_consent: whether consent to builds is part of it.
         """
         request = self._request.with_options(check=False, dry_run=False, upgrade=False)
         request = request.with_options(upgrade_package=())
@@ -454,7 +453,7 @@ class _Locking:
     def locks(
         self, report: Report, bounded: Callable[[Lock], ProjectFile] | None = None
     ) -> Sequence[HostLock]:
-        """Return the lock; of machines that cannot share one, one for each.
+        """Return the locks: a single one, or one for each machine where they cannot share it.
 
         :param report: takes each machine before it is resolved for.
         :param bounded: as for `lock_project`; of a lock for environments.
@@ -514,10 +513,7 @@ class _Locking:
         return [HostLock(locked, ())]
 
     def compared(self, host_lock: HostLock) -> WrittenLock:
-        """Return a lock with its difference from the file that is there.
-
-        :param host_lock: of `locks`.
-        """
+        """Return a lock with its difference from the existing file."""
         from wheelfit.locking.difference import changes
         from wheelfit.locking.environments import in_words
         from wheelfit.locking.held_back import held_back
@@ -544,7 +540,7 @@ class _Locking:
         )
 
     def _accelerators(self, solutions: Sequence[Solution]) -> Iterator[AcceleratorUse]:
-        """Yield what machines get for accelerators in vain, and which are left idle."""
+        """Yield accelerator builds that machines cannot use, and accelerators left idle."""
         from wheelfit.locking.environments import LockEnvironment
         from wheelfit.operations.accelerator_remarks import tell_accelerator_use, use_on_platform
         from wheelfit.operations.context import Reporter
@@ -573,10 +569,7 @@ class _Locking:
                 return
 
     def tell_later(self, locks: Sequence[WrittenLock]) -> None:
-        """Warn of what later indexes have of the packages in some locks.
-
-        :param locks: the locks of now.
-        """
+        """Warn of newer releases in later indexes of packages in some locks."""
         packages = {
             (package.name, package.version): package
             for one in locks
@@ -606,7 +599,7 @@ class _Locking:
             )
 
     def leftovers(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
-        """Yield warnings of older locks for these machines, from which somebody may still sync."""
+        """Yield warnings of older locks for these machines, which could still be synced from."""
         written = {one.path for one in locks}
         for path in dict.fromkeys((self._path, *map(self._path_for, self._request.hosts))):
             if path not in written and path.exists():
@@ -625,7 +618,7 @@ class _Locking:
             yield f"--upgrade-package {name} changes nothing: {name} is not needed"
 
     def unbuilt(self, locks: Sequence[WrittenLock]) -> Iterator[str]:
-        """Yield how to install what is locked as a source, and must be built for that."""
+        """Yield installation hints for locked sources, which must be built."""
         allowed = consent_of(self._request)
         if allowed.mode == "always":
             return
@@ -759,7 +752,7 @@ def _roots(
     opened: Callable[[GivenSource], GivenWheel],
     file: ProjectFile | None,
 ) -> LockNeeds:
-    """Return what the lock is made for: the requirements, and those of a project."""
+    """Return the requirements of the lock, those of a project included."""
     from wheelfit.locking.request import LockNeeds, Root
 
     project = LockNeeds()

@@ -83,7 +83,7 @@ class OpenedLock(NamedTuple):
         :param built: returns the wheel that stands for the source of a package; None: nothing is
             built from source.
         :param files: reads the files that the lock names; default: its repository.
-        :raises UserError: the lock was not made for an extra or group that is asked for.
+        :raises UserError: the lock was not made for a requested extra or group.
         :raises NoFit: the lock was not made for the machine.
         """
         from wheelfit.locking.selection import LockCandidates
@@ -121,8 +121,8 @@ def naming(name: str) -> Iterator[None]:
 def open_lock(request: FromLock, context: Context, *, may_be_own: bool = True) -> OpenedLock:
     """Open the lock of a request; nothing is fetched or detected yet.
 
-    :param request: the lock, and what it is read for.
-    :param may_be_own: whether the environment that runs this process does where there is no other.
+    :param request: the lock, and the options of the command.
+    :param may_be_own: whether the environment of this process is used where there is no other.
     :raises FileProblem: the file cannot be read.
     :raises InvalidLock: it is not a valid lock.
     """

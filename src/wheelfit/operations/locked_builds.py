@@ -53,12 +53,12 @@ class LockedBuilds:
 
     @property
     def mode(self) -> str:
-        """What is done about sources whose package nobody named."""
+        """The consent to build packages that the user has not named."""
         return self._consent.mode
 
     @property
     def impossible(self) -> str:
-        """Why nothing can be built; empty: it can."""
+        """Why building is impossible; empty if it is possible."""
         return self._deferred.impossible
 
     def needs_consent(self, file: File) -> bool:
@@ -73,11 +73,11 @@ class LockedBuilds:
         return not (is_allowed or self.mode == "always") or bool(self.impossible)
 
     def knows_needs(self, file: File) -> bool:  # noqa: ARG002 - of any file
-        """Return that the needs are known: the lock has them."""
+        """Return True, since the lock has the requirements."""
         return True
 
     def allow(self, names: Iterable[NormalizedName]) -> None:
-        """Allow builds of some packages.
+        """Permit builds of some packages.
 
         :param names: of the packages.
         """

@@ -50,21 +50,22 @@ class ChosenMachine(Struct, frozen=True):
     """In words: ``this machine``, or the host file or preset as the user calls it."""
     target: Target
     detector: Detector | None
-    """Who knows what is supported; None: only the host file is asked."""
+    """The detector of supported values; None: only the host file is used."""
     user_lists: Detector | None
-    """The host file; asked first, whatever else is."""
+    """The host file, which takes precedence."""
     policy: ProviderPolicy
     namespaces: tuple[str, ...]
-    """Namespaces the machine can be asked about without a package at hand."""
+    """Namespaces that can be detected without a package at hand."""
     overrides: tuple[str, ...]
-    """What replaces or narrows what would be detected: ``NAME=value`` of the environment, and
-    options as they were given or configured."""
+    """Overrides and limits of detection: ``NAME=value`` of the environment, and options as given or
+    configured.
+    """
     plugin_rules: PluginRules = PluginRules()
-    """What decides whether a plugin may be asked (P-14)."""
+    """The rules by which a plugin may run (P-14)."""
     context: Context = field(default_factory=Context)
     """The surroundings, without overrides where they do not count."""
     words: str = ""
-    """What is to be said of the machine instead of interpreter and platform."""
+    """The description shown for the machine instead of interpreter and platform."""
     host: Host | None = None
     """The machine that is described and not looked at; None: this one."""
 
@@ -75,7 +76,7 @@ class ChosenMachine(Struct, frozen=True):
         return tuple(dict.fromkeys((*written, *self.overrides)))
 
     def to_mapping(self) -> dict[str, object]:
-        """Return what was chosen for and under which overrides, for results."""
+        """Return the host and the overrides, for results."""
         return {
             "host": None if self.host is None else self.host.to_mapping(),
             "overrides": list(self.overrides),
@@ -93,7 +94,7 @@ class ChosenMachine(Struct, frozen=True):
         return Detection(namespace, status=Status.DISABLED, source=source)
 
     def detect(self, namespace: str) -> Detection | None:
-        """Return what is supported of a namespace, whatever package may ask."""
+        """Return the supported values of a namespace, independent of packages."""
         listed = None if self.user_lists is None else self.user_lists.detect(namespace)
         if self.detector is None or (listed is not None and listed.status is not Status.UNKNOWN):
             return listed
@@ -102,10 +103,10 @@ class ChosenMachine(Struct, frozen=True):
     def support(
         self, document: VariantDocument, namespaces: frozenset[str], known: KnownVersions
     ) -> Support:
-        """Return what is supported of some namespaces of a document.
+        """Return the supported values of some namespaces of a document.
 
-        :param document: which provider stands for each.
-        :param known: versions of what is installed.
+        :param document: names the provider of each.
+        :param known: versions of installed distributions.
         """
         return support_for(
             document,
@@ -143,11 +144,11 @@ def choose_machine(
     *,
     recall: bool = True,
 ) -> ChosenMachine:
-    """Open the machine that the options name, and say which overrides are in effect.
+    """Open the machine that the options name, and report the overrides in effect.
 
-    :param context: told of the host file and the overrides in use (P-44, P-73).
-    :param recall: whether an answer of a driver may be one that it gave before (P-22).
-    :raises PolicyRefusal: a policy forbids an option, or cannot be understood.
+    :param context: gets the host file and the overrides in use (P-44, P-73).
+    :param recall: whether cached answers of drivers may be used (P-22).
+    :raises PolicyRefusal: a policy forbids an option, or is invalid.
     """
     site = read_policies(context.environ)
     rules = read_rules_about_plugins(request, site, context)
@@ -165,7 +166,7 @@ def choose_machine(
 
 
 def _with_decisions(request: _Request, rules: PluginRules) -> _Request:
-    """Add what is switched for good to what is switched for this command (P-10)."""
+    """Add providers switched on or off permanently to those switched for this command (P-10)."""
     return request.with_options(
         enable_provider=(*request.enable_provider, *sorted(rules.trust.enabled)),
         disable_provider=(*request.disable_provider, *sorted(rules.trust.disabled)),
@@ -242,7 +243,7 @@ def _choose(
     in_effect = (*declared, *options)
     namespaces = named
     if request.allow_incomplete:
-        # P-65: of another platform this machine knows nothing but what all machines have there.
+        # P-65: for another platform this machine knows only what all machines have there.
         asked = Baseline(target.architecture) if _elsewhere(target, current) else here
         namespaces = tuple(dict.fromkeys((*named, *asked.namespaces)))
         in_effect = (*_overrides(asked, context), *in_effect)
@@ -263,9 +264,9 @@ def _memory(request: MachineOptions, environ: Mapping[str, str]) -> str | None:
 
 
 def options_in_effect(request: MachineOptions) -> tuple[str, ...]:
-    """Return the options that change what is detected or chosen, as they can be typed.
+    """Return the options that change detection or choice, as they are typed.
 
-    Whether they were typed or come from the configuration file does not matter.
+    Options of the configuration file are included.
     """
     known = vars(request)
     found = [
@@ -353,7 +354,7 @@ def _declared_versions(context: Context) -> Mapping[NormalizedName, KnownVersion
 def target_in_effect(current: Target, context: Context) -> tuple[Target, tuple[str, ...]]:
     """Return a target as conda's variables describe its system, and those in effect.
 
-    :param context: told of them (P-73).
+    :param context: gets a warning of them (P-73).
     """
     if not any(name in context.environ for name in overrides.CONDA_SYSTEM):
         return current, ()  # without an import that few need

@@ -144,7 +144,7 @@ def _at(url: str, wanted: RepositoryUrl, commit: str) -> str:
 
 
 def _as_requested(wheel: GivenWheel, wanted: RepositoryUrl, commit: str) -> GivenWheel:
-    """Return a wheel of a repository with the revision that was asked for in its record."""
+    """Return a wheel of a repository with the requested revision in its record."""
     origin = wheel.file.origin
     if origin is None:
         return wheel
@@ -153,7 +153,7 @@ def _as_requested(wheel: GivenWheel, wanted: RepositoryUrl, commit: str) -> Give
 
 
 def _as_unbuilt(wheel: GivenWheel) -> GivenWheel:
-    """Return what stands for a project on every machine, though it was built for this one."""
+    """Return the file of a project that fits every machine, though it was built for this one."""
     origin = wheel.file.origin
     if origin is None or not origin.is_built:
         return wheel

@@ -38,7 +38,7 @@ LIMIT_RANGES: Mapping[str, tuple[int, int]] = {
 
 
 def check_number(name: str, number: float) -> None:
-    """Refuse a number outside the range of its field.
+    """Raise on a number outside the range of its field.
 
     :param name: the field; numbers of other fields are not checked.
     :raises UsageError: the number is outside.
@@ -54,10 +54,10 @@ def check_number(name: str, number: float) -> None:
 
 
 def check_limits(limits: Iterable[tuple[str, int]]) -> None:
-    """Refuse limits of metadata that do not exist, or outside their range.
+    """Raise on unknown limits of metadata, or numbers outside their range.
 
-    :raises TypeError: they are no pairs.
-    :raises UsageError: there is one.
+    :raises TypeError: they are not pairs.
+    :raises UsageError: a limit is unknown or out of range.
     """
     from wheelfit.errors import UsageError
 

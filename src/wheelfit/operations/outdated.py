@@ -116,7 +116,7 @@ def list_outdated(request: OutdatedRequest, context: Context) -> OutdatedReport:
 def _newer(
     entry: Installed, opened: SelectionSession
 ) -> OutdatedPackage | Literal["unknown"] | None:
-    """Return the newest release of a package if it is newer than what is installed."""
+    """Return the newest release of a package if it is newer than the installed one."""
     candidates, pre = opened.candidates, opened.prereleases
     listing = candidates.listing(entry.name)
     if listing is None:

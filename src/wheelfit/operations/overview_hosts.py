@@ -30,12 +30,12 @@ def overview_hosts(
 ) -> Iterator[OverviewHost]:
     """Yield the machines for which a release is judged: the user's own, then presets.
 
-    Of the presets those that differ in what the labels ask for, with the versions of CUDA and
+    The presets are those that differ in properties of the labels, with the versions of CUDA and
     ROCm that the labels name.
 
     :param document: the metadata of the labels; None: there is none.
-    :param current: the target in use, for values that descriptions leave out.
-    :param reporter: warned of the user's own files that cannot be read.
+    :param current: the current target, for values that descriptions leave out.
+    :param reporter: gets a warning for each of the user's own files that cannot be read.
     :param rocm_same_major: of presets with ROCm, whether older minors of its major count (P-123).
     :param known: machines that were opened for earlier documents, by name.
     """

@@ -1,4 +1,4 @@
-"""The indexes of the owners of projects, and whether they count where somebody is."""
+"""The indexes of the owners of projects, and whether they are in effect for a user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PATIENCE = 5.0
 
 
 class OwnersIndex(Struct, frozen=True):
-    """An index of the owner of some projects, which may count without anybody having named it."""
+    """An index of the owner of some projects, which may be in effect by default."""
 
     family: str
     url: str
@@ -35,7 +35,7 @@ class OwnersIndex(Struct, frozen=True):
     projects: tuple[str, ...]
     """Those of the family to which this applies; ``name-*`` are all that begin so."""
     reason: str = ""
-    """Why it does not count for them; empty: it counts."""
+    """Why it is not in effect for them; empty if it is."""
 
     def to_json(self) -> dict[str, object]:
         """Return the index as plain data."""
@@ -71,12 +71,12 @@ class OwnersBuild(Struct, frozen=True):
 
 
 class OwnersView:
-    """The indexes of owners of projects as somebody's settings have them.
+    """The indexes of owners of projects under a user's settings.
 
-    :param request: with what the user says of families.
+    :param request: with the user's options for families.
     :param settings: the sources.
     :param environ: the environment of the process, in which a policy may forbid all of them.
-    :raises UserError: a family is named that there is not.
+    :raises UserError: a named family does not exist.
     :raises FileProblem: a file of families cannot be read.
     :raises InvalidDocument: ``invalid-bridge``; a file breaks its rules.
     :raises PolicyRefusal: a policy cannot be read.
@@ -117,9 +117,9 @@ class OwnersView:
         return tuple(found)
 
     def builds(self, installed: Iterable[Installed]) -> Iterator[OwnersBuild]:
-        """Yield the installed packages that are of an owner's index, by label or local version.
+        """Yield the installed packages from an owner's index, by label or local version.
 
-        :param installed: what is installed.
+        :param installed: the installed distributions.
         """
         for entry in installed:
             for family in self._known.standing_for(entry.name):
@@ -135,9 +135,9 @@ class OwnersView:
                     break
 
     def ask(self, context: Context) -> Mapping[str, str]:
-        """Request every index that counts, and return the errors of those that fail, by family.
+        """Request every index in effect; return the errors of those that fail, by family.
 
-        :param context: its environment has what is needed to reach them.
+        :param context: its environment has the variables needed to reach them.
         :return: an empty text for one that answers.
         """
         from wheelfit.sources.concurrency import at_once
@@ -148,7 +148,7 @@ class OwnersView:
         return {one.name: problem for one, problem in zip(families, problems, strict=True)}
 
     def _problem(self, family: BridgeFamily, context: Context) -> str:
-        """Return why the first place of a family does not answer; empty: it does."""
+        """Return why the first index of a family does not answer; empty if it does."""
         from wheelfit.operations.indexes import open_indexes, settings_of_place
 
         member = next(one for one in family.members if not one.is_of_registry)
@@ -178,7 +178,7 @@ class OwnersView:
         return member.place if is_whole else f"{self._base(family)}/{member.folder}"
 
     def _reason(self, family: BridgeFamily, project: str, off: str) -> str:
-        """Return why the index of an owner does not count for a project; empty: it does."""
+        """Return why the index of an owner is not in effect for a project; empty if it is."""
         if self._policy is not None:
             return f"bridges is set to [] by the policy {self._policy}"
         if family in self._shelf.agreed:

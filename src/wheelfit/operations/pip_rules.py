@@ -1,4 +1,4 @@
-"""What pip's configuration says about installing, besides where files come from."""
+"""pip's configuration of installations, besides the sources."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 def read_rules(environ: Mapping[str, str], prefix: Path, command: str = "install") -> InstallRules:
-    """Read what pip is told about installing or uninstalling.
+    """Read pip's settings for installing or uninstalling.
 
     :param prefix: the environment in use; it may hold a pip configuration of its own.
-    :raises InvalidConfiguration: something cannot be understood.
+    :raises InvalidConfiguration: a setting is invalid.
     """
     return read_pip_rules(pip_surroundings(environ, prefix), command)
 
 
 def check_changes(rules: InstallRules, environment: Environment) -> None:
-    """Refuse to change what pip, as it is configured, would not change.
+    """Raise if pip, as configured, would not change the environment.
 
-    :raises PolicyRefusal: it belongs to no virtual environment, and that is required.
+    :raises PolicyRefusal: a virtual environment is required, and this is none.
     """
     if rules.require_virtualenv and not environment.interpreter.virtual:
         raise PolicyRefusal(
@@ -42,7 +42,7 @@ def check_changes(rules: InstallRules, environment: Environment) -> None:
 
 
 def check_place(rules: InstallRules, request: EnvironmentOptions) -> None:
-    """Refuse to install where pip, as it is configured, would not install.
+    """Raise if pip, as configured, would install to another place.
 
     :raises PolicyRefusal: the configuration names another place, and the user named none.
     """
@@ -59,6 +59,6 @@ def check_place(rules: InstallRules, request: EnvironmentOptions) -> None:
 
 
 def pip_surroundings(environ: Mapping[str, str], prefix: Path | None) -> PipPlaces:
-    """Return where pip's configuration is looked for."""
+    """Return the places of pip's configuration."""
     prefixes = tuple(dict.fromkeys(filter(None, (Path(sys.prefix), prefix))))
     return PipPlaces(environ, home(), sys.platform, prefixes)

@@ -22,7 +22,7 @@ def plain_fields(value: object, names: str, **more: object) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as plain data; one that has no form of its own becomes its text."""
+    """Return a value as plain data; other types become their text."""
     if value is None or isinstance(value, (bool, int, float)):
         return value
     for method in ("to_json", "to_mapping"):

@@ -1,4 +1,4 @@
-"""Plugins for one command: what is trusted and allowed, and who asks them."""
+"""Plugins for one command: the rules of trust, and their runner."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def read_rules_about_plugins(
     *,
     system: str = os.name,
 ) -> PluginRules:
-    """Return what decides whether a plugin may be asked.
+    """Return the rules by which a plugin may run.
 
-    :param context: told when everything is trusted, and when the user's file does not count.
+    :param context: gets a warning when everything is trusted, and when the user's file is ignored.
     :param system: as ``os.name``.
-    :raises PolicyRefusal: everything is to be trusted, and a policy forbids that.
-    :raises InvalidConfiguration: the user's file cannot be understood.
+    :raises PolicyRefusal: the option trusts everything, and a policy forbids that.
+    :raises InvalidConfiguration: the user's file is invalid.
     """
     trust = read_trust_file(
         trust_file(context.environ, sys.platform, home()), context.reporter.warn
@@ -69,15 +69,15 @@ def read_rules_about_plugins(
 
 
 class OnDemandPlugins:
-    """Plugins whose installer is loaded only when one may be asked.
+    """Plugins whose installer is loaded when one first runs.
 
-    :param rules: what is trusted and allowed.
-    :param interpreter: which Python plugins are installed for.
+    :param rules: the rules of trust and permission.
+    :param interpreter: the Python that plugins are installed for.
     :param target: the same, as the resolver sees it.
-    :param open_sources: opens where wheels come from.
-    :param request: how they are asked, and where things are kept.
+    :param open_sources: opens the sources of wheels.
+    :param request: the options of detection and the cache.
     :param context: the surroundings; its variables are those of the plugins.
-    :param keep: whether what is installed is kept for the next command.
+    :param keep: whether installed plugins are kept for the next command.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class OnDemandPlugins:
         self._plugins: TrustedPlugins | None = None
 
     def refusal(self, question: PluginQuestion) -> str | None:
-        """Return why a plugin may not be asked, one clause; None when it may (P-14)."""
+        """Return why a plugin may not run, one clause; None when it may (P-14)."""
         return self._rules.judge(question).refusal
 
     def ask(self, question: PluginQuestion) -> Detection:
-        """Return what a plugin that may be asked says is supported (P-15)."""
+        """Return the supported values by a plugin that may run (P-15)."""
         if self._plugins is None:
             from wheelfit.installation.plugins.trusted_plugins import TrustedPlugins
 
@@ -130,7 +130,7 @@ class OnDemandPlugins:
 
 
 def plugin_folder(request: CacheOptions, environ: Mapping[str, str]) -> Path:
-    """Return where plugins are installed, whether it exists or not."""
+    """Return the folder of installed plugins, whether it exists or not."""
     from wheelfit.installation.plugins.environments import FOLDER
     from wheelfit.operations.cache_folder import cache_folder
 
@@ -149,7 +149,7 @@ def plugins_by_themselves(
         options = SourceOptions(cache_dir=request.cache_dir, no_cache_dir=request.no_cache_dir)
 
         def settings() -> SourceSettings:
-            # Imported when a plugin is asked, which hardly ever happens.
+            # Imported when a plugin runs, which is rare.
             from wheelfit.operations.indexes import read_settings
 
             return read_settings(options, context.environ, prefix=environment.interpreter.prefix)

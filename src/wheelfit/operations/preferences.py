@@ -1,4 +1,4 @@
-"""Wishes about variants, and the policy by which wheels are chosen."""
+"""Preferences about variants, and the policy by which wheels are chosen."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 def read_preferences(
     request: VariantOptions, of_files: Mapping[NormalizedName, Label] = MappingProxyType({})
 ) -> Preferences:
-    """Read the wishes about variants.
+    """Read the preferences about variants.
 
-    :param of_files: labels that requirements files name; those of the options count more.
-    :raises UserError: ``invalid-property``; a wish is not a property, feature or namespace.
+    :param of_files: labels that requirements files name; those of the options take precedence.
+    :raises UserError: ``invalid-property``; a preference is not a property, feature or namespace.
     :raises UserError: ``invalid-label``; the text after ``=`` is not a label.
     :raises UsageError: a label is given without a name, or two for one project.
     :raises UnknownShorthand: a shorthand is not defined.

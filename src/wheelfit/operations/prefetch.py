@@ -55,7 +55,7 @@ _MOST_FAILURES = 25
 
 
 class PrefetchRequest(ValidatedRequest):
-    """What to fetch into the mirrors of a live index, which is described as for its server."""
+    """The projects to fetch into the mirrors of a live index, with the settings of its server."""
 
     requirements: tuple[str, ...] = ()
     requirement: tuple[str, ...] = ()
@@ -78,9 +78,9 @@ class PlannedProject:
     releases: int
     files: int
     size: int
-    """Bytes of the files whose size is known."""
+    """Total size of the files of known size, in bytes."""
     unknown: int
-    """Files whose size neither the page nor the server tells."""
+    """Number of files of unknown size."""
     kept: int
     """Files that are there already."""
     kept_size: int
@@ -97,12 +97,12 @@ class FailedFile:
 
 @dataclass(frozen=True, slots=True)
 class PrefetchReport:
-    """What mirrors have now, or would have."""
+    """The contents of the mirrors, present or planned."""
 
     dry_run: bool
     projects: tuple[PlannedProject, ...]
     missing: tuple[str, ...]
-    """What was asked for, and no mirror has."""
+    """Requested projects or files that no mirror has."""
     fetched: int = 0
     fetched_size: int = 0
     failed: tuple[FailedFile, ...] = ()
@@ -121,11 +121,11 @@ class PrefetchReport:
 def prefetch(request: PrefetchRequest, context: Context) -> PrefetchReport:
     """Fetch files into the mirrors of a live index, so that it needs no upstream for them.
 
-    Files that are there are not fetched again, so that it goes on where an earlier one ended.
-    Servers of the index may run meanwhile.
+    Present files are not fetched again, so a prefetch continues where an earlier one ended. Servers
+    of the index may run meanwhile.
 
-    :raises UsageError: nothing is asked for, or a server is named.
-    :raises InvalidConfiguration: nothing is mirrored, or not a family that is asked for.
+    :raises UsageError: no project is requested, or a server is named.
+    :raises InvalidConfiguration: no index is mirrored, or a requested family is not.
     :raises StorageUnavailable: there is too little room.
     """
     selection = _selection(request, context.environ)
@@ -171,7 +171,7 @@ def prefetch(request: PrefetchRequest, context: Context) -> PrefetchReport:
 
 @dataclass(frozen=True, slots=True)
 class _Selection:
-    """The files of projects that are asked for."""
+    """The requested files of projects."""
 
     specifiers: Mapping[NormalizedName, tuple[SpecifierSet, ...]]
     """Of projects that requirements name: a release has to fit one of them."""
@@ -191,7 +191,7 @@ class _Selection:
         return not self.accelerators or any(map(self._fits, folder.split("/")))
 
     def files(self, page: ProjectPage) -> tuple[File, ...]:
-        """Return the files on a page that are asked for, documents of variants among them."""
+        """Return the requested files on a page, documents of variants among them."""
         by_release: dict[Version, list[File]] = {}
         for file in page.files:
             release = release_of(file.filename)
@@ -289,7 +289,7 @@ class _Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Everything that mirrors are to have."""
+    """The files that the mirrors will have."""
 
     projects: tuple[PlannedProject, ...]
     wanted: tuple[_Wanted, ...]
@@ -298,7 +298,7 @@ class _Plan:
 
     @property
     def to_fetch(self) -> int:
-        """Bytes that have to come, as far as sizes are known."""
+        """Bytes to fetch, as far as sizes are known."""
         return sum(project.size - project.kept_size for project in self.projects)
 
     def report(self, *, dry_run: bool) -> PrefetchReport:
@@ -321,7 +321,7 @@ def _plan(
     index: Merged,
     progress: Progress,
 ) -> _Plan:
-    """Read the pages of everything that is asked for."""
+    """Read the pages of all requested projects."""
     failed: list[FailedFile] = []
     families = [_family(name, mirrors) for name in request.family]
     if selection.locked and not families:
@@ -359,10 +359,7 @@ def _plan(
 def _missing(
     selection: _Selection, wanted: Iterable[_Wanted], unread: AbstractSet[str]
 ) -> Iterator[str]:
-    """Yield what no page has: names of projects, and files of a lock.
-
-    :param unread: projects whose pages could not be read.
-    """
+    """Yield requested projects and locked files that no page has."""
     files = {one.file.filename for one in wanted}
     projects = {project_of(name) for name in files}
     for name in selection.names:
@@ -418,7 +415,7 @@ def _of_family(
 
 
 def _measured(mirror: Mirrored, file: File) -> _Wanted:
-    """Return a file with its size, which the server of the file tells where the page does not."""
+    """Return a file with its size, requested from the file's server where the page has none."""
     wanted = _Wanted(mirror, file, mirror.keeps(file))
     if file.size is not None or wanted.is_kept or wanted.is_document:
         return wanted
@@ -447,7 +444,7 @@ def _projects(wanted: Iterable[_Wanted]) -> tuple[PlannedProject, ...]:
 
 
 def _check_room(plan: _Plan, settings: ServerSettings) -> None:
-    """Refuse a plan that does not fit, before anything is fetched."""
+    """Raise if a plan does not fit, before anything is fetched."""
     size = sum(project.size for project in plan.projects)
     limits = [mirror.most for mirror in settings.mirrors if mirror.most is not None]
     if limits and size > min(limits):
@@ -466,7 +463,7 @@ def _check_room(plan: _Plan, settings: ServerSettings) -> None:
 
 
 def _fetch(plan: _Plan, mirrors: Mirrors, progress: Progress) -> PrefetchReport:
-    """Fetch what is missing, and what stands beside files: METADATA, provenance, documents."""
+    """Fetch missing files, and those beside them: METADATA, provenance, documents."""
     failed = list(plan.failed)
     fetched: list[int] = []
 

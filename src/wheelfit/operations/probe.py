@@ -1,4 +1,4 @@
-"""What a machine supports, and records of machines."""
+"""The supported values of a machine, and records of machines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def detection_json(detection: Detection) -> dict[str, object]:
-    """Return what is supported of a namespace as plain data."""
+    """Return the detection of a namespace as plain data."""
     return plain_fields(
         detection,
         "status source warnings plugin",
@@ -120,7 +120,7 @@ def open_record(name: str, current: ChosenMachine) -> tuple[ChosenMachine, Probe
 
 
 def _with_options_of(current: ChosenMachine, recorded: Machine) -> Machine:
-    """Return a recorded machine that is asked as this one would be (P-123, P-153)."""
+    """Return a recorded machine with the detection options of this one (P-123, P-153)."""
     if not isinstance(current.detector, Machine):
         return recorded
     asked = current.detector.surroundings
@@ -144,12 +144,12 @@ class ProbeRequest(MachineOptions):
 
 @dataclass(frozen=True, slots=True)
 class ProbeReport:
-    """What a machine supports."""
+    """The supported values of a machine."""
 
     machine: ChosenMachine
     detections: tuple[Detection, ...]
     record: ProbeRecord | None = None
-    """What was written or replayed; None: neither."""
+    """The record that was written or replayed; None: neither."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -172,7 +172,7 @@ class ProbeReport:
         from wheelfit_runtime.platforms.system_view import SystemView
 
         machine, host = self.machine, self.machine.host
-        # What was written down on another machine was scrubbed there.
+        # A record written on another machine was scrubbed there.
         scrubber = Scrubber.of(SystemView(environ=machine.context.environ))
         file = HostFile.from_detections(
             self.detections,
@@ -186,13 +186,13 @@ class ProbeReport:
 
 
 def probe(request: ProbeRequest, context: Context) -> ProbeReport:
-    """Detect what a machine supports; drivers are asked anew.
+    """Detect the supported values of a machine, probing its drivers again.
 
     :param request: the machine, and the folder of a record to write or to replay.
     :param context: the surroundings.
     :raises UsageError: the request names several machines.
-    :raises FileProblem: a record cannot be written, or is none.
-    :raises UserError: nothing is known of a namespace that is named.
+    :raises FileProblem: a record cannot be written, or is not one.
+    :raises UserError: a named namespace is unknown.
     """
     _check_one_machine(request)
     environment = open_environment(request.python, environ=context.environ, may_be_own=True)
@@ -234,9 +234,9 @@ def _detect(
 
 
 def _undetected(namespace: str, request: ProbeRequest, machine: ChosenMachine) -> Detection:
-    """Return that nobody can be asked about a namespace that is known, as a static one is.
+    """Return a detection without values for a known namespace without a usable provider.
 
-    :raises UserError: nothing is known of it.
+    :raises UserError: the namespace is unknown.
     """
     from wheelfit.operations.providers import ProvidersRequest, check_namespaces
 

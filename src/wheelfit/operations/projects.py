@@ -100,12 +100,12 @@ def nearest_project(name: str | None) -> Path:
 
 
 def check_folder_pins(names: Iterable[str], request: SourceOptions) -> None:
-    """Refuse to take from another index what the project of this folder pins to one.
+    """Raise if a package that the project of this folder pins to an index may come from another.
 
-    Such a command does not follow the project's file, which may be a stranger's; but a name that
-    is private there is not to be taken from a public index either.
+    Such a command ignores the project's file, which may be untrusted; but a private name in it must
+    not be taken from a public index either.
 
-    :param names: of the packages that are asked for, or were chosen, normalised or not.
+    :param names: of the requested or chosen packages, normalised or not.
     :raises UserError: one of them is pinned by that file.
     """
     if request.index_url is not None or request.no_index:
@@ -139,7 +139,7 @@ def _pins(path: Path) -> Iterator[tuple[NormalizedName, str]]:
 
     try:
         tool = load(data).get("tool", {})
-    except ValueError:  # those who work on the project say what is wrong with it
+    except ValueError:  # commands that work on the project report the fault
         return
     for owner in ("wheelfit", "uv"):
         table = tool.get(owner, {}) if isinstance(tool, dict) else {}
@@ -188,7 +188,7 @@ def project_request(request: ProjectOptions, project: ProjectFile | None = None)
 def _conflicts(
     project: ProjectFile, extras: Collection[str], groups: Collection[str]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield what conflicts among the extras and groups that are locked, as markers."""
+    """Yield the conflicting markers among the locked extras and groups."""
     from wheelfit.locking.request import in_extras, in_groups
 
     for members in project.conflicts:

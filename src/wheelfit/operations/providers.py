@@ -1,4 +1,4 @@
-"""The providers and plugins that are known here."""
+"""The known providers and plugins."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ class ProvidersRequest(CacheOptions):
 
 @dataclass(frozen=True, slots=True)
 class KnownProviders:
-    """The providers and plugins that are known here, and the rules about them."""
+    """The known providers and plugins, and the rules about them."""
 
     file: Path
-    """The file of what the user trusts."""
+    """The file of trusted plugins."""
     rules: PluginRules
     configured: ProvidersRequest
     """The user's own settings, as far as they concern providers."""
     installed: tuple[ListedPlugin, ...]
-    """Plugins in the environment; they are never asked there (P-32)."""
+    """Plugins in the environment; they never run there (P-32)."""
     folder: Path
     """The folder in which trusted plugins are installed."""
 
@@ -175,7 +175,7 @@ class KnownProviders:
         }
 
     def about(self, name: str) -> dict[str, Any] | None:
-        """Return everything about a namespace or a package; None when nothing is known."""
+        """Return the facts about a namespace or a package; None if it is unknown."""
         package = canonicalize_name(name)
         everything = self.to_json()
         found: dict[str, Any] = {
@@ -212,7 +212,7 @@ class KnownProviders:
 
 
 def list_providers(request: ProvidersRequest, context: Context) -> KnownProviders:
-    """Return the providers and plugins that are known here."""
+    """Return the known providers and plugins."""
     file = trust_file(context.environ, sys.platform, home())
     trust = read_trust_file(file, context.reporter.warn)
     environment = open_environment(request.python, environ=context.environ, may_be_own=True)
@@ -226,9 +226,9 @@ def list_providers(request: ProvidersRequest, context: Context) -> KnownProvider
 
 
 def show_provider(name: str, request: ProvidersRequest, context: Context) -> dict[str, Any]:
-    """Return everything about a namespace or a package, as the object of ``--json``.
+    """Return the facts about a namespace or a package, as the object of ``--json``.
 
-    :raises UserError: nothing is known of it.
+    :raises UserError: it is unknown.
     """
     about = list_providers(request, context).about(name)
     if about is None:
@@ -240,13 +240,13 @@ def show_provider(name: str, request: ProvidersRequest, context: Context) -> dic
 
 
 def check_namespaces(names: Iterable[str], request: ProvidersRequest, context: Context) -> None:
-    """Refuse namespaces of which nothing is known, which are likely misspelt.
+    """Raise on unknown namespaces, which are likely misspelt.
 
-    :raises UserError: there is one.
+    :raises UserError: a namespace is unknown.
     """
     known = list_providers(request, context)
     if any(entry.namespace is None for entry in known.rules.entries):
-        return  # a plugin that is trusted for whatever it says
+        return  # a plugin is trusted for any namespace
     stood_in_for = {row.namespace for row in request.provider_table}
     for name in names:
         if name not in stood_in_for and known.about(name) is None:

@@ -63,7 +63,7 @@ _LONGEST_NAME = 200
 _PATIENCE = 60.0
 """Seconds that a page of an index may take, however slowly it comes."""
 _LOOK_AGAIN = 30.0
-"""Seconds after which this machine is looked at anew: its driver may be another one."""
+"""Seconds after which this machine is detected again: its driver may have changed."""
 
 
 class ProxiedRequest(SourceOptions, EnvironmentOptions, MachineOptions, VariantOptions):
@@ -76,11 +76,11 @@ class ProxiedRequest(SourceOptions, EnvironmentOptions, MachineOptions, VariantO
 
 
 class OpenedProxy:
-    """A proxy, with everything that it was opened with.
+    """A proxy, and the resources opened for it.
 
-    :param proxies: those that answer behind it.
-    :param webs: the connections that they fetch with; more may come.
-    :param has_logins: whether an index behind it is asked with a login.
+    :param proxies: the proxies by their path.
+    :param webs: the connections that they fetch with; may grow.
+    :param has_logins: whether an index behind it gets a login.
     """
 
     def __init__(
@@ -95,13 +95,13 @@ class OpenedProxy:
         self.application = application
         """Answers requests."""
         self.has_logins = has_logins
-        """Whether an index behind it is asked with a login."""
+        """Whether an index behind it gets a login."""
         self._proxies = tuple(proxies)
         self._webs = webs
         self._repository = repository
 
     def cut(self) -> None:
-        """End every transfer that is under way."""
+        """Abort every transfer in progress."""
         for web in self._webs:
             web.cut()
         self._repository.cut()
@@ -125,11 +125,11 @@ def open_proxy(
     below: Mapping[str, SourceSettings] = MappingProxyType({}),
     denied: Advisories | None = None,
 ) -> OpenedProxy:
-    """Open a proxy; no index is asked yet.
+    """Open a proxy; no request is sent yet.
 
     :param below: further proxies below paths, each with the settings of its own indexes.
     :param denied: vulnerabilities whose releases are not offered; None: all releases are.
-    :raises InvalidConfiguration: no index is left that can be asked.
+    :raises InvalidConfiguration: no usable index is left.
     """
     upstreams = _Upstreams(request, context, OfferRules(settings.cooldown or Cooldown(), denied))
     behind = {name: upstreams.of(own) for name, own in {"": settings, **below}.items()}
@@ -182,7 +182,7 @@ def serving(
 class _Upstreams:
     """The indexes behind a proxy; each is opened once.
 
-    :param rules: which files are offered, of whatever index.
+    :param rules: the files that are offered, of any index.
     """
 
     def __init__(self, request: ProxiedRequest, context: Context, rules: OfferRules) -> None:
@@ -192,11 +192,11 @@ class _Upstreams:
         self._told: set[str] = set()
         self._known: dict[tuple[str, tuple[str, ...]], Upstream] = {}
         self.webs: list[Web] = []
-        """The connections to them, and to the indexes of families that were asked since."""
+        """The connections to them, and to the indexes of families queried since."""
 
     @property
     def opened(self) -> tuple[Upstream, ...]:
-        """All that were opened."""
+        """The opened upstreams."""
         return tuple(self._known.values())
 
     def of(self, settings: SourceSettings) -> tuple[Upstream, ...]:

@@ -98,7 +98,7 @@ class PublishReport:
     forecasts: tuple[Forecast, ...]
     found: Report
     act: PublishResult | None = None
-    """What was sent; None: nothing was."""
+    """The files that were sent; None: there were none."""
     choices: tuple[ReleaseChoices, ...] = ()
     """In a dry run: what installers would take of each release."""
 
@@ -230,7 +230,7 @@ def _judged(
     destination: Destination,
     there: Listed,
 ) -> tuple[Report, IndexComparison, tuple[Forecast, ...]]:
-    """Find everything that speaks against publishing, and the files that must be sent."""
+    """Collect the objections to publishing, and the files to send."""
     profiles = named_profiles(request.profile)
     if destination.is_public:
         profiles |= {Profile.PYPI}
@@ -326,9 +326,9 @@ def _send(
 def _refused(
     report: PublishReport, error: UploadRefused, index: UploadIndex, context: Context
 ) -> PublishReport:
-    """Return a report with what an index refused, and what it has nevertheless.
+    """Return a report with the refusals of an index, and the files it has nevertheless.
 
-    A name that is taken is the same finding whether that was seen before or while sending.
+    A name that is taken is the same finding whether it was noticed before or while sending.
     """
     paths = {file.filename: str(file.path) for file in report.outgoing.files}
     findings = []
@@ -359,7 +359,7 @@ def _confirmed(
     outgoing: ReleaseSet,
     act: PublishResult,
 ) -> tuple[PublishResult, Report]:
-    """Look at the index again: a file is published when it is listed."""
+    """Read the index again: a file is published when it is listed."""
     sent = [file for file in outgoing.files if file.filename in act.sent]
     if not sent:
         return act, Report.of((), (), Count())

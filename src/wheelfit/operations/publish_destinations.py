@@ -69,15 +69,15 @@ def find_login(
     is_ours: bool,
     note: Callable[[str], None],
 ) -> tuple[Login | None, str]:
-    """Return a login for uploads, and where it was found; the first place that has one decides.
+    """Return a login for uploads, and its source; the first source with one decides.
 
     :param url: the address for uploads, maybe with a login in it.
     :param configured: the section of ``.pypirc`` for the index.
-    :param settings: say how keyring may be asked.
-    :param home: where netrc lies.
+    :param settings: set the use of keyring.
+    :param home: the folder of netrc.
     :param is_ours: whether the token for indexes of wheelfit is meant for it.
-    :param note: takes remarks about files that cannot be used.
-    :raises InvalidConfiguration: the login would travel in the open.
+    :param note: gets remarks about files that cannot be used.
+    :raises InvalidConfiguration: the login would be sent over plain HTTP.
     """
     clean, userinfo = split_userinfo(url)
     login, place = _find(clean, userinfo, configured, settings, environ, home, is_ours, note)
@@ -178,7 +178,7 @@ class UploadIndex:
 
     @property
     def name(self) -> str:
-        """The URL that people know."""
+        """The URL of the index as users know it."""
         return self.check_url if self.base else self.upload_url
 
     @property
@@ -298,7 +298,7 @@ def with_identity(request: DestinationRequest, index: UploadIndex, context: Cont
 
     :raises UserError: the job has no identity.
     :raises PolicyRefusal: the index does not trust it.
-    :raises NetworkError: the index cannot be asked.
+    :raises NetworkError: the index cannot be reached.
     """
     way = request.trusted_publishing
     if way == "never":

@@ -45,7 +45,7 @@ class RecoverReport:
 
 
 def recover(request: RecoverRequest, context: Context) -> RecoverReport:
-    """Undo or finish the change of an environment that was interrupted."""
+    """Recover an environment from an interrupted change, by undoing or finishing it."""
     from wheelfit.installation.interruption import find_interruption, mend
     from wheelfit.operations.temporary_folders import clear_abandoned
 

@@ -1,4 +1,4 @@
-"""What is wrong with a release, as an index would see it."""
+"""Checks of a release as an index would make them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def publish_static(
 
 
 def leave_pages_as_they_are(folder: Path) -> None:
-    """Keep GitHub Pages from passing a folder to Jekyll, which leaves files out.
+    """Disable Jekyll for a folder on GitHub Pages, since it leaves files out.
 
     :raises FileProblem: it cannot be written to.
     """
@@ -106,7 +106,7 @@ def _lay_published(
     there: Mapping[NormalizedName, Sequence[File]],
     folder: Path,
 ) -> None:
-    """Put the other files of the same releases beside them, which are published as a whole."""
+    """Copy or link the other files of the same releases beside them."""
     for project, files in there.items():
         for file in files:
             if release_of(file.filename) not in outgoing.releases:
@@ -121,7 +121,7 @@ def _lay_published(
 
 
 def _lay(place: StaticIndex, path: str, here: Path) -> bool:
-    """Put a file of an index here, in a folder by a link; return False if there is none."""
+    """Copy a file of an index, or link it if the index is a folder; return False if missing."""
     if place.folder is None:
         return place.target.fetch(path, here)
     if not (place.folder / path).is_file():
@@ -144,9 +144,9 @@ _OWN = (PYPI_FILE_SIZE.code, PYPI_PROJECT_SIZE.code)
 
 
 def judge(outgoing: ReleaseSet, profiles: frozenset[Profile], progress: Progress) -> Report:
-    """Find everything that would keep files from an index, by the code of the index (B-54).
+    """Check files for all reasons why the index would refuse them (B-54).
 
-    :param profiles: tools whose rules count too.
+    :param profiles: tools whose rules apply, too.
     """
     report = graded(
         check_paths(outgoing.checked, CheckOptions(profiles=profiles)), profiles
@@ -174,7 +174,7 @@ def _rules(outgoing: OutgoingFile, scratch: Path) -> list[Finding]:
     """Return the violations of the rules of an index by one file."""
     path = outgoing.path
     if outgoing.kind is FileKind.SOURCE:
-        # It is unpacked beside itself; that shall not be among the user's files.
+        # It is unpacked beside itself, which must not happen among the user's files.
         scratch.mkdir()
         path = scratch / outgoing.filename
         lend(outgoing.path, path)
@@ -270,7 +270,7 @@ def offers_of(
 
     :param outgoing: the files to publish; each wheel of them is sound.
     :param there: the files that the index has, by project.
-    :param index_files: what their ``-variants.json`` will say.
+    :param index_files: their future ``-variants.json``.
     """
     offers = []
     for release in outgoing.releases:

@@ -217,7 +217,7 @@ def _wheels(
 ) -> list[Path]:
     """Return the wheels of a request; those of an index are fetched first.
 
-    :param urls: gets the URLs of fetched wheels.
+    :param urls: gets the URLs of fetched wheels by their paths.
     """
     releases = []
     for text in request.wheels:

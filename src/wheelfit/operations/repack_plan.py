@@ -58,7 +58,7 @@ _EXAMINED = 3
 
 @dataclass(frozen=True, slots=True)
 class RepackPlan:
-    """How the releases of several projects become releases of one."""
+    """The conversion of releases of several projects to releases of one."""
 
     name: str
     projects: tuple[FamilyProject, ...]
@@ -73,7 +73,7 @@ class RepackPlan:
         return next((release for release in self.releases if not release.obstacles), None)
 
     def notes(self) -> Iterator[str]:
-        """Yield notes for the operator who serves the joined project."""
+        """Yield notes for the operator of the joined project's index."""
         newest = self.newest
         if newest is None:
             yield (
@@ -154,7 +154,7 @@ def _release(release: JoinedRelease) -> dict[str, object]:
 
 
 def plan_repack(request: RepackRequest, context: Context) -> RepackPlan:
-    """Return how projects that tell their builds apart by names become variants of one.
+    """Return the plan that turns projects named by their builds into variants of one.
 
     :raises UsageError: fewer than two projects, or names that have nothing in common.
     """
@@ -214,7 +214,7 @@ def _known(
 ) -> tuple[Label | None, PropertySet] | None:
     """Return label and properties of a project by its bridge; None if there is none.
 
-    What a bridge lists as null is a plain wheel where wheels are made.
+    A null variant of a bridge becomes a plain wheel.
     """
     for member in () if family is None else family.members_of(version):
         if member.distribution == project:
@@ -297,7 +297,7 @@ def _commands(archive: WheelArchive) -> Iterator[str]:
     try:
         parser.read_string(archive.read(name).decode("utf-8", "replace"))
     except Error:
-        return  # `wheelfit check` says what is wrong with it
+        return  # `wheelfit check` reports the fault
     for group in parser.sections():
         yield from (f"{group}:{one}" for one in parser[group])
 

@@ -86,7 +86,7 @@ def document_of(
     """Return the document of one variant, validated as far as its providers are known (B-25).
 
     :param request: whether the document is validated.
-    :raises InvalidDocument: the document breaks rules; names all of them.
+    :raises InvalidDocument: the document breaks rules; lists all of them.
     """
     try:
         if request.no_validate:

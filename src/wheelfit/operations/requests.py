@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class ValidatedRequest:
-    """A frozen value that refuses what the command line would refuse as well.
+    """A frozen value that rejects everything the command line rejects.
 
     Its fields are the annotated names of its class and of those that the class derives from. It is
-    no dataclass: to write the methods of one with ninety fields takes a twentieth of a short
-    command's time.
+    not a dataclass: generating the methods for ninety fields takes a twentieth of a short command's
+    time.
 
-    :raises TypeError: a field is unknown or missing; or a text stands where a tuple belongs, whose
+    :raises TypeError: a field is unknown or missing; or a string is given for a tuple, whose
         letters would be taken.
-    :raises UsageError: a word or a number is none of those that a field may have.
+    :raises UsageError: a word or a number is not valid for a field.
     """
 
     def __init__(self, **values: Any) -> None:
@@ -76,7 +76,7 @@ def field_types(kind: type) -> dict[str, str]:
 
 
 def _check_value(name: str, value: Any, written: str) -> None:
-    """Refuse one text where several belong, and words and numbers that mean nothing.
+    """Raise on a string in place of a tuple, and on invalid words and numbers.
 
     :param written: the type of the field, as it is written.
     """
@@ -101,14 +101,14 @@ def _check_word(name: str, word: str, written: str) -> None:
 
 
 class CacheOptions(ValidatedRequest):
-    """Where things are kept between two runs."""
+    """The folder of the cache."""
 
     cache_dir: str | None = None
     no_cache_dir: bool = False
 
 
 class SourceOptions(CacheOptions):
-    """Where files come from; what is not given comes from the configuration of pip."""
+    """The sources of files; the defaults come from pip's configuration."""
 
     index_url: str | None = None
     extra_index_url: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ class SourceOptions(CacheOptions):
 
     @property
     def bridges_off(self) -> Literal["", "option", "setting"]:
-        """What has turned off the families that count by default; empty: nothing."""
+        """The setting that turned off the default families; empty: they are on."""
         if self.no_bridges:
             return "option"
         from wheelfit.sources.bridges.catalogue import has_defaults
@@ -174,7 +174,7 @@ class MachineOptions(CacheOptions):
 
 
 class VariantOptions(ValidatedRequest):
-    """Wishes about variants, and how their metadata is judged."""
+    """Preferences about variants, and the rules for their metadata."""
 
     variant: tuple[str, ...] = ()
     prefer: tuple[str, ...] = ()
@@ -192,7 +192,7 @@ class VariantOptions(ValidatedRequest):
 
 
 class RequirementOptions(ValidatedRequest):
-    """What is asked for."""
+    """The requirements of a request."""
 
     requirements: tuple[str, ...] = ()
     requirement: tuple[str, ...] = ()
@@ -209,7 +209,7 @@ class RequirementOptions(ValidatedRequest):
 
 
 class BuildConsentOptions(ValidatedRequest):
-    """What may be built from source, and what its backend is given."""
+    """The projects that may be built from source, and the settings of their backends."""
 
     allow_source: tuple[str, ...] = ()
     config_settings: tuple[str, ...] = ()
@@ -217,18 +217,18 @@ class BuildConsentOptions(ValidatedRequest):
 
 
 class SourceBuildOptions(BuildConsentOptions):
-    """What may be built from source, and how."""
+    """The projects that may be built from source, and the limits of builds."""
 
     only_binary: tuple[str, ...] = ()
     prefer_binary: bool = False
 
 
 class BuildOptions(BuildConsentOptions, SourceOptions):
-    """What is needed to build from source."""
+    """The options needed to build from source."""
 
 
 class BuildingOptions(SourceBuildOptions, BuildOptions):
-    """The same for what is still to be chosen."""
+    """The options of builds for a resolution."""
 
 
 class ProjectOptions(ValidatedRequest):
@@ -243,11 +243,11 @@ class ProjectOptions(ValidatedRequest):
 
 
 class ProjectRequirements(ProjectOptions, RequirementOptions):
-    """What is asked for by name, by files, or by a project."""
+    """The requirements given by name, by files, or by a project."""
 
 
 class LockFileOptions(ValidatedRequest):
-    """The lock that is read, and what is taken from it."""
+    """The lock to read, and the parts to take from it."""
 
     lock: str = "pylock.toml"
     extra: tuple[str, ...] = ()
@@ -277,7 +277,7 @@ class AttestationOptions(ValidatedRequest):
 
 
 class ChangeOptions(ValidatedRequest):
-    """How files get into an environment."""
+    """The manner of changes to an environment."""
 
     dry_run: bool = False
     compile: bool = False

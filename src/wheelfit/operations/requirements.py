@@ -50,7 +50,7 @@ class RequestedRequirements(Struct, frozen=True):
     overrides: tuple[RequestedRequirement, ...] = ()
     """Requirements that replace every other one on their projects."""
     excluded: frozenset[NormalizedName] = frozenset()
-    """Projects left out, whatever requires them."""
+    """Projects excluded even where others require them."""
     given_urls: tuple[str, ...] = ()
     """URLs of files as they were written, with their credentials."""
     sources: tuple[GivenSource, ...] = ()
@@ -64,12 +64,12 @@ class RequestedRequirements(Struct, frozen=True):
 
     @property
     def only_binary(self) -> tuple[str, ...]:
-        """What the files want as wheels only, as they write it."""
+        """The projects that the files require as wheels only, as they write it."""
         return tuple(text for file in self.files for text in file.only_binary)
 
     @property
     def requires_hashes(self) -> bool:
-        """Whether everything must have a promised hash: a file says so, or one thing has (pip)."""
+        """Whether all files need a hash: a file demands it, or a requirement has one (pip)."""
         return self.has_hashes or any(file.require_hashes for file in self.files)
 
     def wheel_urls(self) -> frozenset[str]:
@@ -192,7 +192,7 @@ _LISTED = pattern(r"\.(txt|in)\s*$")
 def project_name(
     text: str, where: str | None = None, hint: str | None = "give the name alone"
 ) -> NormalizedName:
-    """Return the name, normalised; of what is none the error says where it was given."""
+    """Return the normalised name; the error of an invalid one has its place."""
     try:
         return canonicalize_name(text.strip(), validate=True)
     except InvalidName:
@@ -306,7 +306,7 @@ def _requirement_or_file(line: RequirementLine) -> RequestedRequirement | GivenW
 
 
 def _met(wheel: Path, allowed: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return one digest for each algorithm: of several on a line, the one that the wheel has."""
+    """Return one digest for each algorithm: of several on a line, the digest of the wheel."""
     digests: dict[str, list[str]] = {}
     for algorithm, digest in allowed:
         digests.setdefault(algorithm, []).append(digest)

@@ -24,7 +24,7 @@ _SHOWN = 5
 def check_bounds(
     request: BoundOptions, decision: ChangeDecision, candidates: Candidates, reporter: Reporter
 ) -> None:
-    """Refuse a result that goes beyond what the user allows; nothing was downloaded yet.
+    """Raise on a result beyond the user's limits; nothing was downloaded yet.
 
     :raises NoFit: ``no-accelerator``; a build would use no accelerator, though others do.
     :raises TooLarge: more would be downloaded than is allowed.
@@ -38,9 +38,9 @@ def check_bounds(
 def check_substitutes(
     resolution: Resolution, candidates: Candidates, sources: OpenedSources
 ) -> None:
-    """Refuse a result that leaves an accelerator idle because an index cannot be reached.
+    """Raise if a result leaves an accelerator idle because an index cannot be reached.
 
-    :raises NoFit: ``no-accelerator``; the registry has only builds that use none.
+    :raises NoFit: ``no-accelerator``; the registry only has builds that use none.
     """
     if sources.bridged is None or not sources.bridged.missed:
         return
@@ -52,7 +52,7 @@ def check_substitutes(
 
 
 def check_accelerators(resolution: Resolution, candidates: Candidates, reporter: Reporter) -> None:
-    """Refuse a result that uses no accelerator though other builds do.
+    """Raise if a result uses no accelerator though other builds do.
 
     :raises NoFit: ``no-accelerator``; a build would use none.
     """
@@ -90,10 +90,10 @@ def _check_download(
 
 
 def check_download(most: int, sizes: Mapping[str, FileSize], *, hint: str) -> None:
-    """Refuse to fetch more than is allowed.
+    """Raise if the download exceeds the limit.
 
-    :param sizes: of what would be fetched, by what it is called.
-    :raises TooLarge: it would be more; what nobody knows does not count here.
+    :param sizes: of the files to fetch, by their names in messages.
+    :raises TooLarge: it exceeds the limit; unknown sizes are not counted.
     """
     from wheelfit.core.sizes import size_in_words
     from wheelfit.operations.text import largest_first

@@ -1,4 +1,4 @@
-"""Wheels written anew from others: all of them, or none."""
+"""Rewritten wheels: all of them, or none."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class RewriteRequest(WorkerOptions):
-    """The wheels to write anew, and the place and manner of the results."""
+    """The wheels to rewrite, and the place and manner of the results."""
 
     wheels: tuple[str, ...]
     output: str | None = None
@@ -43,7 +43,7 @@ class RewriteRequest(WorkerOptions):
 
 @dataclass(frozen=True, slots=True)
 class RewriteReport:
-    """The results of wheels that were written anew."""
+    """The results of rewritten wheels."""
 
     dry_run: bool
     """Whether nothing was written."""
@@ -53,12 +53,12 @@ class RewriteReport:
     urls: Mapping[Path, str] = field(default_factory=dict)
     """URLs of the wheels that were fetched."""
     lost: tuple[str, ...] | None = None
-    """Of a conversion: what the current layout cannot express, one sentence each."""
+    """Losses of a conversion to the current layout, one sentence each."""
     index_files: tuple[Path, ...] | None = None
     """Index files that were written; None: none was requested."""
 
     def name_of(self, source: Path) -> str:
-        """Return the path or the URL of a wheel that was written anew."""
+        """Return the path or the URL of a rewritten wheel."""
         return self.urls.get(source, str(source))
 
     def to_json(self) -> dict[str, object]:
@@ -122,12 +122,12 @@ def rewrite(
     copy_unchanged: bool = False,
     urls: Mapping[Path, str] | None = None,
 ) -> RewriteReport:
-    """Write wheels anew.
+    """Rewrite wheels.
 
     All results get their names at the end, or none does; with ``keep_going`` each gets its name
     when it is finished.
 
-    :param work: each wheel, and what is done to it.
+    :param work: each wheel, and the operation on it.
     :param copy_unchanged: whether wheels that need no change are copied to an output folder.
     :param urls: URLs of the wheels that were fetched.
     """
@@ -204,10 +204,7 @@ class _Results:
         """Wheels without a result, and the reason."""
 
     def take(self, index: int, one: WheelJobResult | WheelfitError) -> None:
-        """Take the result of a job.
-
-        :param one: its result or error.
-        """
+        """Add the result of a job."""
         if isinstance(one, WheelfitError):
             # The folder in which a result waits for its name means nothing to people.
             room = str(self._rooms[index])

@@ -32,11 +32,11 @@ _PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "S
 
 
 def run_in_place(command: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run a program and return its exit code; of one that a signal ended, 128 and its number.
+    """Run a program; return its exit code, or 128 plus the number of the signal that ended it.
 
     :raises FileProblem: it cannot be started.
     """
-    # As a shell: the program is looked for where the environment of the command says.
+    # As in a shell, PATH of the command's environment applies.
     program = shutil.which(command[0], path=environ.get("PATH"))
     with reporting_os_errors(
         "the command cannot be started",
@@ -130,7 +130,7 @@ def run(request: RunRequest, context: Context) -> int:
     )
     for note in installers.notes:
         context.reporter.warn(note)
-    # What an owner's index has counts instead of the registry's, and pip takes the newest of both.
+    # An owner's index is used instead of the registry, and pip takes the newest of both.
     counting = families_that_count(request, installers.pip, context.environ)
     whole_for_pip = not request.full and counting.has_owners()
     if whole_for_pip and command.tool == "pip" and command.last("index-url", "pypi-url"):

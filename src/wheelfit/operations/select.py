@@ -42,7 +42,7 @@ def read_variants_json(source: str | os.PathLike[str] | bytes) -> VariantDocumen
 
 
 class SelectRequest(EnvironmentOptions, MachineOptions, VariantOptions):
-    """The wheels of one release, the machine, and wishes about variants."""
+    """The wheels of one release, the machine, and preferences about variants."""
 
     filenames: tuple[str, ...]
     """Names of the wheels, in any order."""
@@ -51,9 +51,9 @@ class SelectRequest(EnvironmentOptions, MachineOptions, VariantOptions):
 
 
 def select(request: SelectRequest, context: Context) -> Selection:
-    """Judge the wheels of a release and put them in order (F-90).
+    """Select the wheels of a release that fit, in order (F-90).
 
-    Nothing is fetched, and what is installed has no part in it.
+    Nothing is fetched, and installed distributions are ignored.
 
     :param request: the wheels, and the machine.
     :param context: the surroundings.

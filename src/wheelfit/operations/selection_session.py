@@ -1,4 +1,4 @@
-"""What a command that chooses wheels works with, opened from its request."""
+"""A session of a command that chooses wheels, opened from its request."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class FromRequirements(
     MachineOptions,
     VariantOptions,
 ):
-    """A request that resolves what is asked for."""
+    """A request that resolves requirements."""
 
     require_hashes: bool = False
     refit: bool = False
@@ -68,11 +68,11 @@ class SelectionSession(Struct, frozen=True):
     candidates: Candidates
     wanted: RequestedRequirements
     rules: InstallRules
-    """What pip is told about installing."""
+    """pip's rules for installing."""
     prereleases: bool
-    """Whether pre-releases count, whoever says so."""
+    """Whether pre-releases are allowed, by options, files or pip's configuration."""
     requires_hashes: bool
-    """Whether everything must have a promised hash, whoever says so."""
+    """Whether every file must have a given hash, by options, files or pip's configuration."""
     building: DeferredBuilding
     """Builds what may be built."""
 
@@ -89,7 +89,7 @@ class SelectionSession(Struct, frozen=True):
         self.repository.close()
 
     def narrow(self) -> None:
-        """Look up no indexes of bridged families that have nothing for this machine."""
+        """Restrict the indexes of bridged families to those with builds for this machine."""
         candidates = self.candidates
 
         @cache
@@ -114,9 +114,9 @@ class SelectionSession(Struct, frozen=True):
         )
 
     def asked(self, *, dependencies: bool) -> ResolutionRequest:
-        """Return the resolution request for what is asked, with nothing installed.
+        """Return the resolution request of the session, with nothing installed.
 
-        :param dependencies: whether what it needs is chosen, too.
+        :param dependencies: whether dependencies are resolved, too.
         """
         return ResolutionRequest(
             requirements=self.wanted.requirements,
@@ -130,9 +130,9 @@ class SelectionSession(Struct, frozen=True):
         )
 
     def resolve(self, asked: ResolutionRequest, reporter: Reporter) -> Resolution:
-        """Return wheels that meet a request; what must be built is, if the options say so.
+        """Return wheels that meet a request, built from source if the options permit it.
 
-        :raises SourceOff: something must be built, and may not be.
+        :raises SourceOff: a package must be built, and may not be.
         """
         from wheelfit.resolution.resolver import resolve
 
@@ -153,11 +153,11 @@ def open_for_choice(
     may_be_own: bool = True,
     python: Version | None = None,
 ) -> SelectionSession:
-    """Open what the options name; no source is asked and nothing is detected yet.
+    """Open the session that the options describe; nothing is requested or detected yet.
 
-    :param changes: whether something will be installed. Otherwise code of a project is run only
-        with ``--allow-source`` for its name.
-    :param may_be_own: whether the environment that runs this process does where there is no other.
+    :param changes: whether packages will be installed. Otherwise code of a project runs only with
+        ``--allow-source`` for its name.
+    :param may_be_own: whether the environment of this process is used where there is no other.
     :param python: version of the CPython to choose for; None: the Python of the environment.
     """
     wanted = read_wanted(request, context.environ, may_be_empty=request.refit)

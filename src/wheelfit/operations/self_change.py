@@ -1,9 +1,8 @@
-"""Change the environment that wheelfit itself runs from, without importing what was changed.
+"""Changes of the environment that wheelfit itself runs from.
 
-Modules are imported when they are needed. Where a change exchanges wheelfit or something that it
-uses, a module imported afterwards would be one of another version, or one that a wheel has just
-brought along; it would run before anybody has looked at it. So everything that may still be needed
-is imported before, and nothing of that environment afterwards.
+Modules are imported when they are needed. After a change that replaces wheelfit or one of its
+dependencies, an import would load another version, or a module that a wheel has just installed. So
+all modules that may still be needed are imported before, and none from that environment afterwards.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _PACKAGES = frozenset(
         "urllib3", "wheelfit", "wheelfit_runtime", "zlib_ng",
     ]
 )  # fmt: skip
-"""What wheelfit may import beside the standard library while something is installed."""
+"""Packages that wheelfit may import beside the standard library during an installation."""
 _NAMES = {name.replace("_", "-") for name in _PACKAGES - {"markdown_it"}} | {"markdown-it-py"}
 """The projects that have it."""
 _FLOORS = (
@@ -55,9 +54,9 @@ _APART = frozenset(["commands", "plugins", "isolated", "builds"])
 
 
 def check_own_requirements(plan: Plan, environment: Environment) -> None:
-    """Refuse a change that would break wheelfit itself.
+    """Raise if a change would break wheelfit itself.
 
-    Requirements that are unmet before the change do not count, as it may be one step of a repair.
+    Requirements that are unmet before the change are ignored, as it may be one step of a repair.
     wheelfit itself may be removed or replaced.
 
     :raises PolicyRefusal: ``own-requirement``; a requirement of wheelfit, or of its dependencies,
@@ -148,9 +147,9 @@ def _modules() -> Iterator[str]:
 
 
 class _Refusing:
-    """Refuse to import anything of some folders.
+    """An import hook that refuses modules of some folders.
 
-    :param folders: where the modules lie.
+    :param folders: the folders of those modules.
     """
 
     def __init__(self, folders: Sequence[str]) -> None:

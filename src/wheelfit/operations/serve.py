@@ -1,4 +1,4 @@
-"""A live index that is served until the process is asked to end."""
+"""A live index that is served until the process receives a signal to stop."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def serve(
     started: Callable[[ServedIndex], None],
     log_to: TextIO | None,
 ) -> None:
-    """Serve an index until the process is asked to end.
+    """Serve an index until the process receives a signal to stop.
 
     :param settings: the result of `server_settings`.
     :param log_to: the stream for the log; None: standard error is closed.

@@ -1,4 +1,4 @@
-"""What is known of installed packages: metadata, place, variant, and who needs whom."""
+"""Details of installed packages: metadata, place, variant, and dependencies in both directions."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class PackageVariant:
     label: str
     properties: tuple[str, ...]
     words: str
-    """What the properties ask of a machine."""
+    """The requirements of the properties on a machine, in words."""
     choice: RecordedChoice | None
     """The record of the choice; None: another tool installed it."""
     fits: bool | None
-    """Whether it fits the machine now; None: nobody knows."""
+    """Whether it fits the machine now; None if unknown."""
     reason: str
-    """Why it does not fit, or why nobody knows; empty if it fits."""
+    """Why it does not fit, or why that is unknown; empty if it fits."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of the variant in ``--json``."""
@@ -74,20 +74,20 @@ class PackageVariant:
 
 @dataclass(frozen=True, slots=True)
 class PackageDetails:
-    """What is known of one installed package."""
+    """Details of an installed package."""
 
     installed: Installed
     summary: str
     home_page: str
     license: str
     requires: tuple[Need, ...]
-    """What it needs here."""
+    """Its dependencies in this environment."""
     required_by: tuple[Installed, ...]
-    """What needs it, by name."""
+    """Packages that depend on it, by name."""
     variant: PackageVariant | None
     """None: it is a plain wheel."""
     files: tuple[str, ...] | None = None
-    """Paths of its files, relative to its folder; None: not asked for, or not recorded."""
+    """Paths of its files, relative to its folder; None: not requested, or not recorded."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of one package in ``--json``."""
@@ -120,7 +120,7 @@ class PackageDetails:
 
 @dataclass(frozen=True, slots=True)
 class ShowReport:
-    """What is known of some installed packages."""
+    """Details of some installed packages."""
 
     environment: str
     packages: tuple[PackageDetails, ...]
@@ -133,9 +133,9 @@ class ShowReport:
 
 
 def show(request: ShowRequest, context: Context) -> ShowReport:
-    """Return what is known of installed packages.
+    """Return details of installed packages.
 
-    :param request: the packages, and where they are.
+    :param request: the packages, and their environment.
     :param context: the surroundings.
     :raises UserError: ``not-installed``; none of them is.
     """
@@ -178,7 +178,7 @@ def _judged(
     request: ShowRequest,
     context: Context,
 ) -> dict[NormalizedName, FitVerdict]:
-    """Judge variants for the machine, which is looked at only if there are some."""
+    """Return verdicts on variants; the machine is detected only if there are some."""
     names = {entry.name for entry in found if entry.label is not None}
     if not names:
         return {}

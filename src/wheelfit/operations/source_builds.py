@@ -45,10 +45,10 @@ def open_building(
     hashes_required_by: str = "",
     builds_named: bool = True,
 ) -> Building:
-    """Return the sources, with the wheels that may be built of what they have.
+    """Return the sources extended by wheels that may be built from source.
 
     :param request: the projects that may be built, and the settings of their backends.
-    :param requires_hashes: whether every file must have a promised hash.
+    :param requires_hashes: whether every file must have a given hash.
     :param hashes_required_by: the configuration that requires hashes, for errors; empty: none.
     :param builds_named: whether naming a project is consent to build it.
     :raises UsageError: a project is named and the machine is not this one, or a setting is not
@@ -163,9 +163,9 @@ def open_places(
 
 
 def consent_of(request: BuildConsentOptions) -> Consent:
-    """Return what may be built.
+    """Return the consent to builds.
 
-    :param request: names of projects and words, those that count more first.
+    :param request: names of projects and words, in order of precedence.
     :raises UsageError: a word is neither.
     """
     from wheelfit.installation.builds.consent import MODES, Consent
@@ -178,11 +178,11 @@ def consent_of(request: BuildConsentOptions) -> Consent:
 def source_policy(
     request: BuildingOptions, wanted: RequestedRequirements, rules: InstallRules
 ) -> SourcePolicy:
-    """Return which source distributions count beside wheels.
+    """Return the policy on source distributions beside wheels.
 
-    :param request: the projects of which only wheels count.
-    :param wanted: the requirements, whose files may say so too.
-    :raises UsageError: a name is no name of a project.
+    :param request: the projects restricted to wheels.
+    :param wanted: the requirements, whose files may restrict projects, too.
+    :raises UsageError: a name is not valid for a project.
     """
     from wheelfit.resolution.listing import ALL, SourcePolicy
 
@@ -192,7 +192,7 @@ def source_policy(
             name if name == ALL else _project(name, "--only-binary")
             for name in _only_binary(request, wanted, rules)
         ),
-        # As in pip: what is to come from source is no part of all that must not.
+        # As in pip, --no-binary for a project overrides --only-binary for all.
         consent.names | _named(rules.no_binary) | ({ALL} if consent.mode == "always" else set()),
         request.prefer_binary
         or rules.prefer_binary
@@ -238,24 +238,24 @@ def read_config_settings(texts: Sequence[str]) -> Mapping[str, str | Sequence[st
 
 
 class Builds(Protocol):
-    """What may be built, and builds it."""
+    """The permitted builds, and the builder."""
 
     @property
     def mode(self) -> str:
-        """What is done about sources that nobody named."""
+        """The consent to build packages that the user has not named."""
 
     @property
     def impossible(self) -> str:
-        """Why nothing can be built; empty: it can."""
+        """Why building is impossible; empty if it is possible."""
 
     def needs_consent(self, file: File) -> bool:
         """Return whether a wheel would have to be built, and may not be."""
 
     def knows_needs(self, file: File) -> bool:
-        """Return whether what a wheel needs is known before it is built."""
+        """Return whether the requirements of a wheel are known before it is built."""
 
     def allow(self, names: Iterable[NormalizedName]) -> None:
-        """Allow builds of some projects."""
+        """Permit builds of some projects."""
 
     def is_unbuilt(self, file: File) -> bool:
         """Return whether a wheel must be built before it can be installed."""
@@ -265,12 +265,12 @@ class Builds(Protocol):
 
 
 def build_planned(planned: Plan, builds: Builds | None, candidates: Candidates) -> bool:
-    """Build the wheels of a plan that do not exist yet, and return whether there were any.
+    """Build missing wheels of a plan; return whether there were any.
 
-    Afterwards the choice must be made anew, for a wheel is judged by its own metadata.
+    Afterwards the choice must be made again, since a wheel is judged by its own metadata.
 
-    :param builds: builds wheels; None where none can be built.
-    :param candidates: forget what was assumed about those wheels.
+    :param builds: the builder; None where building is impossible.
+    :param candidates: drop assumptions about those wheels.
     :raises BuildFailed: a backend failed.
     """
     unbuilt = [pin for pin in planned.install if builds and builds.is_unbuilt(pin.file)]
@@ -281,7 +281,7 @@ def build_planned(planned: Plan, builds: Builds | None, candidates: Candidates) 
     return bool(unbuilt)
 
 
-# --- consent to what was chosen ---------------------------------------------------------------
+# --- consent to builds -------------------------------------------------------------------------
 
 
 def with_consent(
@@ -295,18 +295,19 @@ def with_consent(
     has_older: bool = True,
     leave_out: str = "",
 ) -> Resolution:
-    """Return a resolution in which everything that must be built may be.
+    """Return a resolution whose necessary builds are all permitted.
 
-    What the user agrees to is chosen anew, for only then its backend may be asked what it needs.
+    After the user consents, the resolution runs again, since only then a backend may be asked for
+    its requirements.
 
-    :param builds: what may be built.
-    :param candidates: forget what was assumed about what may be built now.
-    :param may_ask: whether the user may be asked.
-    :param lacking: returns the pins that take a build which is not allowed; default: of everything
-        that is not built yet.
+    :param builds: the permitted builds.
+    :param candidates: drop assumptions about packages that may be built now.
+    :param may_ask: whether the user may be asked for consent.
+    :param lacking: returns the pins that need a build without consent; default: all pins not built
+        yet.
     :param has_older: whether older releases can be taken instead.
-    :param leave_out: how to do without folders, for the hint; empty where there is no way.
-    :raises SourceOff: something must be built, and may not be.
+    :param leave_out: the hint for leaving out folders; empty where that is impossible.
+    :raises SourceOff: a package must be built, and may not be.
     """
     while True:
         resolution = choose()
@@ -349,7 +350,7 @@ def _source_off(
     has_older: bool,
     leave_out: str,
 ) -> SourceOff:
-    """Return the error that names all that must be built, who needs it, and what goes on."""
+    """Return the error with all packages to build, their dependents, and the ways out."""
     from wheelfit.resolution.bridges import not_agreed
 
     names = [f"{pin.name} {pin.shown_version}".rstrip() for pin in pins]
@@ -413,7 +414,7 @@ def _line(pin: Pin, resolution: Resolution) -> str:
 
 
 def _needing(name: NormalizedName, resolution: Resolution) -> list[str]:
-    """Return who needs a project, with the version."""
+    """Return the dependents of a project, with their versions."""
     versions = {pin.name: str(pin) for pin in resolution.pins}
     versions |= {present.name: str(present) for present in resolution.kept}
     needing = (edge.needing for edge in resolution.edges if edge.needed == name)

@@ -35,7 +35,7 @@ class StepDurations(Struct):
             self.seconds[step] = self.seconds.get(step, 0.0) + self.clock() - began
 
     def tell(self, words: str, step: str, reporter: Reporter) -> None:
-        """Report what a step came to, with its duration.
+        """Report the result of a step, with its duration.
 
         :param words: as ``Resolved 3 packages``.
         """

@@ -72,7 +72,7 @@ def sync_without(
 ) -> ChangeReport:
     """Synchronise, and remove only some of the packages that the lock does not name.
 
-    :param leaving: what is removed; None: all of it, or nothing, as the request has it.
+    :param leaving: the packages to remove; None: all or none, as the request has it.
     """
     from wheelfit.operations.pip_rules import read_rules
 
@@ -91,7 +91,7 @@ _LEFT_OUT = "`uv export --no-emit-project` leaves the project itself out of its 
 def _open_building(
     request: SyncRequest, opened: OpenedLock, machine: ChosenMachine
 ) -> DeferredBuilding:
-    """Return what builds; build requirements come from the indexes that are configured."""
+    """Return the builder; build requirements come from the configured indexes."""
     from wheelfit.operations.preferences import choice_policy
 
     return DeferredBuilding(
@@ -160,9 +160,9 @@ def _sync(
 
 
 def _check_uploads(pins: Iterable[Pin], cooldown: Cooldown | None) -> None:
-    """Refuse to fetch what an index got too lately.
+    """Raise on files that were uploaded too recently.
 
-    :raises PolicyRefusal: ``too-new``; there is such a file, or one of which that is not known.
+    :raises PolicyRefusal: ``too-new``; there is such a file, or one without upload time.
     """
     if cooldown is None:
         return
@@ -196,7 +196,7 @@ class _SyncContext(NamedTuple):
     repository: MemoizedRepository
     building: LockedBuilds
     leave_out: str
-    """How the lock can be written without the project itself, for hints; empty: it cannot."""
+    """Instructions to lock without the project itself, for hints; empty: impossible."""
 
 
 def _decide(
@@ -206,7 +206,7 @@ def _decide(
     leaving: Collection[NormalizedName] | None,
     reporter: Reporter,
 ) -> ChangeDecision:
-    """Choose, and see that the result may be and can be where it shall be."""
+    """Choose from the lock, and verify that the result may be installed here."""
     from wheelfit.installation.plan import plan_sync
     from wheelfit.installation.related_distributions import Companions
     from wheelfit.operations.source_builds import with_consent
@@ -226,7 +226,7 @@ def _decide(
         only = (present.misfits.keys() & choosing.packages) - companions.followers
 
     def takes_part(name: NormalizedName) -> bool:
-        # What keeps its build, or stays beside the lock, has a say in what all agree on.
+        # Kept builds, and packages that stay beside the lock, take part in agreements.
         if only is not None:
             return name not in only | companions.followers
         if name in choosing.packages:
@@ -295,9 +295,9 @@ _SELF = canonicalize_name("wheelfit")
 def spared(
     installed: Iterable[Installed], environment: Mapping[str, str]
 ) -> frozenset[NormalizedName]:
-    """Return what an environment is managed with: pip and what belongs to it, and wheelfit.
+    """Return the packages that manage an environment: pip, wheelfit and their dependencies.
 
-    With wheelfit goes what it needs, or it would cut off the branch it sits on.
+    Dependencies of wheelfit are included, or it would remove itself piece by piece.
 
     :param environment: values of the marker variables.
     """
@@ -309,7 +309,7 @@ def spared(
         if name in found or name not in there:
             continue
         found.add(name)
-        with suppress(WheelfitError):  # what cannot be read needs nothing that is known
+        with suppress(WheelfitError):  # unreadable metadata has no known requirements
             pending += [
                 requirement.name
                 for requirement in there[name].metadata().requires

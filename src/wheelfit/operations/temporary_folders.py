@@ -24,7 +24,7 @@ else:
     _CAN_LOCK = True
 
 _PREFIX: Final = "wheelfit-change-"
-# As tempfile names them, so that nothing with a name of somebody's choice is ever touched.
+# As tempfile names them, so that folders with chosen names are never touched.
 _OURS: Final = re.compile(re.escape(_PREFIX) + "[a-z0-9_]{8}")
 
 
@@ -32,9 +32,9 @@ _OURS: Final = re.compile(re.escape(_PREFIX) + "[a-z0-9_]{8}")
 def scratch_folder() -> Iterator[Path]:
     """Yield an empty folder for the length of a ``with`` block, then remove it.
 
-    It is locked meanwhile, which is how other processes know that somebody is using it.
+    Its lock shows other processes that it is in use.
 
-    :raises FileProblem: none can be made.
+    :raises FileProblem: none can be created.
     """
     clear_abandoned()
     while True:

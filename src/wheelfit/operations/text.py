@@ -65,9 +65,9 @@ def _padded(
 def _with_rest_below(
     head: Sequence[str], rows: Sequence[Sequence[str]], widths: Mapping[int, int], width: int
 ) -> Iterator[str]:
-    """Yield the lines of a table that has below each row what does not fit beside it.
+    """Yield the lines of a table that continues rows below where columns do not fit.
 
-    There it is named, but for the last column, whose cells say what they are.
+    There each cell has the name of its column, but for the last column, whose cells need none.
 
     :param widths: columns of each column that has any text, in order.
     """
@@ -142,9 +142,9 @@ _AT_ONCE = 8
 def sizes_of(
     pins: Sequence[Pin], files: Files, *, unpacked: bool
 ) -> Mapping[NormalizedName, FileSize]:
-    """Return how large the wheels of a plan are; nothing is fetched as a whole for it.
+    """Return the sizes of the wheels of a plan, without fetching whole files.
 
-    :param unpacked: whether what they take on disk is asked for too.
+    :param unpacked: whether their size on disk is returned, too.
     """
     if not pins:
         return {}
@@ -157,10 +157,10 @@ def sizes_of(
 def sized(
     plan: Mapping[str, object], sizes: Mapping[NormalizedName, FileSize], *, dry_run: bool
 ) -> dict[str, object]:
-    """Return a plan as plain data with the sizes of what would be installed, and their sums.
+    """Return a plan as plain data with the sizes of its wheels, and their sums.
 
     :param plan: as `wheelfit.installation.plan.Plan.to_mapping` returns it.
-    :param dry_run: nothing is added to what was really done.
+    :param dry_run: whether it was a dry run; only then sizes are added.
     """
     if not dry_run:
         return dict(plan)
@@ -188,9 +188,9 @@ def _to_mapping(size: FileSize) -> dict[str, object]:
 
 
 def largest_first(sizes: Mapping[str, FileSize]) -> list[str]:
-    """Return what would be downloaded, a line for each, the largest first.
+    """Return a line for each file to download, largest first.
 
-    :param sizes: by what it is called.
+    :param sizes: by names for messages.
     """
     return [
         f"{name}: {size_words(sizes[name].file)}"
@@ -200,7 +200,7 @@ def largest_first(sizes: Mapping[str, FileSize]) -> list[str]:
 
 
 def unknown_sizes(sizes: Mapping[NormalizedName, FileSize]) -> list[str]:
-    """Return which sizes are not known, one sentence for each reason."""
+    """Return one sentence on unknown sizes for each reason."""
     reasons: dict[tuple[bool, str], list[str]] = {}
     for name, one in sizes.items():
         if one.why_unknown:

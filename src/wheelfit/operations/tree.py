@@ -63,7 +63,7 @@ class TreeReport:
 
 
 def tree(request: TreeRequest, context: Context) -> TreeReport:
-    """Return what needs what in a lock.
+    """Return the dependency tree of a lock.
 
     :raises UsageError: options contradict each other.
     :raises UserError: the package of ``--invert`` is not in the tree.

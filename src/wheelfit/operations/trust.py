@@ -112,7 +112,7 @@ class PluginWheel:
 
 @dataclass(frozen=True, slots=True)
 class TrustPlan:
-    """What would be trusted."""
+    """The plugin to trust, and its files."""
 
     entry: TrustEntry
     wheels: tuple[PluginWheel, ...]
@@ -120,13 +120,13 @@ class TrustPlan:
 
 @dataclass(frozen=True, slots=True)
 class TrustReport:
-    """What is trusted now."""
+    """The plugins trusted now."""
 
     file: Path
     plan: TrustPlan
     warnings: tuple[str, ...]
     answer: Detection | None
-    """The answer of the plugin; None where it was not asked."""
+    """The answer of the plugin; None if it did not run."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of ``--json`` (docs/reference/json.md)."""
@@ -153,7 +153,7 @@ class TrustReport:
 
 @dataclass(frozen=True, slots=True)
 class UntrustReport:
-    """What is not trusted any more."""
+    """The plugins that are no longer trusted."""
 
     file: Path
     packages: tuple[NormalizedName, ...]
@@ -192,8 +192,7 @@ def trust(
 ) -> TrustReport:
     """Look up a plugin, and trust exactly the files it consists of, with consent (P-18).
 
-    :param consent: called with what would be trusted, before anything is written; raises an
-        error to refuse it.
+    :param consent: called with the plan before anything is written; raises an error to refuse it.
     :raises PolicyRefusal: a policy forbids it.
     :raises HashMismatch: a file has another hash than the request names.
     """
@@ -240,7 +239,7 @@ def trust(
 
 
 def untrust(request: UntrustRequest, context: Context) -> UntrustReport:
-    """Take trust back, and remove where the plugins were installed.
+    """Revoke trust, and remove the installed plugins.
 
     :raises UserError: ``not-installed``; one of them is not trusted; nothing is changed then.
     """
@@ -282,10 +281,10 @@ def _digests(trust: Trust) -> set[str]:
 
 
 def switch_providers(request: SwitchRequest, context: Context) -> SwitchReport:
-    """Switch providers on or off for good (P-10).
+    """Switch providers on or off permanently (P-10).
 
     :raises PolicyRefusal: a policy switches one of them off.
-    :raises UserError: nothing is known of one that is switched on.
+    :raises UserError: a provider to switch on is unknown.
     """
     names = frozenset(parse_namespace(name) for name in request.names)
     policy = read_policies(context.environ)
@@ -371,7 +370,7 @@ def _look_up(
 
 
 def _entry_point(pin: Pin, repository: MemoizedRepository) -> str | None:
-    """Return where a wheel says its plugin is, if it names exactly one (P-32)."""
+    """Return the plugin's entry point by a wheel's metadata, if it has exactly one (P-32)."""
     with tempfile.TemporaryDirectory(prefix="wheelfit-") as folder:
         path = repository.download(pin.file, Path(folder))
         with WheelArchive(path, pin.filename) as wheel:
@@ -393,7 +392,7 @@ def _check_hashes(found: Sequence[PluginWheel], wanted: frozenset[str]) -> None:
 
 
 def _check_lists(entry: TrustEntry, site: SitePolicy) -> None:
-    """Refuse to trust what could not be used anyway."""
+    """Raise on a plugin that could not be used anyway."""
     if entry.namespace is not None and entry.namespace in site.disabled:
         raise PolicyRefusal(
             f"{entry.namespace} is switched off by a policy",
@@ -417,7 +416,7 @@ def _check_lists(entry: TrustEntry, site: SitePolicy) -> None:
 
 
 def _doubts(requirement: Requirement, found: Sequence[PluginWheel]) -> list[str]:
-    """Return what somebody should think about before trusting this."""
+    """Return doubts for the user to consider before trusting a plugin."""
     doubts = []
     if requirement.name in UNREGISTERED:  # P-19
         doubts.append(
@@ -481,7 +480,7 @@ def _source(found: Sequence[PluginWheel]) -> str:
     return ", ".join(dict.fromkeys(redact(one.pin.file.source) for one in found))
 
 
-# --- asking -------------------------------------------------------------------------
+# --- the plugin's answer --------------------------------------------------------------
 
 
 def _ask(
@@ -493,11 +492,11 @@ def _ask(
     entry: TrustEntry,
     endpoint: str | None,
 ) -> Detection:
-    """Install the plugin, ask it, and return its answer.
+    """Install the plugin, run it, and return its answer.
 
-    :param endpoint: where its own metadata says it is, if they do (P-32).
+    :param endpoint: its entry point by its own metadata, or None (P-32).
     """
-    # It never learns for which namespace it is asked (P-31).
+    # The plugin never learns the namespace of the question (P-31).
     question = PluginQuestion(
         entry.namespace or "any",
         (Requirement(entry.package, specifier=entry.versions),),

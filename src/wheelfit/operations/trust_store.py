@@ -1,7 +1,7 @@
-"""The files about plugins: what the user trusts, and what the site allows.
+"""The files about plugins: those trusted by the user, and those allowed by the site.
 
-The user's is written by ``wheelfit providers``; people may read and edit it. The site's lies
-where only an administrator writes. Neither is ever looked for in the current folder.
+The user's is written by ``wheelfit providers``; users may read and edit it. Only an administrator
+can write the site's. Neither is ever looked for in the current folder.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PATIENCE = 30.0
 
 
 def trust_file(environ: Mapping[str, str], platform: str, home: Path) -> Path:
-    """Return which file holds what the user trusts, whether it exists or not.
+    """Return the path of the user's trust file, whether it exists or not.
 
     :param platform: as ``sys.platform``.
     """
@@ -48,10 +48,10 @@ def trust_file(environ: Mapping[str, str], platform: str, home: Path) -> Path:
 
 
 def read_trust_file(path: Path, note: Callable[[str], None] = lambda _text: None) -> Trust:
-    """Return what the user trusts; nothing where there is no file.
+    """Return the plugins trusted by the user; none where there is no file.
 
-    :param note: told why a file does not count that is not the user's own.
-    :raises InvalidConfiguration: it cannot be read or understood, or others can write to it.
+    :param note: gets the reason why a file of another user is ignored.
+    :raises InvalidConfiguration: it cannot be read, is invalid, or others can write to it.
     """
     try:
         data, found = _read(path)
@@ -81,11 +81,11 @@ def read_trust_file(path: Path, note: Callable[[str], None] = lambda _text: None
 
 
 def change_trust(path: Path, change: Callable[[Trust], Trust]) -> Trust:
-    """Change what the user trusts; concurrent changes come one after the other.
+    """Change the user's trust file; concurrent changes are made in turn.
 
-    :param path: the file; it and its folder are made if they do not exist.
+    :param path: the file; it and its folder are created if missing.
     :param change: returns the new value for the one in the file.
-    :raises InvalidConfiguration: what is there cannot be read or understood.
+    :raises InvalidConfiguration: the present file cannot be read or is invalid.
     :raises FileProblem: the file cannot be written.
     :raises EnvironmentBusy: another process is changing it all the time.
     """
@@ -112,7 +112,7 @@ def change_trust(path: Path, change: Callable[[Trust], Trust]) -> Trust:
 
 
 def policy_file(platform: str) -> Path:
-    """Return where the site's policy lies; no variable of a user leads elsewhere.
+    """Return the path of the site's policy, which no variable of a user changes.
 
     :param platform: as ``sys.platform``.
     """
@@ -133,7 +133,7 @@ def read_policies(environ: Mapping[str, str], system: Path | None = None) -> Sit
     for path, must_exist in found:
         try:
             data, found_file = _read(path)
-            # Only what nobody but root can have written is trusted for everybody.
+            # Only a file that none but root can have written grants trust to all users.
             grants = not must_exist and _is_roots(found_file, path.parent)
         except OSError as error:
             is_absent = isinstance(error, FileNotFoundError | NotADirectoryError)
@@ -154,9 +154,9 @@ def read_policies(environ: Mapping[str, str], system: Path | None = None) -> Sit
 
 
 def _read(path: Path) -> tuple[bytes, os.stat_result]:
-    """Return what a file holds, and whose it is.
+    """Return the content of a file, and its ownership.
 
-    :raises OSError: it cannot be read, or is a pipe, for which nobody should wait.
+    :raises OSError: it cannot be read, or is a pipe, which could block forever.
     """
     if path.is_fifo():
         raise OSError(errno.EINVAL, "it is a pipe")

@@ -15,7 +15,7 @@ VARIABLE = "WHEELFIT_CONFIG_FILE"
 
 
 def home() -> Path:
-    """Return the user's home; a container may run as a user who has none."""
+    """Return the user's home; users of containers may have none."""
     try:
         return Path.home()
     except RuntimeError:
@@ -23,7 +23,7 @@ def home() -> Path:
 
 
 def configuration_file(environ: Mapping[str, str], platform: str, home: Path) -> Path:
-    """Return which file holds the user's settings, whether it exists or not.
+    """Return the path of the user's settings, whether the file exists or not.
 
     :param platform: as ``sys.platform``.
     """
@@ -39,7 +39,7 @@ def configuration_file(environ: Mapping[str, str], platform: str, home: Path) ->
 
 
 def site_folder(platform: str) -> Path:
-    """Return where files of the site lie; no variable of a user leads elsewhere.
+    """Return the folder of the site's files, which no variable of a user changes.
 
     :param platform: as ``sys.platform``.
     """
@@ -54,7 +54,7 @@ def _program_data() -> str:
     if sys.platform == "win32":
         import ctypes
 
-        # The variable of that name could be set by anybody; the system knows better.
+        # A user could set the variable of that name, so the system is asked.
         buffer = ctypes.create_unicode_buffer(260)
         if ctypes.windll.shell32.SHGetFolderPathW(None, 35, None, 0, buffer) == 0:
             return buffer.value
@@ -62,9 +62,9 @@ def _program_data() -> str:
 
 
 def refuse_pipe(path: Path) -> None:
-    """Refuse to wait for a pipe, which an archive can bring along.
+    """Raise on a pipe, which may come with an archive and block forever.
 
-    :raises OSError: it is one, or cannot be looked at.
+    :raises OSError: it is one, or cannot be examined.
     """
     if path.is_fifo():
         raise OSError(errno.EINVAL, "it is a pipe")

@@ -39,9 +39,9 @@ class VenvReport:
 
 
 def create_venv(request: VenvRequest, context: Context) -> VenvReport:
-    """Create an empty virtual environment; if that fails, what was there is as it was.
+    """Create an empty virtual environment; on failure nothing is changed.
 
-    :raises FileProblem: something is at the place already.
+    :raises FileProblem: the path exists already.
     :raises UnusableInterpreter: the Python does not exist, or is too old.
     :raises EnvironmentUnavailable: the Python cannot create one.
     """

@@ -61,7 +61,7 @@ class ShownWheel:
 
     @property
     def variant_markers(self) -> list[str]:
-        """The dependencies whose markers ask about variants."""
+        """The dependencies whose markers use variants."""
         return [str(one) for one in self.core.requires if one.marker and one.marker.uses_variants]
 
     @property

@@ -59,7 +59,7 @@ class WheelTestsRequest(SourceOptions):
     emulate: Literal["auto", "always", "never"] = "auto"
     fake_drivers: bool = False
     time_limit: tuple[str, ...] = ()
-    """How long the tests of a wheel may take, as ``30m``, or of one label, as ``v3=30m``."""
+    """The time limit for tests of a wheel, as ``30m``, or of one label, as ``v3=30m``."""
     python: str | None = None
 
 
@@ -103,7 +103,7 @@ def _tags_of(filename: str) -> frozenset[object]:
 
 
 class _Host(NamedTuple):
-    """The Python that tests run with, and what can emulate processors for it."""
+    """The Python that tests run with, and its emulator of processors."""
 
     python: str | None
     """As ``--python`` takes it."""
@@ -113,7 +113,7 @@ class _Host(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where the tests of a wheel run, or why nowhere."""
+    """The place where the tests of a wheel run, or the reason why they cannot."""
 
     how: How | None = None
     cpu: str | None = None
@@ -251,7 +251,7 @@ def _time_limits(texts: Sequence[str]) -> Mapping[str | None, float]:
 def _place_of(
     wheel: OutgoingFile, host: _Host, folder: Path, request: WheelTestsRequest, context: Context
 ) -> _Place:
-    """Return where the tests of a wheel run.
+    """Return the place where the tests of a wheel run.
 
     :param folder: for fake drivers.
     """
@@ -285,7 +285,7 @@ def _objection(
 ) -> str:
     """Return why a machine does not support a wheel; empty if it does (F-90).
 
-    :param described: variables that describe it, if it is not this one.
+    :param described: variables that describe another machine.
     """
     asked = SelectRequest(filenames=(wheel.filename,), document=document, python=host.python)
     (verdict,) = select(asked, Context({**context.environ, **described})).verdicts
@@ -302,7 +302,7 @@ def _emulated(
 ) -> tuple[_Place | None, str]:
     """Return the emulation that a wheel can run under, or why there is none.
 
-    :param is_only: whether it can run nowhere else.
+    :param is_only: whether emulation is the only way to run it.
     """
     emulator = host.emulator
     if emulator is None:
@@ -324,7 +324,7 @@ def _emulated(
 def _faked(
     wheel: OutgoingFile, document: VariantDocument | None, folder: Path, context: Context
 ) -> Mapping[str, str] | None:
-    """Return the variables with which fake drivers show the machine that a wheel asks for."""
+    """Return the variables for fake drivers that show the machine a wheel requires."""
     if document is None or wheel.label is None:
         return None
     needed = document.variants.get(wheel.label, ())
@@ -413,7 +413,7 @@ def _run(
 ) -> int | None:
     """Run a command in a folder with its output in a file; return its exit code.
 
-    :param limit: the seconds after which it is killed with all that it started.
+    :param limit: the seconds after which it is killed with its child processes.
     :return: None if it was killed.
     """
     with log.open("wb") as output:
@@ -441,7 +441,7 @@ def _run(
 
 
 def _end(process: subprocess.Popen[bytes], *, with_others: bool) -> None:
-    """Kill a process that still runs, and those that it started in its session."""
+    """Kill a running process, and the processes in its session if requested."""
     if process.poll() is not None:
         return
     if with_others and os.name != "nt":

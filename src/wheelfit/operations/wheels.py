@@ -43,10 +43,10 @@ def variants_of_binaries(
 ) -> Iterator[tuple[Path, tuple[Label, bytes]]]:
     """Yield each wheel with the variant that its binaries show, and its document.
 
-    Namespaces without a provider in a table or an option get that of wheelfit's own table.
+    Namespaces without a provider in a table or an option get the provider of wheelfit's own table.
 
     :param request: further properties, providers and priorities.
-    :param reporter: takes notes on what the binaries leave open.
+    :param reporter: gets notes on properties that the binaries leave open.
     :param ptx: whether values of ``sm_arch`` may rely on PTX.
     :raises FileProblem: a wheel shows no property, or cannot be read.
     :raises NeedsExtra: the packages that read binaries are not installed.
@@ -137,12 +137,12 @@ class ConvertRequest(RewriteRequest):
 
 
 def make_variant(request: MakeVariantRequest, context: Context) -> RewriteReport:
-    """Make variant wheels of wheels.
+    """Write variant wheels from plain ones.
 
     :param request: the wheels and the variant.
     :param context: the surroundings.
     :raises UsageError: no variant is requested.
-    :raises WheelfitError: a wheel cannot be made.
+    :raises WheelfitError: a wheel cannot be written.
     """
     return rewrite(_variants(request, context), request, context)
 
@@ -174,7 +174,7 @@ def relabel(request: RelabelRequest, context: Context) -> RewriteReport:
 
 
 def unmake(request: UnmakeRequest, context: Context) -> RewriteReport:
-    """Make plain wheels of variant wheels."""
+    """Write plain wheels from variant wheels."""
     act = Unmake(if_any=request.if_any)
     work = [(wheel, act) for wheel in find_wheels(request.wheels)]
     return rewrite(work, request, context, copy_unchanged=True)

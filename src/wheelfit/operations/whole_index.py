@@ -1,4 +1,4 @@
-"""A whole index that is read, and the target of one that is written."""
+"""The source and the target of a whole index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a package is there: the chains of requirements that lead to it, from what was asked for."""
+"""Reasons for a package: the chains of requirements that lead to it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class WhyRequest(EnvironmentOptions):
 
 @dataclass(frozen=True, slots=True)
 class RequirementLink:
-    """A package in a chain, and the requirement of the one before it by which it is there."""
+    """A package in a chain, and the requirement that links it to its predecessor."""
 
     name: NormalizedName
     version: str | None
@@ -60,7 +60,7 @@ class RequirementLink:
     """Labels of the package before it that have the requirement, None for its plain wheel; empty:
     all of them have it."""
     marker: str | None = None
-    """When a lock takes the package; None: always, or it is installed."""
+    """The marker under which a lock has the package; None: always, or it is installed."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of one link in ``--json``."""
@@ -78,7 +78,8 @@ class WhyReport:
     versions: tuple[str, ...]
     """Its versions; several in a lock for several machines."""
     chains: tuple[tuple[RequirementLink, ...], ...]
-    """From what was asked for to the package, the shortest first; none: nobody asked for it."""
+    """Chains from the requested packages to this one, shortest first; none: it was not requested.
+    """
     has_more: bool
     """Whether there are further chains."""
 
@@ -119,9 +120,9 @@ def _chains(
 ) -> tuple[list[tuple[tuple[_Node, ...], tuple[_Edge, ...]]], bool]:
     """Return the ways to some nodes, the shortest first, and whether there are more.
 
-    :param parents: returns what leads to a node, and by what.
+    :param parents: returns the parents of a node, each with its edge.
     :param begins: whether a way begins at a node; then it is not followed further up.
-    :return: of each way its nodes, and the edges between them.
+    :return: the nodes of each way, and the edges between them.
     """
     found: list[tuple[tuple[_Node, ...], tuple[_Edge, ...]]] = []
     pending: deque[tuple[tuple[_Node, ...], tuple[_Edge, ...]]] = deque(
@@ -144,9 +145,9 @@ def _chains(
 
 
 def _installed(needs: InstalledNeeds, where: str, name: NormalizedName) -> WhyReport:
-    """Return why a package is installed.
+    """Return the reasons for an installed package.
 
-    Extras that nobody is known to have asked for count only where nothing else leads to it.
+    Extras without a record of their request are considered only where nothing else leads to it.
     """
     is_requested = needs.packages[name].requested
     chains, has_more = _installed_chains(needs, name, guess=False)
@@ -179,7 +180,7 @@ def _installed_chains(
 
 
 def _in_lock(lock: Lock, where: str, name: NormalizedName) -> WhyReport:
-    """Return why a package is in a lock, for any of the machines that it is for."""
+    """Return the reasons for a package in a lock, for any of its machines."""
     tree = tree_of_all(lock)
     targets = [place for place, one in enumerate(tree.packages) if one.name == name]
     if not targets:

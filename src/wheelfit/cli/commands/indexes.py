@@ -65,15 +65,13 @@ def _check_index(arguments: Namespace, output: Output, context: Context) -> int:
     check_forms(sarif=arguments.sarif, output=output)
     report = check_index(request_of(CheckIndexRequest, arguments), context)
     show_check(report, output, sarif=arguments.sarif, file=arguments.output)
-    if (
-        not report.full and output.verbosity < 1
-    ):  # who checks an index takes its silence for a promise
+    if not report.full and output.verbosity < 1:  # users take silence of this check for a promise
         output.note("contents were not compared with RECORD and hashes; --full does that")
     return exit_code(report.found, strict=arguments.strict)
 
 
 def _serve(arguments: Namespace, output: Output, context: Context) -> int:
-    """Serve until asked to end."""
+    """Serve until the process receives a signal to stop."""
     import sys
     from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Commands about machines, and the providers that say what they support."""
+"""Commands about machines, and the providers that detect supported values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ DIFFERENT = 30
 
 
 def _probe(arguments: Namespace, output: Output, context: Context) -> int:
-    """Probe the machine, and show or write what it supports."""
+    """Probe the machine, and show or write the supported values."""
     from wheelfit.cli.render.machines import show_host_file, show_probe
     from wheelfit.errors import UsageError
     from wheelfit.operations.probe import ProbeRequest, probe
@@ -108,7 +108,7 @@ def _show_host(arguments: Namespace, output: Output, context: Context) -> int:
 
 
 def _compare_hosts(arguments: Namespace, output: Output, context: Context) -> int:
-    """Show what differs; 30 with ``--exit-code`` if anything does."""
+    """Show the differences; 30 with ``--exit-code`` if there are any."""
     from wheelfit.cli.render.machines import show_comparison
     from wheelfit.operations.host_descriptions import compare_hosts
 
@@ -145,7 +145,7 @@ def _show_provider(arguments: Namespace, output: Output, context: Context) -> in
 
 
 def _trust(arguments: Namespace, output: Output, context: Context) -> int:
-    """Trust a plugin, with consent."""
+    """Trust a plugin with the user's consent."""
     from wheelfit.cli.render.providers import show_trust
     from wheelfit.operations.trust import TrustRequest, trust
 
@@ -156,13 +156,13 @@ def _trust(arguments: Namespace, output: Output, context: Context) -> int:
 
 
 def _consent_given(plan: TrustPlan) -> None:
-    """Agree to what would be trusted."""
+    """Accept the plan."""
 
 
 def _ask_consent(output: Output, plan: TrustPlan) -> None:
-    """Show what would be trusted, and ask for consent.
+    """Show the plan, and request the consent of the user.
 
-    :raises PolicyRefusal: ``no-consent``; the user does not agree, or no terminal is there.
+    :raises PolicyRefusal: ``no-consent``; the user does not consent, or there is no terminal.
     """
     import sys
     from dataclasses import replace
@@ -212,7 +212,7 @@ def _check_bridges(arguments: Namespace, output: Output, context: Context) -> in
 
 
 def _check_env(arguments: Namespace, output: Output, context: Context) -> int:
-    """Judge what is installed; 13 if something does not fit."""
+    """Judge the installed variants; 13 if one does not fit."""
     from wheelfit.cli.render.diagnosis import show_fitness
     from wheelfit.operations.check_environment import check_environment
     from wheelfit.operations.environment_findings import ExaminationRequest, faults_among
@@ -223,7 +223,7 @@ def _check_env(arguments: Namespace, output: Output, context: Context) -> int:
 
 
 def _doctor(arguments: Namespace, output: Output, context: Context) -> int:
-    """Examine, show the findings, and return the exit code of the first area with a fault."""
+    """Diagnose, show the findings, and return the exit code of the first area with a fault."""
     from wheelfit.cli.render.diagnosis import show_diagnosis
     from wheelfit.operations.doctor import DoctorRequest, diagnose
 

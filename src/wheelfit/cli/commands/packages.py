@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def _list(arguments: Namespace, output: Output, context: Context) -> int:
-    """Show what is installed, or what of it is outdated."""
+    """Show the installed packages, or the outdated ones."""
     from wheelfit.cli.render import installed as text
 
     if arguments.outdated:
@@ -63,7 +63,7 @@ def _list(arguments: Namespace, output: Output, context: Context) -> int:
 
 
 def _explain(arguments: Namespace, output: Output, context: Context) -> int:
-    """Explain what was named; 3 if something has no wheel that fits."""
+    """Explain the choice of packages; 3 if one has no wheel that fits."""
     from wheelfit.operations.explain import ExplainRequest, explain, overview
     from wheelfit_runtime.error_codes import CODES
 
@@ -81,7 +81,7 @@ def _explain(arguments: Namespace, output: Output, context: Context) -> int:
 
 
 def _bundle(arguments: Namespace, output: Output, context: Context) -> int:
-    """Make a bundle, or check one."""
+    """Write a bundle, or verify one."""
     from wheelfit.cli.render.locks import show_bundle, show_verified
     from wheelfit.errors import UsageError
     from wheelfit.operations.bundle import BundleRequest, VerifyRequest, bundle, verify

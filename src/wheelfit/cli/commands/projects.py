@@ -56,7 +56,7 @@ def _init(arguments: Namespace, output: Output, context: Context) -> int:
 
 
 def _ask(request: InitRequest, output: Output) -> InitRequest:
-    """Ask for the edits, and return the request with them.
+    """Prompt for the edits, and return the request with them.
 
     :raises UsageError: standard input is not a terminal.
     """
@@ -82,7 +82,7 @@ def _ask(request: InitRequest, output: Output) -> InitRequest:
         for line in guides[name].lines() if name in guides else ():
             output.result(line)
     request = request.with_options(provider=tuple(names))
-    check_providers(request, table)  # before more is asked
+    check_providers(request, table)  # before further questions
     variants = []
     while label := _answer("Label of a variant (empty: no more): "):
         properties = _answer(f"What does {label} need? (as x86_64 :: level :: v3, …) ")

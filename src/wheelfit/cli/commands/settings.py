@@ -1,4 +1,4 @@
-"""The command that shows which settings are in effect, and who set them."""
+"""The command that shows the settings in effect, and their origin."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _show(arguments: Namespace, output: Output, context: Context) -> int:
-    """Show settings, with whoever set them if it is asked for."""
+    """Show settings, with their origins if requested."""
     from wheelfit.cli.configuration import read_layers, strays
     from wheelfit.cli.options.settings import SETTINGS
     from wheelfit.cli.render.diagnosis import owner_lines, source_lines
@@ -110,9 +110,9 @@ def _worked_on(arguments: Namespace, *, works_on_project: bool) -> Namespace:
 
 
 def _defaults(name: str | None) -> tuple[Mapping[str, Any], bool]:
-    """Return what holds of each setting if nobody says anything, and whether projects count.
+    """Return the default of each setting, and whether a command works on a project.
 
-    :param name: the command that is asked about, or the first words of several; None: all.
+    :param name: the command, or the first words of several; None: all.
     """
     from wheelfit.cli.commands import working_commands
     from wheelfit.errors import UsageError, did_you_mean
@@ -137,7 +137,7 @@ def _defaults(name: str | None) -> tuple[Mapping[str, Any], bool]:
 
 
 def _value(key: str, found: Effective, default: Any) -> object:
-    """Return what holds, as a file would say it; None: nothing."""
+    """Return the value in effect in the form of a file; None if there is none."""
     from wheelfit.cli.options.settings import SETTINGS
 
     value = default if found.value is None else found.value
@@ -181,7 +181,7 @@ def _toml(value: object) -> str:
 
 
 def _path(arguments: Namespace, output: Output, context: Context) -> int:
-    """Show the files that set something, those that count most first."""
+    """Show the files with settings, in order of precedence."""
     from wheelfit.cli.configuration import read_layers
 
     files = _files(read_layers(_worked_on(arguments, works_on_project=True), context.environ))
@@ -203,7 +203,7 @@ def _files(configuration: Configuration) -> list[dict[str, object]]:
 
 
 def _meant(variable: str) -> str:
-    """Return which variable was likely meant, as the end of a sentence."""
+    """Return the closest known variable, as the end of a sentence."""
     from difflib import get_close_matches
 
     from wheelfit.cli.options.option import PREFIX, ProjectMay

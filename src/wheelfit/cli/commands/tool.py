@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _cache_folder(arguments: Namespace, output: Output, context: Context) -> int:
-    """Print the folder; scripts ask for it, and need nothing else."""
+    """Print the folder, for scripts."""
     from wheelfit.operations.cache_folder import cache_folder
 
     folder = str(cache_folder(arguments.cache_dir, context.environ).absolute())

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def _show(arguments: Namespace, output: Output, context: Context) -> int:
-    """Show wheels, or a part of what is in them."""
+    """Show wheels, or a part of their contents."""
     from wheelfit.cli.render.wheels import show_dependencies, show_metadata, show_wheels
     from wheelfit.operations.wheel_contents import WheelContentsRequest, read_contents
 

@@ -115,7 +115,7 @@ class OptionParser(ArgumentParser):
         :raises UsageError: they are wrong.
         """
         self._words = words
-        # Options may stand between names, as with pip; not where ``--`` says that no more come.
+        # Options may stand between names, as with pip; not where ``--`` ends the options.
         parse = self.parse_args if "--" in words else self.parse_intermixed_args
         return parse(words)
 
@@ -123,7 +123,7 @@ class OptionParser(ArgumentParser):
         """Raise the error that the arguments are wrong."""
         hint = f"`wheelfit {self._name} --help` lists the options"
         if message.startswith("the following arguments are required"):
-            # What is missing may be the word that follows a mistyped option.
+            # The missing argument may be the word after a mistyped option.
             message = next(map("unrecognized arguments: {}".format, self._unknown()), message)
         if message.startswith("unrecognized arguments: "):
             hint = self._meant(message.split()[2]) or hint
@@ -138,7 +138,7 @@ class OptionParser(ArgumentParser):
                 yield word
 
     def _meant(self, word: str) -> str:
-        """Return which option was likely meant, as a hint; empty if none is like the word."""
+        """Return the closest known option, as a hint; empty if none is similar."""
         from difflib import get_close_matches
 
         name = word.partition("=")[0]
@@ -180,7 +180,7 @@ _HELP = "show the options that people use first, or all of them, and exit"
 
 
 def _usage(groups: Sequence[OptionGroup]) -> Iterator[str]:
-    """Yield what follows ``[OPTIONS]`` in the usage: options that are required, and words."""
+    """Yield the usage after ``[OPTIONS]``: required options, and positional arguments."""
     options = [option for group in groups for option in group.options]
     yield from (f"{option.name} {option.metavar}" for option in options if option.is_required)
     for option in options:
@@ -243,8 +243,8 @@ class _Formatter(HelpFormatter):
     """The form of the help: no line is wider than the terminal."""
 
     def __init__(self, prog: str) -> None:
-        # One is made for every option that is added; the inherited way to find out the
-        # width takes two milliseconds, for modules that nobody else needs.
+        # A formatter is made for every added option; the inherited way to find out the width takes
+        # two milliseconds, for modules that no other code needs.
         super().__init__(prog, width=terminal_width() - 2)
 
     def add_usage(
@@ -260,7 +260,7 @@ class _Formatter(HelpFormatter):
         super().add_usage(folded, actions, groups, prefix)
 
     def start_section(self, heading: str | None) -> None:
-        """Begin a group of options."""
+        """Start a group of options."""
         super().start_section(fold(heading or "", self._width))
 
     def _format_action_invocation(self, action: Action) -> str:
@@ -273,5 +273,5 @@ class _Formatter(HelpFormatter):
         return fold(" " * margin + text, self._width, 2).removeprefix(" " * margin)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:  # noqa: ARG002 - no indent
-        """Break paragraphs anew to the width of the terminal; indented lines stay."""
+        """Wrap paragraphs to the width of the terminal; indented lines stay."""
         return fill_paragraphs(text, width)

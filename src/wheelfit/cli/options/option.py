@@ -22,7 +22,7 @@ PREFIX = "WHEELFIT_"
 class ProjectMay(Enum):
     """The right of a project's own file to change a setting.
 
-    A project is often somebody else's work: it may choose packages, and never weaken the user's
+    A project may come from another author: it may choose packages, but never weaken the user's
     decisions about trust or bounds.
     """
 
@@ -46,7 +46,7 @@ class Spelling(NamedTuple):
 
 @cache
 def read_spelling(text: str) -> Spelling:
-    """Return the parts of what an option is spelled as."""
+    """Return the parts of an option's spelling."""
     if not text.startswith("-"):
         name = text.strip("[]").removesuffix(" ...")
         several = text.strip("[]") != name

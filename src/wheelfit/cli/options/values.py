@@ -68,7 +68,7 @@ class ValueType:
     def parse(self, key: str, text: str, place: ValuePlace) -> Any:
         """Return the value of a variable.
 
-        :raises InvalidConfiguration: it is of another type, or of one that only files can have.
+        :raises InvalidConfiguration: it has another type, or a type that only files can have.
         """
         if not self.is_text:
             place.refuse(key, "can be set in a file only")
@@ -118,7 +118,7 @@ class Flag(ValueType):
         self.stores = stores
 
     def absent(self) -> bool:
-        """Return what the switch does not set."""
+        """Return the value of the switch when it is absent."""
         return not self.stores
 
     def word(self, text: str) -> bool:
@@ -146,7 +146,7 @@ _WORDS = {
 
 
 class OneOf(ValueType):
-    """One of some words.
+    """A choice of some words.
 
     :param same: other words for some of them.
     """
@@ -169,7 +169,7 @@ class OneOf(ValueType):
 
 
 class _Text(ValueType):
-    """A text; what it means is found out by the command.
+    """A text, whose meaning the command determines.
 
     :param completes: ``files`` or ``folders`` for a path.
     :param may_be_empty: an empty text is usually a variable of a script that was never set.
@@ -305,7 +305,7 @@ class _Consent(Several):
 
 
 class _Families(Several):
-    """Families of distributions, of which one that is named later counts more."""
+    """Families of distributions, where a later one overrides an earlier one."""
 
     title = "a list of texts; `[]` is no family"
 
@@ -318,13 +318,13 @@ class _Families(Several):
         return [*rest, *above]
 
     def show(self, value: Any) -> list[Any]:
-        if not value:  # nothing was said; an empty list would turn all families off
+        if not value:  # the variable is empty; an empty list would turn all families off
             return ["default"]
         return [] if list(value) == ["none"] else list(value)
 
 
 class _Requirements(Several):
-    """A list of requirements, which know where they were written."""
+    """A list of requirements, each with its place."""
 
     title = "a list of requirements"
 
@@ -411,7 +411,7 @@ def unknown_setting(key: str, known: Iterable[str], place: ValuePlace) -> Invali
     return InvalidConfiguration(f"{key[:80]} is not a setting", where=place.where, hint=hint)
 
 
-# --- how some values are read; each imports what it needs when there is something to read -------
+# --- readers of some values; each imports its modules when called -------------------------------
 
 
 def _whole(field: str, same: Mapping[str, int] | None = None) -> Callable[[str], int]:

@@ -40,11 +40,11 @@ _LINKS = {
 }
 
 DAMAGED = 4
-"""The exit code where bytes are not what was promised."""
+"""The exit code for corrupt files."""
 
 
 def show_contents(report: CacheContents, output: Output) -> None:
-    """Print how much is kept of what."""
+    """Print the entries and bytes of the cache by kind."""
     output.result_json(report.to_json())
     output.result(f"folder: {report.folder}" + ("" if report.exists else " (none yet)"))
     order = list(_WORDS)
@@ -101,7 +101,7 @@ def show_wheels(report: KeptWheels, output: Output, *, of_names: bool) -> None:
 
 
 def show_removal(report: CacheRemoval, output: Output) -> None:
-    """Print what was removed, or would be."""
+    """Print the entries that were removed, or would be."""
     output.result_json(report.to_json())
     verb = "would remove" if report.dry_run else "removed"
     for row in report.wheels:
@@ -127,7 +127,7 @@ def show_removal(report: CacheRemoval, output: Output) -> None:
 
 
 def show_verification(report: CacheVerification, output: Output) -> int:
-    """Print which entries are damaged; 4 if any is."""
+    """Print the damaged entries; 4 if there are any."""
     output.result_json(report.to_json())
     for row in report.damaged:
         called = f"{row.which.name} {row.which.version}: " if row.which else ""

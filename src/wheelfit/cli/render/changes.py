@@ -28,7 +28,7 @@ _PLAIN = "plain"
 
 
 def show_change(report: ChangeReport, output: Output) -> None:
-    """Print what was done to an environment, or would be."""
+    """Print the changes of an environment, done or planned."""
     output.result_json(report.to_json())
     tell_change(report, output)
 
@@ -102,13 +102,13 @@ def _show_done(planned: Plan, output: Output) -> None:
 
 
 def _why_removed(entry: Installed, planned: Plan) -> str:
-    """Return the reason of a removal as the rest of a sentence; empty where nobody gave one."""
+    """Return the reason of a removal as the rest of a sentence; empty where there is none."""
     reason = planned.reasons.get(entry.name)
     return f": {reason}" if reason else ""
 
 
 def _replaced(pin: Pin, gone: Installed | None) -> str:
-    """Return what a package replaces, as the rest of a sentence; empty where it is new."""
+    """Return the version that a package replaces, as the rest of a sentence; empty if it is new."""
     if gone is None:
         return ""
     words = f", replacing {'the newer ' if gone.version > pin.version else ''}{gone.version}"
@@ -116,7 +116,7 @@ def _replaced(pin: Pin, gone: Installed | None) -> str:
 
 
 def _had_choice(pin: Pin) -> bool:
-    """Return whether there is something to say of a choice: there were variants."""
+    """Return whether a choice is worth reporting: there were variants."""
     return pin.label is not None or any(
         verdict.filename.label for verdict in pin.choice.selection.verdicts
     )
@@ -169,7 +169,7 @@ def _sum(report: ChangeReport, coming: int, leaving: int) -> str:
 
 
 def show_uninstalled(report: UninstallReport, output: Output) -> None:
-    """Print what was removed, and what it breaks."""
+    """Print the removed packages, and the requirements that this breaks."""
     output.result_json(report.to_json())
     for note in report.uninstalled.notes:
         output.note(f"note: {note}")
@@ -181,7 +181,7 @@ def show_uninstalled(report: UninstallReport, output: Output) -> None:
 
 
 def show_created(report: VenvReport, output: Output) -> None:
-    """Print which environment was created, and how it is activated."""
+    """Print the created environment, and the command to activate it."""
     import shlex
 
     output.result_json(report.to_json())
@@ -197,7 +197,7 @@ def show_created(report: VenvReport, output: Output) -> None:
 
 
 def show_recovered(report: RecoverReport, output: Output) -> None:
-    """Print what was undone or finished."""
+    """Print the outcome of the recovery."""
     output.result_json(report.to_json())
     output.report("no change was interrupted" if report.found is None else str(report.found))
     for note in report.notes:

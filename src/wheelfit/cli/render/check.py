@@ -27,7 +27,7 @@ def exit_code(found: Report, *, strict: bool) -> int:
 
 
 def check_forms(*, sarif: bool, output: Output) -> None:
-    """Refuse two forms of one report.
+    """Raise if two forms of one report are requested.
 
     :param sarif: whether the report is wanted as SARIF.
     :raises UsageError: it is wanted as JSON, too.

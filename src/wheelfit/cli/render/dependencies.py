@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def show_dependencies(report: DependencyReport, output: Output) -> None:
-    """Print what was edited, locked and installed, or would be."""
+    """Print the edits, the lock and the installation, done or planned."""
     output.result_json(report.to_json())
     for change in report.changes:
         output.report(_line(change.before, change.after, report))
@@ -21,7 +21,7 @@ def show_dependencies(report: DependencyReport, output: Output) -> None:
         for line in report.diff:
             output.result(line)
     if report.lock is not None:
-        # What is installed was told before it was fetched.
+        # Accelerators of an installation were reported before it began.
         tell_lock(report.lock, output, accelerators=report.environment is None)
     if report.environment is not None:
         tell_change(report.environment, output)

@@ -34,7 +34,7 @@ _STATUS: dict[str, Style] = {
     "disabled": "warning",
 }
 _WIDTH = 66
-"""How many characters of a summary are shown without ``--verbose``."""
+"""Characters of a summary that are shown without ``--verbose``."""
 
 
 def show_diagnosis(found: Diagnosis, output: Output) -> None:
@@ -55,7 +55,7 @@ def _print(line: str, style: Style, output: Output) -> None:
 
 
 def _lines(found: Diagnosis, *, verbose: bool, quiet: bool) -> list[Line]:
-    """Return the report for people.
+    """Return the lines of the report.
 
     :param quiet: findings and summary only.
     """
@@ -120,7 +120,7 @@ def source_lines(sources: Sequence[ConfiguredSource]) -> Iterator[str]:
 
 
 def owner_lines(owners: Sequence[OwnersIndex]) -> Iterator[str]:
-    """Return lines that tell for which projects the index of their owner counts, or why not."""
+    """Return lines on the projects for which the index of their owner is in effect, or why not."""
     reasons = {owner.reason for owner in owners}
     if len(reasons) == 1 and (reason := reasons.pop()):
         yield f"no index of an owner of projects counts: {reason}"
@@ -194,7 +194,7 @@ def _summary_of(detection: Detection) -> str:
 
 
 _UPPER = "cuda_version_upper_bound"
-"""Follows from the lower one, and says nothing to people."""
+"""Follows from the lower bound, so it is not shown."""
 
 
 def _clipped(text: str, *, verbose: bool) -> str:
@@ -285,7 +285,7 @@ def _process_lines(found: Diagnosis) -> Iterator[Line]:
 
 
 def show_fitness(report: FitnessReport, output: Output) -> None:
-    """Print which installed variants fit, and what was found."""
+    """Print the installed variants that fit, and the findings."""
     output.result_json(report.to_json())
     verbose = output.verbosity > 0
     for one in report.variants:
@@ -314,7 +314,7 @@ def finding_lines(finding: Finding) -> Iterator[Line]:
 
 
 def summary_line(findings: Iterable[Finding], *, verbose: bool) -> Line:
-    """Return how much was found, in a line.
+    """Return the numbers of findings, in a line.
 
     :param verbose: whether notes are shown.
     """

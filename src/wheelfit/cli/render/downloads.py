@@ -1,4 +1,4 @@
-"""What was downloaded, as text."""
+"""Downloads, as text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def show_downloaded(report: DownloadReport, output: Output) -> None:
-    """Print what each machine gets, and what is new in the folder."""
+    """Print the wheels of each machine, and the new files of the folder."""
     output.result_json(report.to_json())
     for target in report.targets:
         output.result(f"{target.name}:")

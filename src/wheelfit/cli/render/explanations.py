@@ -22,7 +22,7 @@ _STYLES: dict[str, Style] = {"chosen": "good", "compatible": "plain", "rejected"
 
 
 def show_explanations(report: ExplainReport, output: Output) -> None:
-    """Print what would be chosen for a machine, and the reasons."""
+    """Print the choice for a machine, and the reasons."""
     for warning in report.warnings:
         output.warn(warning)
     output.result_json(report.to_json())
@@ -90,8 +90,8 @@ def _rows(
         for one in verdicts:
             yield one.verdict, who_is(one), f"{explanation.shown(one.filename)}: {_reason(one)}"
         return
-    # A release may have hundreds of wheels for other Pythons and platforms. A label that has
-    # others too is named with those; one that has none is named once.
+    # A release may have hundreds of wheels for other Pythons and platforms. A label with wheels for
+    # this one is named with those; another label is named once.
     ours = [one for one in verdicts if tags.best(one.filename.tags) is not None]
     others = [one for one in verdicts if tags.best(one.filename.tags) is None]
     named = {who_is(our) for our in ours}

@@ -1,4 +1,4 @@
-"""Reports of indexes, of what is published to them, and of their files, as text."""
+"""Reports of indexes, of publishing, and of index files, as text."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def show_files(report: FilesReport, output: Output) -> None:
 
 
 def show_status(report: StatusReport, output: Output) -> None:
-    """Print what a project is now."""
+    """Print the status of a project."""
     output.result_json(report.to_json())
     why = f": {report.reason}" if report.reason else ""
     output.report(f"{report.project} is {report.status}{why}")
 
 
 def show_cleaning(report: CleaningReport, output: Output) -> None:
-    """Print what was removed, or would be."""
+    """Print the removals, done or planned."""
     output.result_json(report.to_json())
     rows = [
         (one.project, one.version, str(len(one.files)),
@@ -102,7 +102,7 @@ def show_cleaning(report: CleaningReport, output: Output) -> None:
 
 
 def show_prefetch(report: PrefetchReport, output: Output) -> int:
-    """Print what mirrors have now, or would have; return the exit code."""
+    """Print the contents of mirrors, present or planned; return the exit code."""
     output.result_json(report.to_json())
     rows = [
         (
@@ -153,7 +153,7 @@ def show_audit_log(report: AuditReport, output: Output) -> None:
 
 
 def show_moved_index(report: MovedIndexReport, output: Output) -> None:
-    """Print how much was moved."""
+    """Print the amount of moved files and records."""
     output.result_json(report.to_json())
     files = f"{count_of(report.files, 'file')} ({size_words(report.size)})"
     output.report(
@@ -165,7 +165,7 @@ def show_moved_index(report: MovedIndexReport, output: Output) -> None:
 
 
 def show_import(report: MovedIndexReport | ImportedPackages, output: Output) -> int:
-    """Print what was imported, and each file that was refused; return the exit code."""
+    """Print the imported files, and each refused one; return the exit code."""
     from wheelfit.operations.live_index import MovedIndexReport
 
     if isinstance(report, MovedIndexReport):
@@ -211,7 +211,7 @@ def show_stages(report: StagesReport, output: Output) -> None:
 
 
 def show_dropped_stage(report: DroppedStage, output: Output) -> None:
-    """Print how many files were dropped."""
+    """Print the number of dropped files."""
     output.result_json(report.to_json())
     output.report(f"{report.count} files are forgotten")
 
@@ -234,7 +234,7 @@ def show_tokens(report: TokensReport, output: Output) -> None:
 
 
 def show_revoked_token(report: RevokedToken, output: Output) -> None:
-    """Print which token was revoked."""
+    """Print the revoked token."""
     output.result_json(report.to_json())
     output.report(f"{report.token} is revoked")
 
@@ -248,7 +248,7 @@ def show_served_proxy(report: ServedProxy, output: Output) -> None:
 
 
 def show_generated_index(report: GeneratedIndex, output: Output) -> int:
-    """Print what was refused and what was published; 9 if anything was refused."""
+    """Print the refused and the published files; 9 if any was refused."""
     generated = report.generated
     output.result_json(report.to_json())
     for note in generated.notes:
@@ -281,7 +281,7 @@ def show_generated_index(report: GeneratedIndex, output: Output) -> int:
 
 
 def show_converted_index(report: ConvertedIndex, output: Output) -> int:
-    """Print what was read, written and lost; 9 if something was left out, 32 for losses."""
+    """Print the converted files and the losses; 9 if a file was left out, 32 for losses."""
     output.result_json(report.to_json())
     generated = report.generated
     if generated.refused:
@@ -305,7 +305,7 @@ def show_converted_index(report: ConvertedIndex, output: Output) -> int:
 
 
 def show_publish(report: PublishReport, output: Output) -> None:
-    """Print what was found, every file with its state, and what was sent."""
+    """Print the findings, every file with its state, and the sent files."""
     output.result_json(report.to_json())
     show_findings(report.found, output)
     rows = [

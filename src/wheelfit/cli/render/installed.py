@@ -1,4 +1,4 @@
-"""Installed packages, what is known of them, and why they are there, as text."""
+"""Installed packages, their details, and why they are there, as text."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _remark(entry: Installed) -> str:
 
 
 def show_details(report: ShowReport, output: Output) -> None:
-    """Print what is known of each package, as pip does, and its variant."""
+    """Print the details of each package, as pip does, and its variant."""
     output.result_json(report.to_json())
     for name in report.missing:
         output.warn(f"{name} is not installed")
@@ -138,7 +138,7 @@ def _variant_lines(variant: PackageVariant) -> Iterator[tuple[str, str]]:
 
 
 def show_why(report: WhyReport, output: Output) -> None:
-    """Print the chains that lead to a package, from what was asked for."""
+    """Print the chains that lead to a package, from the requested ones."""
     output.result_json(report.to_json())
     output.result(f"{report.name} {', '.join(report.versions)}".rstrip())
     for chain in report.chains:

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def show_lock(report: LockReport, output: Output) -> None:
-    """Print what changed in the locks, and where they are."""
+    """Print the changes of the locks, and their paths."""
     if output.json:  # a large lock takes a while
         output.result_json(report.to_json())
     tell_lock(report, output)
 
 
 def tell_lock(report: LockReport, output: Output, *, accelerators: bool = True) -> None:
-    """Print the same, without the object of ``--json``.
+    """Print the report, without the object of ``--json``.
 
-    :param accelerators: whether to tell what comes for accelerators in vain.
+    :param accelerators: whether to warn of unused accelerators and accelerator builds.
     """
     for note in report.notes:
         output.warn(note)
@@ -55,7 +55,7 @@ def tell_lock(report: LockReport, output: Output, *, accelerators: bool = True) 
 
 
 def show_bundle(report: BundleReport, output: Output) -> None:
-    """Print what a bundle has for each machine."""
+    """Print the contents of a bundle for each machine."""
     output.result_json(report.to_json())
     for note in report.notes:
         output.warn(note)
@@ -80,7 +80,7 @@ def show_bundle(report: BundleReport, output: Output) -> None:
 
 
 def show_verified(bundle: VerifiedBundle, output: Output) -> None:
-    """Print that a bundle is in order."""
+    """Print the summary of a valid bundle."""
     output.result_json(bundle.to_json())
     manifest = bundle.manifest
     machines = ", ".join(host.name for host in manifest.hosts) or "any machine"

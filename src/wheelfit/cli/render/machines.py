@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 6
-"""How many values of a long list are shown without ``--verbose``."""
+"""Values of a long list that are shown without ``--verbose``."""
 _WIDTH = 72
-"""How many characters of a piece of evidence are shown without ``--verbose``."""
+"""Characters of a piece of evidence that are shown without ``--verbose``."""
 _NUMBER = re.compile(r"\b[\da-f]{2}\b|\d")
-"""What tells the names of several devices apart: numbers, and addresses on a bus."""
+"""The parts that distinguish names of devices: numbers, and addresses on a bus."""
 _LABEL = len("decided by")
-"""Columns that the names of values, of evidence and of who decided have at least."""
+"""Minimum width of the names of values, evidence and deciding sources, in columns."""
 
 
 def show_detections(
     detections: Sequence[Detection], output: Output, *, versions: bool = False
 ) -> None:
-    """Print what is supported of each namespace, and how that was found.
+    """Print the supported values of each namespace, and their evidence.
 
-    Where there is nothing, one line says why.
+    A namespace without values gets one line with the reason.
 
-    :param output: where to; unless it is verbose, long lists are cut.
+    :param output: the output; unless it is verbose, long lists are cut.
     :param versions: whether to name the version of each provider.
     """
     short = [one for one in detections if output.verbosity <= 0 and _is_plain_nothing(one)]
@@ -63,7 +63,7 @@ def _is_plain_nothing(detection: Detection) -> bool:
 
 
 def status_in_words(detection: Detection) -> str:
-    """Return what a namespace is; where only the absence of a device is supported, nothing."""
+    """Return the status of a namespace; "nothing" if only the absence of a device is supported."""
     features = detection.features
     if features and all(feature.values == ("false",) for feature in features):  # P-150
         return "nothing"
@@ -73,7 +73,7 @@ def status_in_words(detection: Detection) -> str:
 def _reason(detection: Detection, output: Output) -> str:
     for one in detection.evidence:
         value = _clipped(one.value, output)
-        # What a preset or the built-in providers say of files is enough by itself.
+        # Values of a preset or of the built-in providers from files need no source.
         enough = one.source in ("files", detection.source)
         return value if enough else f"{one.source}: {value}"
     return detection.source
@@ -106,7 +106,7 @@ def _print_detection(detection: Detection, output: Output, *, versions: bool) ->
 
 
 def _observations(detection: Detection, output: Output) -> Iterator[tuple[str, str]]:
-    """Yield the evidence; what is the same of several numbered things comes once."""
+    """Yield the evidence; equal evidence of several numbered devices comes once."""
 
     def kind(one: Evidence) -> object:
         return one if output.verbosity > 0 else (_NUMBER.sub("", one.source), one.value)
@@ -140,7 +140,7 @@ def _clipped(text: str, output: Output) -> str:
 
 
 def show_probe(report: ProbeReport, output: Output) -> None:
-    """Print what a machine supports."""
+    """Print the supported values of a machine."""
     output.result_json(report.to_json())
     output.result(_headline(report.machine), "strong")
     show_detections(report.detections, output)
@@ -199,7 +199,7 @@ def show_host_list(report: HostList, output: Output, words: Sequence[str]) -> No
 
 
 def show_host_report(report: HostReport, output: Output) -> None:
-    """Print everything that is known of a machine."""
+    """Print the description of a machine."""
     output.result_json(report.to_json())
     host, file, target = report.host, report.host.file, report.target
     output.result(f"{host.name}: {host.words}" if host.words else host.name, "strong")
@@ -227,7 +227,7 @@ def show_host_report(report: HostReport, output: Output) -> None:
 
 
 def show_comparison(report: HostComparison, output: Output) -> None:
-    """Print what differs between two machines."""
+    """Print the differences between two machines."""
     output.result_json(report.to_json())
     names = (report.left.name, report.right.name)
     alike = "" if report.differences else ": alike"
@@ -238,7 +238,7 @@ def show_comparison(report: HostComparison, output: Output) -> None:
 
 
 def show_new_host(report: NewHost, output: Output) -> None:
-    """Print where a new host file was written."""
+    """Print the path of a new host file."""
     output.result_json(report.to_json())
     host = report.host
     output.report(f"wrote {report.path}: {host.words or host.file.origin or host.name}")

@@ -1,4 +1,4 @@
-"""What was built, made or found for a project, as text."""
+"""Results of builds, edits and checks of a project, as text."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _words(wheel: BuiltWheel) -> str:
 
 
 def _tuned_words(tuned: TunedParts) -> str:
-    """Return which parts of a variant differ from the plain wheel; empty where that is unknown."""
+    """Return the parts of a variant that differ from the plain wheel; empty where unknown."""
     parts = []
     if tuned.changed:
         parts.append(f"compiled for it: {listed(tuned.changed)}")
@@ -137,7 +137,7 @@ def show_matrix(report: MatrixReport, output: Output) -> None:
 
 
 def show_guides(guides: Sequence[Guide], output: Output) -> None:
-    """Print what is known of namespaces."""
+    """Print the guides to namespaces."""
     output.result_json({"version": 1, "namespaces": [one.to_mapping() for one in guides]})
     for guide in guides:
         for line in guide.lines():
@@ -146,7 +146,7 @@ def show_guides(guides: Sequence[Guide], output: Output) -> None:
 
 
 def show_edits(report: InitReport, output: Output, *, is_diff_shown: bool = False) -> None:
-    """Print what was written, or would be.
+    """Print the edits, done or planned.
 
     :param is_diff_shown: whether the difference was printed before.
     """

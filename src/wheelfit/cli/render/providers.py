@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def show_provider_list(report: KnownProviders, output: Output) -> None:
-    """Print every provider and plugin that is known."""
+    """Print the known providers and plugins."""
     known = report.to_json()
     output.result_json(known)
     rows = []
@@ -70,7 +70,7 @@ def show_provider_list(report: KnownProviders, output: Output) -> None:
 
 
 def show_provider_facts(about: Mapping[str, Any], output: Output) -> None:
-    """Print everything about one namespace or package."""
+    """Print the facts about one namespace or package."""
     output.result_json(about)
     output.result(str(about["name"]), "strong")
     if about["off"]:
@@ -139,9 +139,9 @@ def _show_policies(policies: Iterable[Mapping[str, Any]], output: Output) -> Non
 
 
 def show_trust(report: TrustReport, output: Output, *, with_plan: bool) -> None:
-    """Print what is trusted now.
+    """Print the plugin that is trusted now.
 
-    :param with_plan: whether to list the files, for one who was not shown them before.
+    :param with_plan: whether to list the files, if the user has not seen them before.
     """
     output.result_json(report.to_json())
     if with_plan:
@@ -154,7 +154,7 @@ def show_trust(report: TrustReport, output: Output, *, with_plan: bool) -> None:
 
 
 def show_untrust(report: UntrustReport, output: Output) -> None:
-    """Print what is not trusted any more."""
+    """Print the plugins that are no longer trusted."""
     output.result_json(report.to_json())
     output.report(f"not trusted any more: {', '.join(report.packages)}")
     for folder in report.removed:
@@ -162,14 +162,14 @@ def show_untrust(report: UntrustReport, output: Output) -> None:
 
 
 def show_switch(report: SwitchReport, output: Output) -> None:
-    """Print which providers were switched."""
+    """Print the switched providers."""
     output.result_json(report.to_json())
     switched = "enabled" if report.on else "disabled"
     output.report(f"{switched}: {', '.join(report.namespaces)}; written to {report.file}")
 
 
 def plan_lines(plan: TrustPlan) -> list[str]:
-    """Return the lines about what would be trusted."""
+    """Return the lines about the files of a plugin to trust."""
     entry = plan.entry
     lines = [f"{entry.package}{entry.versions} consists of"]
     for wheel in plan.wheels:
@@ -222,7 +222,7 @@ def _edition(families: KnownFamilies) -> str:
 
 
 def show_bridge_update(report: BridgeUpdateReport, output: Output) -> None:
-    """Print what an update of the families brought."""
+    """Print the result of updating the families."""
     output.result_json(report.to_json())
     done = {"current": "nothing newer", "removed": "removed the update"}
     edition = _edition(report.families)
@@ -246,7 +246,7 @@ def show_bridge_update(report: BridgeUpdateReport, output: Output) -> None:
 
 
 def show_bridge_checks(report: BridgeChecksReport, output: Output) -> None:
-    """Print what was found of families: those with faults, and how many are as they say."""
+    """Print the families with faults, and the number of correct ones."""
     output.result_json(report.to_json())
     wrong = [check for check in report.checks if check.faults]
     for one in wrong:

@@ -40,7 +40,7 @@ class _Line:
 
 
 _Node: TypeAlias = "Callable[[], _Line]"
-"""Returns its line when that is printed: only then it is known which packages were."""
+"""A function that returns its line when that is printed, since it depends on earlier lines."""
 
 
 def show_tree(report: TreeReport, output: Output) -> None:

@@ -1,4 +1,4 @@
-"""Wheels that were written anew, and what is in wheels, as text."""
+"""Rewritten wheels, and the contents of wheels, as text."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ PROJECT_SETTINGS = OptionGroup(
         if option.project is not None and option != PRE
     ),
 )
-"""What a project sets about its lock."""
+"""Settings of a project about its lock."""
 
 PROJECT_INSTALLATION = OptionGroup(
     "installation",

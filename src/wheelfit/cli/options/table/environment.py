@@ -77,7 +77,7 @@ CHANGES = (
     ),
     Option("--break-system-packages", FLAG, "even in a managed environment"),
 )
-"""How files get into an environment; part of the groups of commands that change one."""
+"""Options of the commands that change an environment, on how files get into it."""
 
 CONSENT = OptionGroup(
     "installed variants",

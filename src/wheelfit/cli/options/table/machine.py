@@ -95,7 +95,7 @@ _SUPPORT = (
     ),
     _PROVIDER_TABLE,
 )
-"""What the machine counts as supporting."""
+"""Options about the supported values of the machine."""
 
 MACHINE = OptionGroup(
     "machine",

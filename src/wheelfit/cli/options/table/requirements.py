@@ -1,4 +1,4 @@
-"""Options that name what is installed or locked: requirements, projects, lock files."""
+"""Options that name packages to install or lock: requirements, projects, lock files."""
 
 from __future__ import annotations
 
