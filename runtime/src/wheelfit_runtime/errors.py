@@ -1,12 +1,12 @@
-"""The family of errors, and those of detection and of programs that run.
+"""The base classes of errors, and the errors of detection and of running programs.
 
-Every error a user can meet is one of these or of `wheelfit.errors`. Each has a reference (a
-code that the documentation explains), says what happened, where, and what to do next.
-The parts are kept apart; the command line renders them.
+Every error a user can meet is one of these or of `wheelfit.errors`. Each has a code that the
+documentation explains, and states what happened, where, and what to do next. The parts are kept
+apart; the command line renders them.
 
-A class stands for what somebody catches: a kind for each exit code, and some errors below it.
-Every other error is a code of its kind (`wheelfit_runtime.error_codes`), as
-``raise UserError("…", code="invalid-label")``.
+Classes exist for errors that programs catch: a kind for each exit code, and some errors below it.
+Every other error is a code of its kind (`wheelfit_runtime.error_codes`), as ``raise UserError("…",
+code="invalid-label")``.
 
 ```
 WheelfitError
@@ -76,7 +76,7 @@ __all__ = [
 
 
 class Fault(NamedTuple):
-    """One thing that is wrong in a document.
+    """A fault in a document.
 
     Several faults of one document are reported together.
     """
@@ -95,7 +95,7 @@ class Fault(NamedTuple):
 
 
 class WheelfitError(Exception):
-    """What happened, where, and what to do next.
+    """An error with its place, explanation and hint.
 
     :param message: what happened, one sentence without a final full stop.
     :param code: a code with the exit code of the class; None for the code of the class itself. This
@@ -103,7 +103,7 @@ class WheelfitError(Exception):
     :param where: the file, URL (never with credentials) or path in a document.
     :param note: further explanation; may have several lines.
     :param hint: what to do next.
-    :param details: the same for programs, as plain data; only of codes with a `Row.details_key`.
+    :param details: the facts for programs, as plain data; only of codes with a `Row.details_key`.
     """
 
     reference: Code = "error"
@@ -150,9 +150,9 @@ class WheelfitError(Exception):
         return CODES[self.reference].exit_code
 
     def in_full(self) -> Self:
-        """Return this error, with note and hint in what a traceback shows of it.
+        """Return this error, with note and hint as notes of its traceback.
 
-        For those that end other people's programs, where nobody renders the parts.
+        For errors that end other programs, where the command line does not render the parts.
         """
         for words in (self.note, self.hint and f"hint: {self.hint}"):
             if words:
@@ -189,9 +189,9 @@ class UserError(WheelfitError, ValueError, code="user-error"):
 
 
 class InvalidDocument(UserError, code="invalid-document"):
-    """A document breaks its rules; has every fault found.
+    """Raised when a document breaks its rules; has every fault found.
 
-    :param faults: what is wrong; at least one.
+    :param faults: the faults; at least one.
     """
 
     def __init__(
@@ -236,7 +236,7 @@ class FileProblem(UserError, code="file-problem"):
 
 
 class NoFit(WheelfitError, code="no-fit"):
-    """Nothing compatible exists for what was asked."""
+    """Raised when nothing compatible with the request exists."""
 
 
 class NoCompatibleWheel(NoFit, code="no-compatible-wheel"):
@@ -244,7 +244,7 @@ class NoCompatibleWheel(NoFit, code="no-compatible-wheel"):
 
 
 class DriverTooOld(NoFit, code="driver-too-old"):
-    """The driver of this machine cannot run the libraries that were asked for (P-92)."""
+    """Raised when the driver of this machine cannot run the requested libraries (P-92)."""
 
 
 class ProjectNotFound(NoFit, code="project-not-found"):
@@ -252,10 +252,10 @@ class ProjectNotFound(NoFit, code="project-not-found"):
 
 
 class NoImplementation(NoFit, ImportError, code="no-implementation"):
-    """Nothing that is installed can do the work of a package here.
+    """Raised when no installed implementation of a package is compatible.
 
-    It is raised in the middle of an import, so it is an error of one, and its text has all parts:
-    nobody renders it. Its details are the implementations with their reasons.
+    It is raised during an import, so it is an `ImportError`, and its text has all parts, since the
+    command line does not render it. Its details are the implementations with their reasons.
     """
 
     def __str__(self) -> str:
@@ -272,7 +272,7 @@ class NoImplementation(NoFit, ImportError, code="no-implementation"):
 
 
 class IntegrityError(WheelfitError, code="integrity"):
-    """Bytes are not what was promised."""
+    """Raised when bytes are not as promised."""
 
 
 class HashMismatch(IntegrityError, code="hash-mismatch"):
@@ -310,7 +310,7 @@ class Unreachable(NetworkError, code="unreachable"):
 
 
 class UnexpectedStatus(NetworkError, code="unexpected-status"):
-    """A server answered, but not with what was asked for."""
+    """Raised when a server answers with an unexpected status."""
 
     def __init__(
         self,
@@ -348,4 +348,4 @@ class StoreUnavailable(EnvironmentUnavailable, code="store-unavailable"):
 
 
 class PolicyRefusal(WheelfitError, code="refused"):
-    """What was asked is possible, but a policy forbids it."""
+    """Raised when the request is possible, but a policy forbids it."""

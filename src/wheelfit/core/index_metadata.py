@@ -1,7 +1,7 @@
 """Index-level metadata: one document for a release, combined from its wheels (F-60 to F-65).
 
-The result does not depend on the order of the input (F-63), nor does the error. Also,
-whether a wheel says of itself what the index says of it (F-93).
+The result does not depend on the order of the input (F-63), nor does the error. Also the comparison
+of a wheel's own metadata with the index's (F-93).
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class Contradiction(NamedTuple):
     steps: tuple[str, ...]
     """What it is about: the keys that lead there, as ``("providers", "nvidia")``."""
     values: tuple[str, str]
-    """What each of them says."""
+    """The value in each of them."""
 
     @property
     def path(self) -> str:
-        """What it is about in words, as ``providers.nvidia``."""
+        """The path of the value, as ``providers.nvidia``."""
         return path_of(*self.steps)
 
     @property

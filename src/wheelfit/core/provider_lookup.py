@@ -1,4 +1,4 @@
-"""Who says what is supported of a namespace: the six steps (P-10 to P-17).
+"""The source of the support of a namespace, by the six steps (P-10 to P-17).
 
 The first that applies decides:
 
@@ -50,17 +50,16 @@ DevicePolicy: TypeAlias = Literal["all", "highest", "lowest", "any"]
 
 
 class Detector(Protocol):
-    """A source of what a target supports of one namespace.
+    """A source of a target's support of one namespace.
 
-    The machine, a host file and the fakes of tests are detectors. Asking may be slow
-    the first time only. A probe that fails is an answer (``Status.FAILED``), not an
-    exception.
+    The machine, a host file and the fakes of tests are detectors. Only the first call may be slow.
+    A probe that fails is an answer (``Status.FAILED``), not an exception.
     """
 
     def detect(
         self, namespace: str, *, package: str | None = None, plugin_api: str | None = None
     ) -> Detection | None:
-        """Return what is supported, or None when nothing is known of the namespace.
+        """Return the detected features, or None for an unknown namespace.
 
         :param package: normalised name of the plugin's package, when the document has one.
         :param plugin_api: effective endpoint of the plugin, when the document has one.
@@ -69,37 +68,37 @@ class Detector(Protocol):
 
 
 class Plugins(Protocol):
-    """The plugins that steps 5 and 6 ask for one target.
+    """The plugins that steps 5 and 6 run for one target.
 
-    Asking may be slow the first time only. A plugin that fails is an answer
-    (``Status.FAILED``), not an exception.
+    Only the first call may be slow. A plugin that fails is an answer (``Status.FAILED``), not an
+    exception.
     """
 
     def refusal(self, question: PluginQuestion) -> str | None:
-        """Return why a plugin may not be asked, one clause; None when it may (P-14).
+        """Return the reason a plugin may not be run, one clause; None when it may (P-14).
 
         Neither a source nor the plugin is touched.
         """
         ...
 
     def ask(self, question: PluginQuestion) -> Detection:
-        """Return what a plugin that may be asked says is supported (P-15)."""
+        """Return the support reported by a plugin that may be run (P-15)."""
         ...
 
 
 class NoPlugins(Struct, frozen=True):
-    """Plugins of which none is asked, whatever is trusted."""
+    """Plugins of which none is run, even if trusted."""
 
     why: str = "no plugin is asked here"
     """One clause."""
 
     def refusal(self, question: PluginQuestion) -> str | None:
-        """Return why no plugin is asked."""
+        """Return the reason no plugin is run."""
         del question
         return self.why
 
     def ask(self, question: PluginQuestion) -> Detection:
-        """Return the answer where nobody was asked."""
+        """Return the answer for a plugin that was not run."""
         return _unknown(question.namespace, self.why, "not-trusted")
 
 
@@ -143,7 +142,7 @@ class Steps(Struct, eq=False):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the lists of the user should have said and do not (P-44)."""
+        """Notes on missing entries in the user's lists (P-44)."""
         return tuple(
             f"{', '.join(namespaces)}: {why}, so unsupported"
             for why, namespaces in self.left_out.items()
@@ -197,7 +196,7 @@ class Steps(Struct, eq=False):
     def _builtin(self, namespace: str, provider: BuiltinProvider) -> Detection:
         if provider.name != ABI_DEPENDENCY:  # P-8
             return _unknown(namespace, f"there is no built-in provider {provider.name!r}")
-        if not self.policy.abi_dependency:  # P-50: whoever does without it says so
+        if not self.policy.abi_dependency:  # P-50: without it the user has chosen so
             source = "builds for a version of another package are switched off"
             return Detection(namespace, status=Status.DISABLED, source=source, warnings=(source,))
         return abi_dependency.detect(namespace, self.document, self.known)
@@ -253,7 +252,7 @@ class Steps(Struct, eq=False):
     def _plugin(
         self, namespace: str, provider: PluginProvider, plugin: Recognition, why: str
     ) -> Detection:
-        """Return the plugin's own answer, if it may be asked, or why nobody stands in for it."""
+        """Return the plugin's own answer, if it may be run, or the reason it is unsupported."""
         required = required_packages(provider, self.environment)
         if not required or plugin.plugin_api is None:
             fault = "" if not required else ", and its plugin-api is not an object reference"

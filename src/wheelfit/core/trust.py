@@ -57,9 +57,9 @@ class TrustEntry(Struct, frozen=True):
     files: tuple[TrustedFile, ...]
     """Every wheel that may be installed, of the package and of what it needs."""
     namespace: str | None = None
-    """The only namespace it may answer for; None: any that asks for it."""
+    """The only namespace it may answer for; None: any that names it."""
     plugin_api: str | None = None
-    """The only endpoint that may be called; None: any that is asked for."""
+    """The only endpoint that may be called; None: any."""
     source: str = ""
     """Where the files were found, without credentials."""
     added: str = ""
@@ -73,7 +73,7 @@ class TrustEntry(Struct, frozen=True):
         )
 
     def question(self) -> PluginQuestion | None:
-        """Return what to ask without a package at hand; None when no namespace is named."""
+        """Return the question to the plugin alone; None when no namespace is named."""
         if self.namespace is None:
             return None
         requirement = Requirement(self.package, specifier=self.versions)
@@ -98,7 +98,7 @@ class Trust(Struct, frozen=True):
     """Namespaces that are switched off (P-10)."""
 
     def of(self, package: NormalizedName) -> tuple[TrustEntry, ...]:
-        """Return what is trusted of a package."""
+        """Return the trust entries of a package."""
         return tuple(entry for entry in self.entries if entry.package == package)
 
 
@@ -111,13 +111,13 @@ class PolicyFile(Struct, frozen=True):
     entries: tuple[TrustEntry, ...] = ()
     """Plugins the site has looked at."""
     disabled: frozenset[str] = frozenset()
-    """Namespaces that nobody may use."""
+    """Namespaces that are forbidden."""
     ignore_static: frozenset[str] = frozenset()
     """Namespaces in which no package's own list counts before the machine (P-20)."""
     no_env_override: bool = False
     """Whether variables that override detection are ignored."""
     no_bridges: bool = False
-    """Whether no family of distributions counts, whoever names it."""
+    """Whether no bridged family counts, even if the user names it."""
     forbid_trust_all: bool = False
     """Whether ``--trust-all-plugins`` is refused; it is by any other rule than ``user``."""
     grants: bool = False
@@ -173,7 +173,7 @@ class SitePolicy(Struct, frozen=True):
 
     @property
     def granted(self) -> tuple[TrustEntry, ...]:
-        """What is trusted without the user."""
+        """The entries trusted by policy files, without the user."""
         return tuple(entry for file in self.files if file.grants for entry in file.entries)
 
     @property
@@ -198,14 +198,14 @@ class TrustedTree(Struct, frozen=True):
 
 
 class PluginRules(Struct, frozen=True):
-    """The rules that decide whether a plugin may be asked."""
+    """The rules that decide whether a plugin may be run."""
 
     trust: Trust = NO_TRUST
     policy: SitePolicy = NO_POLICY
     everything: bool = False
     """Whether the user trusts every plugin, for this one command (P-18)."""
     off: str | None = None
-    """Why no plugin is asked, whatever is trusted, in a clause; None: some may be."""
+    """The reason no plugin is run, even if trusted, in a clause; None: some may be."""
 
     @property
     def entries(self) -> tuple[TrustEntry, ...]:
@@ -213,7 +213,7 @@ class PluginRules(Struct, frozen=True):
         return (*self.trust.entries, *self.policy.granted)
 
     def question(self, namespace: str) -> PluginQuestion | None:
-        """Return what to ask about a namespace without a package at hand; None: nothing."""
+        """Return the question about a namespace alone; None: no plugin is trusted for it."""
         for entry in self.entries:
             if entry.namespace == namespace:
                 return entry.question()
@@ -261,7 +261,7 @@ class PluginRules(Struct, frozen=True):
 
 
 def command_that_trusts(requirement: Requirement, question: PluginQuestion) -> str:
-    """Return what to type to trust one package of a plugin."""
+    """Return the command that trusts one package of a plugin."""
     # A stranger wrote the specifier, and people paste what they read into a shell.
     import shlex  # noqa: PLC0415 - start-up
 
@@ -311,7 +311,7 @@ def _objection(
 
 
 def _fitting(requirement: Requirement, files: Iterable[str]) -> bool:
-    """Return whether one of the files is a version that is asked for."""
+    """Return whether one of the files has a required version."""
     for name in files:
         filename = parse_wheel_filename(name)
         if filename.name == requirement.name and requirement.specifier.contains(

@@ -128,9 +128,9 @@ def _recover(places: EnvironmentFolders, disk: FileSystem, *, trusting: bool) ->
 
 
 def undo(places: EnvironmentFolders, journal: Journal, file_system: FileSystem) -> list[str]:
-    """Undo the steps of a journal that were made, however many these are.
+    """Undo the completed steps of a journal.
 
-    :return: what is not as it was before, a sentence each.
+    :return: the paths not restored, a sentence each.
     """
     notes = _Undoing(places, journal, file_system).undo()
     sync_folders(journal.steps, file_system)
@@ -182,7 +182,7 @@ class _Undoing:
         )
 
     def undo(self) -> list[str]:
-        """Undo all steps, and return what is not as it was before, a sentence each."""
+        """Undo all steps, and return the paths not restored, a sentence each."""
         emptied: list[str] = []
         for step in reversed(self._steps):
             match step.kind:
@@ -217,7 +217,7 @@ class _Undoing:
             return  # it was removed, after all had been undone
         if number_of(step.place) == step.coming and number_of(step.aside) != step.coming:
             if self._is_superseded(step):
-                # What was there shall not come back; what we brought goes all the same.
+                # The old path must not be restored; the new one is removed all the same.
                 self._strip(step.place)
                 return
             for path in self._foreign(step.place, step.place):
@@ -231,12 +231,12 @@ class _Undoing:
                 self._move_back(step)
             return
         if self._is_superseded(step) and number_of(step.aside) == step.going:
-            return  # nobody could put anything into what lay aside
+            return  # no process could add files to the folder moved aside
         self._bring_back(step.aside, step.place)
 
     def _undo_take(self, step: Step) -> None:
         if self._is_superseded(step):
-            # What is left of it in its place is nobody's any more.
+            # The rest in its place has no owner any more.
             if self._disk.exists(step.place):
                 self._strip(step.place)
             return
@@ -245,7 +245,7 @@ class _Undoing:
         if not self._disk.exists(step.place):
             self._move_back(step)
         elif is_real_folder(step.place) and is_real_folder(step.aside):
-            # Somebody made a folder of that name; what was in the old one has room in it.
+            # Another process made a folder of that name; the old content has room in it.
             for path in _files_below(step.aside):
                 self._move_into_room(path, step.place + path[len(step.aside) :])
         else:
@@ -256,13 +256,13 @@ class _Undoing:
         self._disk.move(step.aside, step.place)
 
     def _bring_back(self, folder: str, place: str) -> None:
-        """Return to its place what others have put into a folder that we took away again."""
+        """Move foreign files back from a folder that was removed again."""
         if is_real_folder(folder):
             for path in list(self._foreign(folder, place)):
                 self._move_into_room(path, place + path[len(folder) :])
 
     def _strip(self, place: str) -> None:
-        """Remove what came or was to go from among what others have put there."""
+        """Remove our files from a place, and keep foreign ones."""
         if not is_real_folder(place):
             if not self._is_foreign(place):
                 self._disk.remove_file(place)
@@ -315,7 +315,7 @@ class _Undoing:
         return frozenset(found)
 
     def _is_known(self, record: str) -> bool:
-        """Return whether a ``.dist-info`` folder is one that came or went, not another."""
+        """Return whether a ``.dist-info`` folder is part of this change."""
         for step in self._steps:
             if step.place == record and step.kind is not StepKind.DROP:
                 if number_of(record) in {step.coming, step.going}:
@@ -367,7 +367,7 @@ def _project(record: str) -> str:
 
 
 def number_of(path: str) -> int:
-    """Return what tells a file or folder from others that had its name; -1 if there is none.
+    """Return a number that identifies a file or folder among others of its name; -1: missing.
 
     :param path: the file or folder; a link counts itself.
     """
@@ -379,13 +379,13 @@ def number_of(path: str) -> int:
         record = os.lstat(os.path.join(path, "RECORD"))  # noqa: PTH118
     except OSError:
         return number
-    # File systems give the number of what was removed to what comes next. Of a distribution that
-    # another tool installed anew the record is younger.
+    # File systems reuse the number of a removed file. Of a distribution that another tool
+    # reinstalled the record is younger.
     return number << 64 | record.st_mtime_ns
 
 
 def _files_below(folder: str) -> Iterator[str]:
-    """Yield the files below a folder, and the links, whatever they lead to."""
+    """Yield the files and links below a folder."""
     for base, folders, names in os.walk(folder):
         for name in (*names, *folders):
             path = os.path.join(base, name)  # noqa: PTH118
@@ -408,7 +408,7 @@ def _made(places: EnvironmentFolders, levels: Mapping[str, int]) -> Iterator[str
 def _clear(
     places: EnvironmentFolders, elsewhere: Iterable[str], disk: FileSystem, *, trusting: bool
 ) -> list[str]:
-    """Remove the workplaces; what says how far the change is goes last."""
+    """Remove the workplaces; the journal of the change goes last."""
     notes = []
     for workplace in (*elsewhere, places.workplace):
         try:

@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 class LockedRepository:
     """A ``Repository`` with the packages of a lock.
 
-    :param packages: those that count, one for each name.
+    :param packages: the packages that apply, one for each name.
     :param name: the lock file, for messages.
-    :param files: reads the wheels; None: nobody does, and what the lock says must do.
+    :param files: reads the wheels; None: only the metadata in the lock is used.
     :param folder: where the lock file lies, for its relative paths; None: it came from
         elsewhere, and may not name files of this machine.
-    :param built: returns the wheel that stands for the source of a package, or None to leave that
+    :param built: returns the wheel to be built from the source of a package, or None to leave it
         out; default: nothing is built from source, and sources are left out.
     """
 
@@ -97,18 +97,18 @@ class LockedRepository:
         return json.dumps(_json(dict(package.table or {}))).encode()
 
     def metadata(self, file: File) -> bytes:
-        """Return the METADATA of a wheel; as `Files` says.
+        """Return the METADATA of a wheel; see `Files`.
 
-        :raises FileProblem: nobody reads wheels here.
+        :raises FileProblem: no reader of wheels was given.
         """
         return self._reader(file).metadata(file)
 
     def variant_document(self, file: File) -> bytes | None:
         """Return the ``variant.json`` in a wheel that is on this machine (F-122).
 
-        That in another wheel too if there is nothing to choose from (F-124).
+        A remote wheel is read too if it is the only choice (F-124).
 
-        :raises FileProblem: the wheel is elsewhere, or nobody reads wheels here.
+        :raises FileProblem: the wheel is elsewhere, or no reader of wheels was given.
         """
         if not file.is_local and not self._is_archive(file):
             raise FileProblem(
@@ -118,30 +118,30 @@ class LockedRepository:
         return self._reader(file).variant_document(file)
 
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
-        """Return how large a wheel is; as `Files` says.
+        """Return the size of a wheel; see `Files`.
 
-        :raises FileProblem: nobody reads wheels here.
+        :raises FileProblem: no reader of wheels was given.
         """
         return self._reader(file).size(file, unpacked=unpacked)
 
     def open(self, file: File) -> ByteSource:
-        """Return the bytes of a wheel; as `Files` says.
+        """Return the bytes of a wheel; see `Files`.
 
-        :raises FileProblem: nobody reads wheels here.
+        :raises FileProblem: no reader of wheels was given.
         """
         return self._reader(file).open(file)
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
-        """Put a file into a folder; as `Files` says.
+        """Fetch a file into a folder; see `Files`.
 
-        :raises FileProblem: nobody reads wheels here.
+        :raises FileProblem: no reader of wheels was given.
         """
         return self._reader(file).download(file, folder, progress)
 
     def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
-        """Return a wheel unpacked and verified; as `Files` says.
+        """Return a wheel unpacked and verified; see `Files`.
 
-        :raises FileProblem: nobody reads wheels here.
+        :raises FileProblem: no reader of wheels was given.
         """
         return self._reader(file).unpacked(file, folder, progress)
 
@@ -174,7 +174,7 @@ class LockedRepository:
 
     @staticmethod
     def _declared(package: LockedPackage, wheel: LockedWheel, url: str) -> bytes | None:
-        """Return what a bridge declared of a wheel that has another name where it is."""
+        """Return the declaration of a bridge for a wheel published under another name."""
         label = wheel.filename.label
         if label is None or package.table is None or url.startswith(BRIDGE):
             return None
@@ -190,10 +190,10 @@ def address_of(
     """Return the URL of a file, directory or repository that a lock names.
 
     :param entry: the entry of the lock.
-    :param called: what it is called, for messages.
+    :param called: its name, for messages.
     :param where: the lock file, for messages.
     :param folder: the folder of the lock file; None: it came from elsewhere.
-    :raises FileProblem: the lock names a place that may or can not be read.
+    :raises FileProblem: the lock names a place that must not or cannot be read.
     """
     if entry.path is not None and (folder is not None or entry.url is None):
         if folder is None or "\0" in entry.path:
@@ -207,7 +207,7 @@ def address_of(
         if scheme == "file" and folder is not None:
             return url
         if scheme in {"http", "https"}:
-            origin(url)  # there is a host, or it says so
+            origin(url)  # raises if there is no host
             return url
         if url.startswith(BRIDGE):
             return url
@@ -226,7 +226,7 @@ def _refusal(called: str, place: str, where: str, folder: Path | None) -> FilePr
 
 
 def _json(value: Any) -> Any:
-    """Return what JSON can say; a date or an infinite number is as wrong as nothing."""
+    """Return a value for JSON; a date or an infinite number becomes None."""
     match value:
         case dict():
             return {key: _json(item) for key, item in value.items()}

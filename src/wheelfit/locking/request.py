@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def in_extras(name: str) -> str:
-    """Return the marker of a lock that asks for an extra."""
+    """Return the marker of a lock for a requested extra."""
     return f"'{name}' in extras"
 
 
 def in_groups(name: str) -> str:
-    """Return the marker of a lock that asks for a dependency group."""
+    """Return the marker of a lock for a requested dependency group."""
     return f"'{name}' in dependency_groups"
 
 
@@ -43,9 +43,9 @@ class Root:
     where: str = ""
     """File and line; empty: the command line."""
     extra: NormalizedName | None = None
-    """The extra of the project that asks for it; None: none does."""
+    """The extra of the project that requires it; None: none does."""
     group: NormalizedName | None = None
-    """The dependency group that asks for it; None: none does."""
+    """The dependency group that requires it; None: none does."""
     wheel: GivenWheel | None = None
     """The wheel that stands for its project; None: any that meets it."""
 
@@ -59,11 +59,11 @@ class Root:
         return None
 
     def asked(self) -> RequestedRequirement:
-        """Return it as the resolver wants it, whoever asks for it."""
+        """Return it as a requirement for the resolver, without its extra or group."""
         return RequestedRequirement(self.requirement, self.where)
 
     def __str__(self) -> str:
-        """Return it as a lock records it: with a marker that says when it counts.
+        """Return it as a lock records it, with the marker under which it applies.
 
         Without a login in its URL: a lock is read by many.
         """
@@ -84,21 +84,21 @@ class LockNeeds:
     constraints: tuple[RequestedRequirement, ...] = ()
     """Limits on what is needed anyway."""
     overrides: tuple[RequestedRequirement, ...] = ()
-    """What replaces whatever anybody else says of a project."""
+    """Requirements that replace all others on their projects."""
     excluded: frozenset[NormalizedName] = frozenset()
-    """Projects that are left out, whoever needs them."""
+    """Projects that are left out, even where a package requires them."""
     hashes: Mapping[NormalizedName, AllowedHashes] = field(default_factory=dict, hash=False)
     """Digests of which a project's file must have one; projects not listed are free."""
     requires_python: SpecifierSet | None = None
-    """Which Pythons the project is for; None: it does not say."""
+    """The Pythons the project is for; None: not stated."""
     extras: tuple[NormalizedName, ...] = ()
-    """Extras that may be asked for, also those that need nothing."""
+    """Extras that may be requested, also those without requirements."""
     groups: tuple[NormalizedName, ...] = ()
-    """Dependency groups that may be asked for, likewise."""
+    """Dependency groups that may be requested, likewise."""
     default_groups: tuple[NormalizedName, ...] = ()
-    """Those that count when none is asked for."""
+    """The groups that apply when none is requested."""
     conflicts: tuple[tuple[str, ...], ...] = ()
-    """Extras and groups of which at most one may be asked for, as the markers of a lock."""
+    """Extras and groups of which at most one may be requested, as the markers of a lock."""
     prereleases: bool = False
     """Whether pre-releases count like final releases."""
     dependencies: bool = True
@@ -111,7 +111,7 @@ class LockNeeds:
 
     @property
     def builds(self) -> frozenset[NormalizedName]:
-        """Projects of which one build is asked for by its version, as ``==2.14.1+cu126``."""
+        """Projects of which one build is requested by its version, as ``==2.14.1+cu126``."""
         limits = (*self.constraints, *self.overrides)
         asked = (
             *(root.requirement for root in self.roots),
@@ -122,7 +122,7 @@ class LockNeeds:
         )
 
     def instead(self, requirement: Requirement, target: Target) -> Iterator[Requirement]:
-        """Yield what counts in place of a requirement: mostly itself.
+        """Yield the overrides of a requirement, or the requirement itself.
 
         :param requirement: of the user or of a package; its marker holds.
         :param target: the environment.

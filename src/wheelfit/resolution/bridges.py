@@ -1,8 +1,8 @@
-"""What choosing among the members of a bridged family asks for beyond choosing among variants.
+"""The choice among members of a bridged family, where it differs from that among variants.
 
 A family is a project whose builds were published under several names. So its builds do not keep
-pace with each other, and two of them can be asked for by name at the same time, though they own
-the same files.
+pace with each other, and two of them can be requested by name at the same time, though they own the
+same files.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ def favoured(
     *,
     prereleases: bool,
 ) -> tuple[Version, ...]:
-    """Return the releases of a family with a member that wants what the machine has, best first.
+    """Return the releases of a family with a member for the machine's hardware, best first.
 
     Members keep pace badly: a newer release that only the member for any machine has would
     otherwise cost an accelerator. A member that is installed need not be replaced by a newer one.
 
-    :param candidates: what the machine has, and what the user wishes.
+    :param candidates: the candidates, with the machine and the user's preferences.
     :param name: the project that the family stands for.
-    :param installed: what may stay.
+    :param installed: the installed builds, which may stay.
     :param prereleases: whether they count.
-    :return: empty where that is not a question.
+    :return: empty where no release is preferred.
     :raises NetworkError: a source cannot be read.
     """
     family, listing = candidates.bridge(name), candidates.listing(name)
@@ -71,9 +71,9 @@ def favoured(
 def fitting_releases(
     candidates: Candidates, name: NormalizedName, *, prereleases: bool
 ) -> Sequence[Version]:
-    """Return the releases of a family with a member that wants what the machine has.
+    """Return the releases of a family with a member for the machine's hardware.
 
-    :param candidates: what the machine has, and what the user wishes.
+    :param candidates: the candidates, with the machine and the user's preferences.
     :param name: the project that the family stands for.
     :param prereleases: whether they count.
     :raises NetworkError: a source cannot be read.
@@ -114,15 +114,15 @@ def fitting_releases(
 
 
 class _Fitting:
-    """The members of a family that want what a machine has.
+    """The members of a family for the hardware of a machine.
 
-    :param candidates: what the machine has, and what the user wishes.
+    :param candidates: the candidates, with the machine and the user's preferences.
     :param family: the family.
     """
 
     def __init__(self, candidates: Candidates, family: BridgeFamily) -> None:
         self.family = family
-        # What members offer matters to wishes, and to candidates that ask no machine.
+        # The properties of members matter to preferences, and to candidates without a machine.
         is_asked = candidates.is_for_one_machine and not candidates.policy.preferences.require
         offered = () if is_asked else family.members
         self.document = read_document(
@@ -141,9 +141,9 @@ class _Fitting:
 
 
 def members_for(candidates: Candidates) -> Callable[[BridgeFamily, FamilyMember], bool]:
-    """Return a function that tells whether the machine could get a member of a family.
+    """Return a function that returns whether the machine could get a member of a family.
 
-    :param candidates: what the machine has, and what the user wishes.
+    :param candidates: the candidates, with the machine and the user's preferences.
     """
     platforms = [tag for tag in candidates.target.tags if tag.platform != "any"]
     labels = candidates.policy.preferences.labels
@@ -164,10 +164,10 @@ def members_for(candidates: Candidates) -> Callable[[BridgeFamily, FamilyMember]
 def idle_accelerator(
     resolution: Resolution, candidates: Candidates, missed: Mapping[NormalizedName, str]
 ) -> NoFit | None:
-    """Return the error that a substitute would leave an accelerator idle; mostly None.
+    """Return the error if a substitute would leave an accelerator idle; else None.
 
-    :param resolution: what shall be there.
-    :param candidates: what there is, and what the machine has.
+    :param resolution: the resolution to check.
+    :param candidates: the candidates, with the machine.
     :param missed: the projects of which the registry's builds are a substitute for those of an
         index that cannot be reached, each with the reason.
     """
@@ -195,7 +195,7 @@ def idle_accelerator(
 def not_agreed(candidates: Candidates, name: NormalizedName) -> str:
     """Return the option that takes builds of a project from a family not yet in use.
 
-    :param candidates: what counts.
+    :param candidates: the candidates.
     :param name: of the project.
     :return: empty if there is no such family.
     """
@@ -243,11 +243,11 @@ def _superseded(
 ) -> dict[NormalizedName, str]:
     """Return the members that leave because a family's name gets another one, with the reason.
 
-    Only what a selector brought, which is replaced itself.
+    Only members that a selector required which is replaced itself.
 
-    :param resolution: what was resolved.
-    :param around: what is installed.
-    :param candidates: by which it was resolved.
+    :param resolution: the resolution.
+    :param around: the installed builds.
+    :param candidates: the candidates it was resolved from.
     """
     staying = {pin.name for pin in resolution.pins} | {kept.name for kept in resolution.kept}
     found = {}
@@ -269,17 +269,17 @@ def alone(
     candidates: Candidates,
     around: Mapping[NormalizedName, InstalledBuild],
 ) -> Resolution:
-    """Resolve so that of a family whose members own the same files there is only one.
+    """Resolve with only one member of each family whose members own the same files.
 
-    Where something needs a member by its name, or it is installed without the family having
-    asked for it, that is also what the family's name gets.
+    A member that a package needs by its name, or that is installed independently of the family, is
+    also the choice for the family's name.
 
-    :param resolution: what was resolved.
-    :param again: resolves once more, from other candidates.
-    :param candidates: what there is to choose from.
-    :param around: what is installed.
-    :raises NoSolution: two members are needed by their names, or the one that is needed does
-        not fit.
+    :param resolution: the resolution so far.
+    :param again: resolves again, from other candidates.
+    :param candidates: the candidates.
+    :param around: the installed builds.
+    :raises NoSolution: two members are needed by their names, or the needed member is not
+        compatible.
     """
     if not candidates.is_for_one_machine:
         return resolution

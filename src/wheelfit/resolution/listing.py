@@ -1,8 +1,8 @@
-"""A project's page, sorted by release, with what is wrong with each file at first sight.
+"""A project's page, sorted by release, with the faults of each file known from the listing.
 
-Nothing is fetched here. What a listing entry itself says about a file - its name,
-its tags, ``requires-python``, its hashes - is applied to each wheel before variants
-are looked at, so that a chosen label cannot fail the version afterwards (F-94).
+Nothing is fetched here. The data of a listing entry - name, tags, ``requires-python``, hashes - is
+applied to each wheel before variants are examined, so that a chosen label cannot fail the version
+afterwards (F-94).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ WRONG_HASH = "its hash is not among the allowed ones"
 class SourcePolicy(Struct, frozen=True):
     """The source distributions that count beside wheels, each as the wheel it would become.
 
-    Whether one may be built is another question, which is asked of the result.
+    Whether one may be built is decided later, for the result.
     """
 
     only_binary: frozenset[str] = frozenset()
@@ -72,8 +72,8 @@ class SourcePolicy(Struct, frozen=True):
     def exclusion(self, name: NormalizedName, *, is_of_family: bool = False) -> str:
         """Return the reason to exclude source distributions of a project; empty: none.
 
-        :param is_of_family: whether there are builds for machines, of which one that does not fit
-            is no reason to compile for hours: only the user's word is.
+        :param is_of_family: whether the project has builds for machines; then only the user's
+            request is a reason to compile for hours.
         """
         if is_of_family and self.exceptions.isdisjoint({name, ALL}):
             return OF_FAMILY
@@ -98,12 +98,12 @@ class Wheel(Struct, frozen=True):
 
     @property
     def is_from_source(self) -> bool:
-        """Return whether it is built here, and nobody has published it."""
+        """Return whether it is built here, not published."""
         return self.file.origin is not None
 
     @property
     def is_named_source(self) -> bool:
-        """Return whether it is built of what the user named, and no index lists that."""
+        """Return whether it is built from a source the user named that no index lists."""
         return self.file.origin is not None and self.file.origin.direct_url is not None
 
     @property
@@ -138,7 +138,7 @@ class Release(Struct, frozen=True):
 
     @property
     def held_sources(self) -> tuple[str, ...]:
-        """The source distributions that do not count, whichever setting says so (F-92)."""
+        """The source distributions that settings exclude (F-92)."""
         return tuple(name for name, reason in self.others if reason in _HELD)
 
     @property
@@ -150,7 +150,7 @@ class Release(Struct, frozen=True):
 
 class _Files(Struct):
     version: Version
-    """As the files spell it: ``2.1`` and ``2.1.0`` are equal, and whoever asks may say either."""
+    """As the files spell it: ``2.1`` and ``2.1.0`` are equal, and callers may use either."""
     wheels: list[tuple[File, WheelFilename]] = field(default_factory=list)
     index_files: list[File] = field(default_factory=list)
     sources: list[File] = field(default_factory=list)
@@ -166,11 +166,11 @@ class _Files(Struct):
 class Releases(Mapping[Version, Release]):
     """The releases of a project by version, newest first.
 
-    A release is made when somebody looks at it, for of most only the version matters.
+    A release is built on first access, for of most only the version matters.
 
     :param name: of the project.
     :param files: of each release, newest first.
-    :param judge: says of a file what is promised of it, and why it is out of the question.
+    :param judge: returns the promised data of a file, and the reason to reject it.
     :param is_given: the files were named by the user.
     """
 
@@ -215,7 +215,7 @@ class Releases(Mapping[Version, Release]):
         return len(self._files)
 
     def _unbuilt(self, files: _Files) -> Wheel:
-        """Return what stands for the source distribution of a release."""
+        """Return the unbuilt wheel for the source distribution of a release."""
         file, rejection = self._judge.source(_best_source(files.sources))
         made_up = made_up_name(self._name, files.version)
         unbuilt = replace(file, filename=made_up, origin=WheelOrigin(file.filename))
@@ -294,7 +294,7 @@ class Listing(Struct, frozen=True):
     source: str = ""
     """Name of the source, without credentials."""
     notes: tuple[str, ...] = ()
-    """What the source has to say of the project, as that it is archived (PEP 792)."""
+    """Notes of the source about the project, as that it is archived (PEP 792)."""
     ignored: tuple[str, ...] = ()
     """Files that are none of the project's wheels, and why, one clause each."""
     bridge: BridgeFamily | None = None
@@ -332,11 +332,11 @@ def sort_page(
 ) -> Listing:
     """Sort the files of a page by release.
 
-    :param page: what the source lists.
+    :param page: the page of the source.
     :param target: for tags and ``requires-python``.
     :param allowed: digests of which a file must have one; empty: any file will do.
     :param is_given: the files were named by the user.
-    :param sources: which source distributions count; None: none does.
+    :param sources: the source distributions that count; None: none does.
     """
     is_of_family = page.bridge is not None
     sorting = _Sorting(
@@ -403,7 +403,7 @@ def _absent_sources(page: ProjectPage, target: Target) -> frozenset[str]:
 def _rank(files: _Files, order: Sequence[str]) -> int:
     """Return the place of the first index that has a wheel of a release.
 
-    What lies beside the indexes is in one pool with the first of them, as in uv.
+    Sources beside the indexes are in one pool with the first of them, as in uv.
     """
     sources = (file.source for file, _ in files.wheels)
     return min((order.index(one) if one in order else 0 for one in sources), default=len(order))
@@ -538,9 +538,9 @@ def _promised(file: File, allowed: AllowedHashes) -> tuple[File, str | None]:
 
 @lru_cache(maxsize=1024)
 def wrong_python(text: str, here: Version) -> str | None:
-    """Return why a ``requires-python`` rules a Python out, or None when it does not.
+    """Return the reason a ``requires-python`` excludes a Python, or None when it does not.
 
-    What cannot be read does not limit, as in pip.
+    An unreadable one sets no limit, as in pip.
     """
     try:
         wanted = parse_specifiers(text)

@@ -1,8 +1,8 @@
-"""Why there is no solution, as steps, and the steps as sentences.
+"""The proof that there is no solution, as steps, and the steps as sentences.
 
-A derivation is a graph: facts at the bottom, each other step following from two
-below it, and at the top "the request cannot be met". It is told from the bottom
-up, every step once; one that is needed again later gets a number.
+A derivation is a graph: facts at the bottom, each other step following from two below it, and at
+the top "the request cannot be met". It is written from the bottom up, every step once; a step
+needed again later gets a number.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class StepKind(Enum):
     """The origin of a step."""
 
     ASKED = "asked"
-    """The user asked for it."""
+    """The user requested it."""
     NEEDS = "needs"
     """A release needs it."""
     NOTHING = "nothing"
@@ -53,7 +53,7 @@ class Term(Struct, frozen=True):
     positive: bool = True
     """Whether it is among them; if not, it is another version or absent."""
     known: tuple[Version, ...] = ()
-    """Every version of the project that counts, newest first; empty: nobody looked."""
+    """Every version of the project that counts, newest first; empty: not listed."""
     builds: tuple[str, ...] = ()
     """What the known "versions" are called, if they are the builds of a release."""
 
@@ -75,7 +75,7 @@ class Step(Struct, frozen=True, eq=False):
         return len(self.terms[0].versions.members(self.terms[0].known)) if self.terms else 0
 
     def facts(self) -> Iterator[Step]:
-        """Yield the facts below it, each once, in the order a proof tells them."""
+        """Yield the facts below it, each once, in the order of the proof."""
         seen: set[int] = set()
         pending = [self]
         while pending:
@@ -110,11 +110,11 @@ _TOP = "your request cannot be met"
 def tell(top: Step, knowledge: Knowledge, *, conclusion: str = _TOP) -> str:
     """Return a proof as sentences, one a line.
 
-    A derivation that nobody would read to the end is told by its facts alone.
+    A very long derivation is reduced to its facts.
 
-    :param top: the step that says the request cannot be met.
-    :param knowledge: why something cannot be had.
-    :param conclusion: what the last sentence says.
+    :param top: the step that concludes that the request cannot be met.
+    :param knowledge: the reasons why releases are unusable.
+    :param conclusion: the conclusion of the last sentence.
     """
     words = _Words(knowledge, conclusion)
     if len(_derived(top)) > _LONG:
@@ -129,13 +129,13 @@ def tell_newest(
     version: Version,
     knowledge: Knowledge,
 ) -> str:
-    """Return a long proof so that what people look for comes first: the newest release.
+    """Return a long proof that begins with the newest release, which users look for first.
 
-    :param newest: the top of the proof that the newest release of a project is of no use.
-    :param whole: the top of the proof that none is.
+    :param newest: the top of the proof that the newest release of a project is unusable.
+    :param whole: the top of the proof that no release is usable.
     :param name: the project.
     :param version: its newest release.
-    :param knowledge: why something cannot be had.
+    :param knowledge: the reasons why releases are unusable.
     """
     lines = [tell(newest, knowledge, conclusion=f"{name} {version}, the newest, cannot be used")]
     words = _Words(knowledge)
@@ -159,10 +159,10 @@ def tell_newest(
 
 
 def essence(top: Step, knowledge: Knowledge) -> str:
-    """Return in one clause what a request fails by: what cannot be had, and who needs it.
+    """Return the cause of a failure in one clause: the unusable package and its dependent.
 
-    :param top: of a proof.
-    :param knowledge: why something cannot be had.
+    :param top: the top of a proof.
+    :param knowledge: the reasons why releases are unusable.
     """
     words = _Words(knowledge)
     facts = _newest_first(top)
@@ -193,7 +193,7 @@ def is_long(top: Step) -> bool:
 
 
 def steps(top: Step) -> int:
-    """Return how many conclusions a proof draws; very many count as equally many.
+    """Return the number of conclusions of a proof, up to a limit.
 
     :param top: its top.
     """
@@ -210,7 +210,7 @@ _OF_RELEASES = (StepKind.NEEDS, StepKind.LIMITS, StepKind.IDLE)
 
 
 def _newest_first(top: Step) -> list[Step]:
-    """Return the facts: what is asked for, then by how new the releases are they speak of."""
+    """Return the facts: those of the request, then by the age of their releases, newest first."""
 
     def age(fact: Step) -> int:
         known = fact.terms[0].known
@@ -219,7 +219,7 @@ def _newest_first(top: Step) -> list[Step]:
 
     facts = list(top.facts())
     asked = [fact for fact in facts if fact.kind is StepKind.ASKED]
-    # Where nothing else decides: what was tried last is told last, and it is the oldest.
+    # Where nothing else decides: the release tried last, the oldest, comes last.
     others = [fact for fact in reversed(facts) if fact.kind is not StepKind.ASKED]
     return [*asked, *sorted(others, key=age)]
 
@@ -290,7 +290,7 @@ class _Telling:
         inner = [cause for cause in derived.causes if cause.causes]
         outer = [cause for cause in derived.causes if not cause.causes]
         if len(inner) == 1 and self._uses[id(derived)] == 1 and not self._is_told(inner[0]):
-            # Two facts in one sentence; the step between goes without saying.
+            # Two facts in one sentence; the step between is obvious.
             self._derive(inner[0])
             self._write(step, f"and because {self._cite(outer[0])} and {self._cite(fact)}")
         else:

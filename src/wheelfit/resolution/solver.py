@@ -1,17 +1,16 @@
 """Choose one version for every package that is needed: the adapter to ``nab_resolver``.
 
-Only this module and `wheelfit.resolution.solver_proof` know the solver library. What it solves
-is given through `problem.Releases`, and what comes out is a ``Solved``, or an ``Unsolvable`` whose
-``Step``s are the proof.
+Only this module and `wheelfit.resolution.solver_proof` use the solver library. Its input is
+`problem.Releases`, and its result a ``Solved``, or an ``Unsolvable`` whose ``Step``s are the proof.
 
-Three things keep PubGrub quick on long histories: a decision stands for the
-whole gap around its release (``widen_decision``), what a set of versions holds is
-remembered, and proofs speak of listed versions only (``narrow_for_display``).
+Three things keep PubGrub quick on long histories: a decision stands for the whole gap around its
+release (``widen_decision``), the members of a set of versions are cached, and proofs name listed
+versions only (``narrow_for_display``).
 
-A release with builds for versions of other packages needs a package of its own: the
-build. Its versions are the builds, better ones higher, so the solver tries them in order
-and gives one up like any version (P-55). What a build was made for is a clause that
-excludes the other versions and asks for none (P-52).
+A release with builds for versions of other packages needs a package of its own: the build. Its
+versions are the builds, better ones higher, so the solver tries them in order and gives one up like
+any version (P-55). The versions a build was made for are a clause that excludes the other versions
+and requires none (P-52).
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class Exhausted(Exception):
 
 
 class _Grown(Exception):
-    """More versions of a package count than it was told before; begin anew."""
+    """Raised to start again when more versions of a package count than before."""
 
 
 def solve(
@@ -82,12 +81,12 @@ def solve(
 ) -> Solved:
     """Return versions that meet every need, newer ones first where there is a choice.
 
-    :param releases: what exists.
-    :param roots: what is asked for; several needs may speak of one package.
-    :param constraints: what must hold of a project if anything needs it.
+    :param releases: the available releases.
+    :param roots: the requested packages; several needs may name one package.
+    :param constraints: limits on projects if anything needs them.
     :param prereleases: whether pre-releases count like final releases.
     :param rounds: steps after which the search is given up.
-    :raises Unsolvable: there are none.
+    :raises Unsolvable: there is no solution.
     :raises Exhausted: the search took too many steps.
     """
     search = _Search(releases, roots, constraints, prereleases=prereleases, rounds=rounds)
@@ -132,9 +131,9 @@ class _Search:
         self.barred: list[_Clause] = []
 
     def run(self) -> Solved:
-        """Return what the library finds.
+        """Return the solution of the library.
 
-        :raises Unsolvable: it proves that there is nothing.
+        :raises Unsolvable: it proves that there is no solution.
         :raises Exhausted: it gives up.
         """
         while True:
@@ -196,10 +195,9 @@ class _Search:
             place += 1
 
     def exhaustive(self) -> Solved | None:
-        """Return a solution in which every build has what it was made for, if there is one.
+        """Return a solution in which every build has the versions it was made for, if any.
 
-        What is taken out is never a build alone, but the whole of a solution: the same
-        build may do where something else is different.
+        Never a build alone is excluded, but a whole solution: the same build may do in another one.
         """
         self.barred.clear()
         for _ in range(_ATTEMPTS):
@@ -252,7 +250,7 @@ def _release(package: Package) -> Version:
 def _gap_of(releases: Releases, package: Package, place: int) -> VersionSet:
     """Return all numbers between the next better and the next worse build."""
     name, release = package.name, _release(package)
-    # Whether what is installed has alternatives is not asked before it matters.
+    # Whether an installed build has alternatives is not examined before it matters.
     is_kept = place == 0 and releases.kept(name) == release
     is_last = not is_kept and releases.build(name, release, place + 1) is None
     lower = None if is_last else number_of(place + 1)
@@ -318,7 +316,7 @@ class _Provider(BaseProvider[Package, Any]):
         self._decisions: Mapping[Package, Any] = {}
         self._builds: dict[Package, list[Build]] = {}
         for package in dict.fromkeys(clause[0].package for clause in clauses):
-            # A build that is barred from the beginning is told of in proofs all the same.
+            # A build that is barred from the beginning still appears in proofs.
             place = 0
             while self._known_build(package, _release(package), place) is not None:
                 place += 1
@@ -339,7 +337,7 @@ class _Provider(BaseProvider[Package, Any]):
             if base is not None:
                 chosen = self._first_usable(package, version_range & base)
             if self._tie(package) and chosen is None:
-                return None  # the clause says why, for no other version of the extra helps
+                return None  # the clause has the reason, for no other version of the extra helps
         # Any other answer None must follow from the range alone.
         if chosen is None:
             chosen = self._first_usable(package, version_range)
@@ -348,10 +346,10 @@ class _Provider(BaseProvider[Package, Any]):
         return chosen
 
     def _tie(self, extra: Package) -> bool:
-        """Tie an extra to the version of its project; return whether that was not done before.
+        """Tie an extra to the version of its project; return whether that is new.
 
-        What an extra needs rules out one version after the other. Without this clause every older
-        one would be tried beside the same version of the project.
+        The requirements of an extra exclude one version after the other. Without this clause every
+        older one would be tried with the same version of the project.
         """
         decided = self._decisions.get(extra.base)
         if decided is None or (extra, decided) in self._tied:
@@ -427,7 +425,7 @@ class _Provider(BaseProvider[Package, Any]):
     ) -> tuple[int, int, int]:
         """Rank what the user named first, in this order, then builds (P-55).
 
-        Of the others troublemakers come first, then what has the fewest choices left.
+        Of the others the packages in most conflicts come first, then those with the fewest choices.
         """
         place = self._places.get(Package(package.name, package.extra))
         if package.release is not None:
@@ -485,7 +483,7 @@ class _Provider(BaseProvider[Package, Any]):
         return together
 
     def known(self, package: Package) -> tuple[Version, ...]:
-        """Return the versions that count, newest first; none if nobody looked."""
+        """Return the versions that count, newest first; none if the project was not listed."""
         if package.release is not None:
             return tuple(number_of(place) for place in range(len(self.builds(package))))
         name = package.name
@@ -500,8 +498,8 @@ class _Provider(BaseProvider[Package, Any]):
     def widen_decision(self, package: Package, version: Version) -> VersionSet | None:
         """Return the gap between the releases below and above that count.
 
-        No other version can be chosen inside it before everything begins anew, so
-        what holds of this version holds of the gap; adjacent gaps merge seamlessly.
+        No other version inside it can be chosen in this search, so facts about this version hold
+        for the gap; adjacent gaps merge seamlessly.
         """
         key = (package.base, version)
         gap = self._gaps.get(key)
@@ -516,7 +514,7 @@ class _Provider(BaseProvider[Package, Any]):
         if neighbours is None:
             listed = self.known(package.base)
             if not listed:
-                return None  # a kept version, whose listing nobody has asked for
+                return None  # a kept version, whose listing was not read
             neighbours = {
                 here: (below, above)
                 for above, here, below in zip(

@@ -1,7 +1,7 @@
-"""Ask servers for things: with repetition, redirects, authorization and limits.
+"""HTTP requests with retries, redirects, authorization and limits.
 
-Redirects are followed here and not by the transport, because each hop is a new
-decision about who may see which credentials.
+Redirects are followed here and not by the transport, because each hop is a new decision about which
+host may see which credentials.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _T = TypeVar("_T")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MOST_REDIRECTS = 10
 _HOPELESS = 120.0
-"""Seconds in which a server that was not there is not asked again; servers of ours live longer."""
+"""Seconds for which an unreachable server is not contacted again; our own servers run longer."""
 _DEFAULT_POLICY = RetryPolicy()
 _MISSING = frozenset({401, 403, 404, 407, 410})
 _USER_AGENT = f"wheelfit/{__version__}"
@@ -61,19 +61,19 @@ class Answer(Struct, frozen=True):
     url: str
     """Where it came from after redirects, without credentials."""
     body: bytes
-    """Decompressed, unless it was asked for as it was sent."""
+    """The body, decompressed unless requested as sent."""
 
 
 class Client:
     """A client of servers, for any number of threads.
 
     :param transport: sends the single requests.
-    :param credentials: decides who gets which login; None if there are none at all.
-    :param policy: what is repeated, and when.
-    :param resume_policy: the same for transfers that broke off.
-    :param is_trusted: tells from host and port whether plain HTTP is fine there.
-    :param patience: seconds that a page, or anything that is read as a whole, may take; None: as
-        long as it gets on. Servers need it, for who waits holds what others could use.
+    :param credentials: decides which host gets which login; None if there are none at all.
+    :param policy: the requests to retry, with the delays.
+    :param resume_policy: the same for interrupted transfers.
+    :param is_trusted: returns whether plain HTTP is acceptable at a host and port.
+    :param patience: seconds for a page, or any file read as a whole; None: no limit while bytes
+        arrive. Servers need it, since waiting threads hold shared resources.
     :param sleep: waits that many seconds.
     :param clock: seconds since the epoch.
     """
@@ -114,13 +114,13 @@ class Client:
         :param limit: bytes of the longest body accepted, decompressed.
         :param packed: whether the body stays compressed as it was sent; then the limit is of that.
         :raises Unreachable: there was no complete answer, repeatedly.
-        :raises UnexpectedStatus: an error of the server that did not go away,
-            a login refused, or a body beyond the limit.
+        :raises UnexpectedStatus: a lasting error of the server, a login refused, or a body beyond
+            the limit.
         """
         wanted = {"Accept-Encoding": "gzip", **headers}
 
         def read(response: Response, where: str) -> Answer:
-            # The body of an error is for people; nobody here reads it.
+            # The body of an error is for people and is not read.
             body = b""
             if response.status < 300:
                 hurried = self.hurried(response)
@@ -133,9 +133,9 @@ class Client:
         """Return a range of the bytes of a file.
 
         :param url: without credentials.
-        :raises RangeUnsupported: the server gives no ranges; no body was read.
+        :raises RangeUnsupported: the server does not support ranges; no body was read.
         :raises Unreachable: there was no complete answer, repeatedly.
-        :raises UnexpectedStatus: another status, or other bytes than asked for.
+        :raises UnexpectedStatus: another status, or other bytes than requested.
         """
         from wheelfit.wheels.remote import RemotePart, announced_extent  # noqa: PLC0415 - start-up
 
@@ -192,7 +192,7 @@ class Client:
         self._sleep(delay)
 
     def user_at(self, url: str) -> str:
-        """Return the user name with which a URL is asked for; empty for nobody's.
+        """Return the user name sent with requests for a URL; empty: no login.
 
         :param url: without credentials.
         """
@@ -200,7 +200,7 @@ class Client:
         return login.user or "?" if login is not None else ""
 
     def cut(self) -> None:
-        """Break off everything that is under way, from any thread, and ask nobody any more."""
+        """Cancel all requests, from any thread, and send no more."""
         self._transport.cut()
 
     def close(self) -> None:
@@ -282,7 +282,7 @@ class Client:
         try:
             return self._transport.send(url, sent)
         except Interrupted as interrupted:
-            interrupted.url = url  # after a redirect, not what was asked for first
+            interrupted.url = url  # after a redirect, not the URL requested first
             raise
 
     def _redirected(self, url: str, location: str) -> tuple[str, Login | None]:
@@ -348,9 +348,9 @@ REACH_HINT = "check the URL, the network and the proxy settings"
 
 
 def unreachable(url: str, interrupted: Interrupted) -> Unreachable:
-    """Return the error for a server that could not be asked.
+    """Return the error for an unreachable server.
 
-    :param url: what was wanted; shown without credentials.
+    :param url: the requested URL; shown without credentials.
     """
     url = interrupted.url or url
     return Unreachable(
@@ -361,9 +361,9 @@ def unreachable(url: str, interrupted: Interrupted) -> Unreachable:
 
 
 def unexpected(status: int, url: str) -> UnexpectedStatus:
-    """Return the error for an answer that is not what was asked for.
+    """Return the error for an answer with an unexpected status.
 
-    :param url: what answered; shown without credentials.
+    :param url: the URL that answered; shown without credentials.
     """
     return UnexpectedStatus(
         f"{_host(url)} answered with {_PHRASES.get(status, f'status {status}')}",

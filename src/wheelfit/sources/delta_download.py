@@ -1,10 +1,10 @@
-"""Put a remote wheel together from a kept sibling and the few bytes in which they differ.
+"""Assemble a remote wheel from a kept sibling and the few bytes in which they differ.
 
-A sibling is another wheel of the same project: another variant of a release, the wheel for
-another Python, sometimes another version. The directory of the remote wheel tells what both
-share (`wheelfit.wheels.delta`); only the rest is fetched. That is a guess until the hash
-of the whole turns out to be the promised one. Whatever speaks against it, early or late, only
-means that the wheel is downloaded as any other (`StartOver`).
+A sibling is another wheel of the same project: another variant of a release, the wheel for another
+Python, sometimes another version. The directory of the remote wheel shows the parts both share
+(`wheelfit.wheels.delta`); only the rest is fetched. The result is trusted only if the hash of the
+whole is the promised one. On any doubt, early or late, the wheel is downloaded as any other
+(`StartOver`).
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
 _SMALLEST = 4 << 20
 """Bytes of a wheel from which on it may be worth the effort."""
 
-_LEAST_GAIN = 0.25  # of the bytes; for less, a plain download has more to be said for it
+_LEAST_GAIN = 0.25  # of the bytes; for less, a plain download is better
 _MOST_REQUESTS = 200
 _LOOKED_AT = 4  # siblings; to read the directory of one takes a tenth of a second at most
 _NEAR = 64 << 10
-_REQUEST = 4 << 20  # bytes asked for at a time, which lie in memory
+_REQUEST = 4 << 20  # bytes requested at a time, which are in memory
 _CONNECTIONS = 4
 _LEAST_TAIL, _MOST_TAIL = 8 << 10, 8 << 20
 _SLACK = 4 << 10
@@ -87,17 +87,17 @@ def begin_exchange(
     budget: Budget,
     progress: Progress,
 ) -> Exchange | None:
-    """Find the sibling that has most of a wheel, and begin to put the wheel together.
+    """Find the sibling that has most of a wheel, and begin to assemble the wheel.
 
-    :param client: asks the server.
-    :param file: what is wanted.
-    :param kept: knows the siblings; only a few are looked at.
+    :param client: sends the requests.
+    :param file: the file to fetch.
+    :param kept: the kept wheels; only a few siblings are examined.
     :param target: an empty file without a buffer, open for writing and reading.
-    :param budget: says whether there may be as many bytes.
-    :param progress: told of the bytes that are fetched.
-    :return: None if there is no gain in it, or nothing to go by.
-    :raises RangeUnsupported: the server gives no ranges.
-    :raises TooLarge: more would be fetched than may be.
+    :param budget: checks the number of bytes against the limits.
+    :param progress: called with the count of fetched bytes.
+    :return: None if nothing is gained, or there is no sibling.
+    :raises RangeUnsupported: the server does not support ranges.
+    :raises TooLarge: the limits do not allow the bytes to fetch.
     """
     if "sha256" not in file.hashes or file.size is None or file.size < _SMALLEST:
         return None
@@ -129,12 +129,12 @@ def begin_exchange(
 
 
 def new_check(file: File) -> Check:
-    """Return what holds a whole wheel against what was promised of it."""
+    """Return the check of a whole wheel against its promised hashes and size."""
     return Check(file.hashes, file.size, where=redact(file.url))
 
 
 class _HashedAhead:
-    """The hash of a sibling's beginning, computed while the server is asked.
+    """The hash of a sibling's beginning, computed while waiting for the server.
 
     Hashing is what takes longest of an exchange.
     """
@@ -155,7 +155,7 @@ class _HashedAhead:
         self._thread.join()
 
     def check_for(self, plan: RebuildPlan) -> Check:
-        """Return what goes on from here if the wheel does begin like the sibling."""
+        """Return the check to continue, if the wheel begins like the sibling, or a new one."""
         first = plan.pieces[0]
         is_right = first.origin == 0 and self._check.count <= first.stop
         return self._check if is_right else new_check(self._file)
@@ -181,7 +181,7 @@ class _Candidate:
 
 
 class _Candidates:
-    """Open siblings one after the other, and close all but the one that is kept."""
+    """The siblings, opened one after the other; all but the best are closed."""
 
     def __init__(self, siblings: Iterable[Sibling]) -> None:
         self._siblings = iter(siblings)
@@ -225,16 +225,16 @@ def _best(wanted: Directory, first: _Candidate, others: Iterable[_Candidate]) ->
 class Exchange:
     """The assembly of a wheel while it is read; a context manager that ends all of it.
 
-    An ``InvalidWheel`` that leaves the block only counts if the wheel was put together rightly.
+    An ``InvalidWheel`` that leaves the block only counts if the wheel was assembled correctly.
 
-    :param remote: gives what is missing.
-    :param plan: which bytes come from where.
-    :param sibling: has the others.
+    :param remote: provides the missing bytes.
+    :param plan: the origin of each range of bytes.
+    :param sibling: provides the other bytes.
     :param kept: the bytes of the sibling; closed in the end.
     :param target: an empty file without a buffer, open for writing and reading.
-    :param check: what has been hashed of the wheel until now.
-    :param budget: says whether there may be as many bytes.
-    :param progress: told of the bytes that are fetched.
+    :param check: the hash of the wheel so far.
+    :param budget: checks the number of bytes against the limits.
+    :param progress: called with the count of fetched bytes.
     """
 
     def __init__(
@@ -285,10 +285,10 @@ class Exchange:
     def known(self, member: Member, row: RecordRow) -> KnownFile | None:
         """Return the file of the sibling that has the content of a member.
 
-        Its packed bytes are the same, and RECORD of both wheels says the same of it.
+        Its packed bytes are the same, and so is its row in RECORD of both wheels.
 
         :param member: of the wheel.
-        :param row: what RECORD of the wheel promises of it.
+        :param row: its row in RECORD of the wheel.
         """
         origin = self._plan.origins.get(member.name)
         if origin is None:
@@ -309,7 +309,7 @@ class Exchange:
         self._progress.done()
 
     def cancel(self) -> None:
-        """End it if it has not ended, and wait until nobody reads or writes any more."""
+        """Cancel the assembly if it is running, and wait until reading and writing have stopped."""
         self._ended.set()
         self._arriving.fail(StartOver("it is not wanted any more"))
         self._end()
@@ -447,9 +447,9 @@ class _Remote:
 
 
 def _likely_tail(sibling: Directory) -> int:
-    """Return how many bytes at the end probably hold directory and dist-info.
+    """Return the probable size of directory and dist-info at the end.
 
-    In most wheels dist-info comes last, and it is what differs for certain.
+    In most wheels dist-info comes last, and it always differs.
     """
     first = sibling.end.offset
     for entry in reversed(sibling.entries):

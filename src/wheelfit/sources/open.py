@@ -63,23 +63,23 @@ def open_sources(
 ) -> OpenedSources:
     """Return the repository that settings describe.
 
-    Asks nobody yet: a server that is down shows when it is needed.
+    No request is sent yet: a server that is down shows when it is needed.
 
-    :param cache_folder: where things are kept between runs; None keeps nothing.
+    :param cache_folder: the cache folder; None keeps nothing.
     :param environ: for proxies, certificates, netrc and keyring.
-    :param home: where netrc lies; the user's by default.
-    :param working_folder: what relative paths start from; the current one by default.
-    :param offline: ask no server; use folders and what is kept.
-    :param refresh: ask servers even about what is still fresh.
+    :param home: the home folder with netrc; the user's by default.
+    :param working_folder: the base of relative paths; the current folder by default.
+    :param offline: contact no server; use folders and the cache.
+    :param refresh: revalidate even fresh pages.
     :param given_urls: URLs of wheels that the user named, with a login if they have one.
-    :param note: told, once each, what people should know (F-136).
-    :param progress: told of wheels that must be fetched for their metadata alone.
-    :param most: bytes of whole wheels that may be fetched; None: as many as are wanted.
+    :param note: called, once each, with notes for users (F-136).
+    :param progress: called for wheels that must be fetched for their metadata alone.
+    :param most: bytes of whole wheels that may be fetched; None: no limit.
     :param by_content: whether kept wheels are verified byte by byte before they are used.
     :param named: URLs of wheels that the user named, without credentials and hashes.
-    :param named_whole: whether those are wanted in any case, so that no parts of them are read.
-    :raises InvalidConfiguration: a certificate cannot be read, or an index is
-        named by something that is not a URL.
+    :param named_whole: whether those are always fetched whole.
+    :raises InvalidConfiguration: a certificate cannot be read, or the name of an index is not a
+        URL.
     """
     note = _Once(note)
     web = open_web(
@@ -117,12 +117,12 @@ def open_sources(
 
 
 class OpenedSources(MemoizedRepository):
-    """The sources of a command, each question answered once.
+    """The sources of a command, with each answer cached.
 
     :param repository: the pool, or a repository around it.
     :param pool: the sources.
     :param close: called when this is closed.
-    :param cut: breaks off what is under way.
+    :param cut: cancels running requests.
     :param bridged: the repository in it that presents families as variants; None: there is none.
     """
 
@@ -145,9 +145,9 @@ def _pinned(
     Mapping[NormalizedName, Sequence[Repository]],
     Mapping[NormalizedName, Sequence[tuple[str, str]]],
 ]:
-    """Return the indexes of each project that is pinned; none where no index is asked.
+    """Return the indexes of each project that is pinned; none where no index is read.
 
-    :return: besides, for projects whose pins have markers, the names of the indexes with these.
+    :return: and, for projects whose pins have markers, the names of the indexes with these.
     """
     if not settings.pins:
         return {}, {}
@@ -195,22 +195,22 @@ class Web(Struct, frozen=True):
 
     @property
     def client(self) -> Client:
-        """Who asks the servers."""
+        """The client that sends the requests."""
         return self.pages.client
 
     @property
     def store(self) -> Store:
-        """What remembers."""
+        """The cache."""
         return self.pages.store
 
     def close(self) -> None:
-        """Close every connection, and let go of what was found in the cache."""
+        """Close every connection, and release held cache entries."""
         self.forget()
         self.client.close()
         self.store.close()
 
     def cut(self) -> None:
-        """Break off what is under way, from any thread."""
+        """Cancel running requests, from any thread."""
         self.client.cut()
 
 
@@ -233,12 +233,12 @@ def open_web(
     named: Iterable[str] = (),
     named_whole: bool = False,
 ) -> Web:
-    """Return what fetches pages and files under some settings; the parameters of `open_sources`.
+    """Return the fetcher of pages and files under some settings; the parameters of `open_sources`.
 
-    :param admits: tells from the host of a URL and the address that it led to whether anything
-        may be asked there.
-    :param patience: seconds for the head of an answer, and once more for a page; None: as long as
-        bytes come.
+    :param admits: returns whether requests are allowed to the host of a URL at its resolved
+        address.
+    :param patience: seconds for the head of an answer, and once more for a page; None: no limit
+        while bytes arrive.
     :raises InvalidConfiguration: a certificate cannot be read.
     """
     trusted = _TrustedHosts(settings.trusted_hosts)
@@ -380,7 +380,7 @@ class _TrustedHosts:
     """The hosts that pip calls trusted.
 
     :param texts: ``host``, ``host:port``, ``[address]:port``.
-    :raises InvalidConfiguration: one of them is neither.
+    :raises InvalidConfiguration: one of them has another form.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -410,10 +410,10 @@ def _host_and_port(text: str) -> tuple[str, int | None]:
 
 
 def is_protected(url: str, settings: SourceSettings) -> bool:
-    """Return whether nobody on the way can change what a URL gives, or the user does not mind.
+    """Return whether a URL is protected against changes on the way, or its host is trusted.
 
     :param url: of an index.
-    :param settings: which name the hosts that are trusted.
+    :param settings: the settings with the trusted hosts.
     """
     return _is_protected(url, _TrustedHosts(settings.trusted_hosts))
 
@@ -438,7 +438,7 @@ class _Opener(Struct, frozen=True):
     note: Callable[[str], None]
 
     def link_places(self, places: Iterable[str]) -> Iterable[tuple[Repository, bool]]:
-        """Yield what ``--find-links`` names, and whether it is on this machine."""
+        """Yield the sources of ``--find-links``, and whether each is on this machine."""
         for place in places:
             path = self._path(place)
             if path is None:
@@ -507,7 +507,7 @@ class _Opener(Struct, frozen=True):
         )
 
     def _is_safe(self, url: str) -> bool:
-        """Return whether a server may be asked at all; as in pip, plain HTTP may be forged."""
+        """Return whether a server may be contacted; as in pip, plain HTTP may be forged."""
         if _is_protected(url, self.trusted):
             return True
         host = origin(url).host

@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 
 READ_LIMIT = 16 << 20
-"""Bytes of the longest file that is read as a whole, where nobody says otherwise."""
+"""Bytes of the longest file that is read as a whole, unless the caller sets another limit."""
 
 
 class FileSize(Struct, frozen=True):
     """The size of a wheel, as far as it is known."""
 
     file: int | None
-    """Bytes of the file; None where neither index nor server says it."""
+    """Bytes of the file; None if neither index nor server states it."""
     unpacked: int | None = None
-    """Bytes of all files inside; None where nobody asked, or nobody can tell."""
+    """Bytes of all files inside; None if not requested or unknown."""
     is_here: bool = False
     """Whether nothing need be fetched: it is kept in the cache, or lies in a folder."""
     why_unknown: str = ""
-    """Why something that was asked for is not known, in words; empty if all is."""
+    """The reason a requested size is unknown, in words; empty if none is."""
 
     @property
     def download(self) -> int | None:
@@ -60,10 +60,9 @@ class TooCostly(NetworkError, code="too-costly"):
 class Files(Protocol):
     """A reader of listed files.
 
-    Errors that every method may raise: ``Unreachable`` when a server cannot be
-    reached or keeps breaking the connection, ``UnexpectedStatus`` when it
-    answers with something else than the thing, ``FileProblem`` when a local
-    file cannot be read. Where a method says so, "does not exist" is a result
+    Errors that every method may raise: ``Unreachable`` when a server cannot be reached or keeps
+    breaking the connection, ``UnexpectedStatus`` when it answers with another status,
+    ``FileProblem`` when a local file cannot be read. Where documented, "does not exist" is a result
     and not an error. No message ever contains credentials.
     """
 
@@ -93,21 +92,21 @@ class Files(Protocol):
         Costs at most a few byte ranges; never the whole of a remote wheel.
 
         :raises TooCostly: the server cannot give byte ranges (F-77).
-        :raises InvalidWheel: the wheel is not sound.
+        :raises InvalidWheel: the wheel is not valid.
         """
 
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
-        """Return how large a wheel is, as far as that is known without fetching it.
+        """Return the size of a wheel, as far as it is known without fetching it.
 
-        What stands in the listing is not asked for again. What cannot be found out is
-        part of the answer and no error.
+        Sizes in the listing are not requested again. An unknown size is part of the answer and not
+        an error.
 
-        :param unpacked: whether the files inside are asked for too, which costs up to two
+        :param unpacked: whether to include the size of the files inside, which costs up to two
             ranges of bytes of a remote wheel.
         """
 
     def open(self, file: File) -> ByteSource:
-        """Return the bytes of a wheel, of which only those that are read are fetched.
+        """Return the bytes of a wheel, fetched as they are read.
 
         No hash is checked, for that takes the whole file. The caller closes it.
 
@@ -115,28 +114,27 @@ class Files(Protocol):
         """
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
-        """Put the whole file into a folder and return its path there.
+        """Fetch the whole file into a folder and return its path there.
 
         The file appears under its name only when complete and checked, so an
         interrupted call leaves nothing that could be taken for it. It may share
         its bytes with a cache: read it, do not write to it.
 
         :param folder: an existing folder; an older file of that name is replaced.
-        :param progress: told of the bytes as they arrive.
-        :raises HashMismatch: a promised hash is not met; nothing is left in the folder.
+        :param progress: called with the count of bytes as they arrive.
+        :raises HashMismatch: a promised hash does not match; nothing is left in the folder.
         """
 
     def unpacked(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> UnpackedWheel:
         """Return a wheel unpacked and verified, from a cache if it is there.
 
-        A variant wheel without a ``variant.json`` is none that is refused here: whoever
-        chose it knows what to take instead (F-27).
+        A variant wheel without a ``variant.json`` is not refused here: the selection handles it
+        (F-27).
 
-        :param folder: an existing folder, in which it lies where no cache keeps it.
-        :param progress: told of the bytes as they arrive.
-        :raises HashMismatch: a promised hash is not met.
-        :raises InvalidWheel: it is not sound, or not what its RECORD promises; nothing of
-            it is left anywhere.
+        :param folder: an existing folder, used where no cache keeps it.
+        :param progress: called with the count of bytes as they arrive.
+        :raises HashMismatch: a promised hash does not match.
+        :raises InvalidWheel: it is not valid, or contradicts its RECORD; nothing of it is kept.
         """
 
 
@@ -160,9 +158,8 @@ class Repository(Files, Protocol):
     def project(self, name: NormalizedName) -> ProjectPage | None:
         """Return the page of a project, or None if it is not known here.
 
-        Not known means 404 or 410, 403 if nobody logged in (many static hosts
-        answer so for what is not there), or nothing to install of it in a folder.
-        A known project may have no files.
+        Not known means 404 or 410, 403 without a login (many static hosts answer so for missing
+        files), or a folder without files of it. A known project may have no files.
 
         :param name: the normalised name.
         :raises InvalidPage: the answer is not a page of the Simple API.
@@ -171,7 +168,7 @@ class Repository(Files, Protocol):
 
 @runtime_checkable
 class Stamped(Protocol):
-    """A repository that can tell that a page is the same, without reading it."""
+    """A repository that detects unchanged pages without reading them."""
 
     def stamp(self, name: NormalizedName) -> Hashable | None:
         """Return a value that stays equal as long as the page of a project does.
@@ -186,9 +183,9 @@ class Stamped(Protocol):
 def stamp_of(repository: Repository, name: NormalizedName) -> str:
     """Return a text that stays equal as long as the page of a project does.
 
-    :param repository: lists it.
+    :param repository: the repository that lists it.
     :param name: the normalised name.
-    :return: empty if that cannot be told without reading the page.
+    :return: empty if that is unknown without reading the page.
     :raises NetworkError: an index cannot be read.
     """
     stamp = repository.stamp(name) if isinstance(repository, Stamped) else None
@@ -225,8 +222,8 @@ class Index(Repository, Protocol):
     def stamp(self, name: NormalizedName) -> Hashable | None:
         """Return a value that stays equal as long as the page of a project does.
 
-        Cheaper than the page, so that a written page can be kept. None: there is no such
-        value, and the page is to be written anew each time.
+        Cheaper than the page, so that a written page can be kept. None: there is no such value, and
+        the page must be written each time.
 
         :param name: the normalised name.
         """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.merged import IndexStrategy
 
 DEFAULT_INDEX = "https://pypi.org/simple"
-"""The index that pip, too, takes when nobody names one."""
+"""The default index, as in pip."""
 
 DEFAULT_CONNECTIONS = 4
 """Polite to servers, enough to fill most lines."""
@@ -57,23 +57,23 @@ class FamilyHosts(NamedTuple):
 
 
 class SourceSettings(Struct, frozen=True):
-    """All settings of this folder about sources; the names are pip's.
+    """The settings of sources; the names are pip's.
 
-    URLs may contain credentials, so ``repr`` must not be shown to anybody.
+    URLs may contain credentials, so ``repr`` must never be shown.
     """
 
     index_url: str = DEFAULT_INDEX
     """The main index: URL, or path of a folder laid out like one."""
     extra_index_urls: tuple[str, ...] = ()
-    """More indexes, asked in this order after the main one."""
+    """More indexes, read in this order after the main one."""
     find_links: tuple[str, ...] = ()
-    """Folders, files and pages with links; asked before any index."""
+    """Folders, files and pages with links; read before any index."""
     no_index: bool = False
-    """Ask no index at all, only ``find_links``."""
+    """Read no index at all, only ``find_links``."""
     cert: str | None = None
     """File or folder of the certificates to trust instead of the system's."""
     client_cert: str | None = None
-    """PEM file with a private key and its certificate, shown to servers that ask."""
+    """PEM file with a private key and its certificate, sent to servers that request one."""
     proxy: str | None = None
     """None: the environment decides. Empty: no proxy. Otherwise for every server."""
     no_proxy_env: bool = False
@@ -89,20 +89,20 @@ class SourceSettings(Struct, frozen=True):
     connections: int = DEFAULT_CONNECTIONS
     """How many connections to one server may carry wheels at the same time."""
     keyring: KeyringChoice = "auto"
-    """Whether and how keyring is asked when a server wants a password."""
+    """Whether and how keyring is queried when a server requires a password."""
     cache: bool = True
     """Whether anything is kept on disk."""
     hosts: FamilyHosts | None = None
-    """The only hosts that are asked, with https; None: any, however they are reached."""
+    """The only hosts to contact, with https; None: any, with any protocol."""
     is_confined: bool = False
     """Whether a page of an index counts only if it lies below the URL of the index: one to which
     a redirect led is of another index."""
     index_strategy: IndexStrategy = "first-index"
     """Which of several indexes supply a project; pip has no such option, for all of them do."""
     indexes: tuple[NamedIndex, ...] = ()
-    """Indexes with names; those that are not explicit are asked before the main one."""
+    """Indexes with names; those that are not explicit are read before the main one."""
     pins: tuple[PinnedProject, ...] = ()
-    """Projects that come from named indexes only; those of one project are asked in this order."""
+    """Projects that come from named indexes only; those of one project are read in this order."""
 
     cooldown: Cooldown | None = None
     """The moments from which on files of indexes are too new; None: none are."""
@@ -182,7 +182,7 @@ class SourceSettings(Struct, frozen=True):
 
     @property
     def index_urls(self) -> tuple[str, ...]:
-        """The indexes in the order in which they are asked; none under ``no_index``."""
+        """The indexes in the order in which they are read; none under ``no_index``."""
         return tuple(index.url for index in self.asked_indexes)
 
     @property

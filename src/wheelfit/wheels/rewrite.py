@@ -55,19 +55,19 @@ _NO_FOLDERS: Mapping[str, str] = MappingProxyType({})
 
 
 VERIFIED_ANYWAY = 64 << 20
-"""Bytes of content that are compared with RECORD where nobody says whether to: a fifth of a second.
+"""Bytes of content that are compared with RECORD unless requested otherwise: a fifth of a second.
 
 Beyond that, unpacking and hashing take many times as long as copying; `rewrite` says so then.
 """
 
 
 UNVERIFIED = "are as they were, and not compared with RECORD"
-"""How a note ends that says so."""
+"""The end of the note on members not verified."""
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """The options by which a wheel is rewritten, whatever is changed in it."""
+    """The options for rewriting a wheel."""
 
     epoch: int | None = None
     """Time of the members written, in seconds since 1970 (``SOURCE_DATE_EPOCH``); None: that of
@@ -113,22 +113,22 @@ def rewrite(
     writing: Writing = Writing(),
     opened: WheelArchive | None = None,
 ) -> tuple[str, ...]:
-    """Write a wheel with some members replaced, added, removed or in other folders.
+    """Write a wheel with members replaced, added, removed or in renamed folders.
 
     The others keep their packed bytes, time, mode and order, except that dist-info comes last and
-    RECORD at the very end; what is packed with Zstandard is packed anew. RECORD follows what is
-    done; signatures of the old one are removed (B-37). The result is read again before it gets its
-    name (B-38), which finds faults of the source as well (B-34).
+    RECORD at the very end; members packed with Zstandard are repacked. RECORD is updated;
+    signatures of the old one are removed (B-37). The result is read again before it gets its name
+    (B-38), which finds faults of the source as well (B-34).
 
     :param source: a wheel; may be the destination too.
-    :param destination: the new wheel; its name decides what dist-info must fit.
+    :param destination: the new wheel; its name determines the name of dist-info.
     :param replace_members: path inside the new wheel to content, for old and new members.
     :param rename_folders: old to new name of folders at the top (B-43).
     :param opened: the source, if it is open already; stays open.
-    :return: what else was changed or left undone, one sentence each.
+    :return: further changes, or changes left undone, one sentence each.
     :raises FileProblem: a file cannot be read or written, or exists already.
     :raises InvalidFilename: one of the two is not named like a wheel.
-    :raises InvalidWheel: the source is not sound; nothing was written.
+    :raises InvalidWheel: the source is not valid; nothing was written.
     """
     filename = parse_wheel_filename(destination.name)
     overwrite = writing.overwrite or _is_same_entry(source, destination)
@@ -183,7 +183,7 @@ class _Changes:
         self._gone = {f"{archive.dist_info}/RECORD", *remove, *self.signatures}
 
     def renamed(self, name: str) -> str:
-        """Return what a member is called in the result."""
+        """Return the name of a member in the result."""
         if not self._folders:
             return name
         top, slash, rest = name.partition("/")
@@ -208,7 +208,7 @@ class _Plan:
 
 
 def _plan(changes: _Changes, writing: Writing) -> _Plan:
-    """Decide what is kept and what is written."""
+    """Return the members to keep and to write."""
     archive = changes.archive
     kept = [
         (member, changes.renamed(member.name))
@@ -263,7 +263,7 @@ def _alike(member: Member, epoch: int | None) -> Member:
 
 
 def _hidden_faults(changes: _Changes, record: Record) -> Iterator[str]:
-    """Yield what RECORD has wrong of itself and of members that the result has no more (B-34)."""
+    """Yield the faults of RECORD about itself and removed members (B-34)."""
     archive = changes.archive
     own = f"{archive.dist_info}/RECORD"
     rows: dict[str, RecordRow] = {}
@@ -290,7 +290,7 @@ def _hidden_faults(changes: _Changes, record: Record) -> Iterator[str]:
 
 
 def _right_record(archive: WheelArchive, kept: Sequence[Member]) -> tuple[Record, list[str]]:
-    """Return RECORD with what is true of members that stay, and what was wrong (B-34)."""
+    """Return RECORD corrected for members that stay, and its faults (B-34)."""
     notes: list[str] = []
     record = Record(())
     try:
@@ -367,7 +367,7 @@ class _Output:
         self._run: tuple[WheelArchive, int, int] | None = None
         self._stretches: list[list[str]] = []
         self.directory: tuple[bytes, tuple[Member, ...]] = (b"", ())
-        """The central directory and what it says, when all is written."""
+        """The central directory and its members, when all is written."""
 
     @property
     def ends(self) -> list[str]:
@@ -377,7 +377,7 @@ class _Output:
     def copy(self, archive: WheelArchive, member: Member, name: str) -> None:
         """Add a member of another archive as it is, under the name it has or another one.
 
-        What only few can read, Zstandard, is packed anew.
+        Zstandard, which few tools can read, is repacked.
         """
         if member.method == ZSTANDARD:
             self.add(*_deflated(archive, member, name))
@@ -449,7 +449,7 @@ class _Output:
 
 
 def _check_result(archive: WheelArchive, before: Sequence[str], *, contents: bool) -> None:
-    """Read what was written (B-38), and tell of the faults of the source besides."""
+    """Verify the written wheel (B-38), reporting faults of the source too."""
     faults = [*before, *(fault.message for fault in archive.faults(contents=contents))]
     if faults:
         raise unsound(faults, archive.where)
@@ -458,7 +458,7 @@ def _check_result(archive: WheelArchive, before: Sequence[str], *, contents: boo
 def _check_written(
     archive: WheelArchive, ends: Iterable[str], written: Iterable[tuple[Member, bytes]]
 ) -> None:
-    """Prove that what was copied lies where the directory says, and what was written is right."""
+    """Verify the positions of copied members, and the content of written ones."""
     for name in dict.fromkeys(ends):
         archive.data_start(archive.member(name))
     for member, _ in written:

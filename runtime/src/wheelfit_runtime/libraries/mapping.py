@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Libraries:
-    """What was loaded.
+    """The loaded libraries.
 
     :param version: of the family, as ``12.9.1``.
     :param paths: by SONAME, in the order in which they were loaded.
@@ -58,14 +58,14 @@ class Libraries:
     def path(self, component: str) -> str:
         """Return the file of a component's library, as ``nvrtc``.
 
-        :raises KeyError: it was not asked for.
+        :raises KeyError: it was not requested.
         """
         return self.paths[self._main(component)]
 
     def handle(self, component: str) -> ctypes.CDLL:
-        """Return a component's library to call functions of.
+        """Return the `ctypes` handle of a component's library.
 
-        :raises KeyError: it was not asked for.
+        :raises KeyError: it was not requested.
         """
         return self._handles[self._main(component)]
 
@@ -74,13 +74,13 @@ class Libraries:
             return self._mains[component]
         except KeyError:
             there = ", ".join(self._mains)
-            # Nobody asked for it, or it has headers alone.
+            # It was not requested, or it has headers alone.
             raise KeyError(f"no library of {component} was asked for, but of {there}") from None
 
     def root(self) -> str:
-        """Return a folder with ``include``, ``lib`` and what else a toolkit has, as ``CUDA_PATH``.
+        """Return a folder laid out as a toolkit, with ``include`` and ``lib``, for ``CUDA_PATH``.
 
-        It is made of links when it is first asked for, of all wheels that belong to this.
+        It is created on first use, with links to the files of all wheels in this selection.
 
         :raises StoreUnavailable: the store cannot be written, and it is not there yet.
         """
@@ -92,11 +92,11 @@ class Libraries:
 def load(
     request: LibraryRequest, selection: Selection, scope: str, *, several_majors: bool
 ) -> Libraries:
-    """Load what was chosen, and return it.
+    """Load the chosen libraries, and return them.
 
-    :param scope: ``local`` or ``global``: who sees the symbols.
+    :param scope: ``local`` or ``global``: the visibility of the symbols.
     :raises OSError: one cannot be loaded.
-    :raises EnvironmentUnavailable: ``another-library-loaded``; it cannot be beside what is loaded
+    :raises EnvironmentUnavailable: ``another-library-loaded``; it conflicts with a library loaded
         already.
     """
     import ctypes  # noqa: PLC0415 - 3 ms, and only here
@@ -132,8 +132,8 @@ def _conflicts_with_loaded(
 ) -> dict[str, str]:
     """Return the libraries that are mapped already under the names of ours.
 
-    :raises EnvironmentUnavailable: ``another-library-loaded``; ours cannot be loaded beside what is
-        mapped.
+    :raises EnvironmentUnavailable: ``another-library-loaded``; ours conflicts with a mapped
+        library.
     """
     from wheelfit_runtime.errors import EnvironmentUnavailable  # noqa: PLC0415 - rarely
     from wheelfit_runtime.loader import loaded_libraries  # noqa: PLC0415
@@ -182,10 +182,10 @@ def _same_builds(ours: list[Library], here: tuple[Library, ...]) -> dict[str, st
 
 
 def _taken_instead(places: dict[str, str], known: dict[str, str], now: set[str]) -> dict[str, str]:
-    """Return what the loader took in place of ours, as it may be told (LD_PRELOAD, LD_AUDIT)."""
+    """Return the files loaded in place of ours, as LD_PRELOAD or LD_AUDIT may cause."""
     real = {soname: os.path.realpath(path) for soname, path in places.items()}
     if now.isdisjoint(real.values()):
-        return {}  # nobody tells, or under other names
+        return {}  # not listed, or under other names
     return {
         soname: other
         for soname, path in real.items()
@@ -220,7 +220,7 @@ def _place(store: Store, library: ChosenLibrary) -> str:
 
 
 def _mapped() -> set[str]:
-    """Return the files that are mapped; where nobody tells, none."""
+    """Return the mapped files; none where the system does not list them."""
     try:
         with open("/proc/self/maps", "rb") as file:
             lines = file.read().split(b"\n")

@@ -1,8 +1,8 @@
 """Find and fetch wheels of libraries: with the user's installer, else with the standard library.
 
-The user's own installer has indexes, proxies and logins. pip says by ``install --dry-run --report``
-what it would take, and ``download --require-hashes`` fetches exactly that. uv has no download of
-its own: it says by a lock what it would take, and the files are fetched over HTTPS.
+The user's own installer has indexes, proxies and logins. pip lists its choice with ``install
+--dry-run --report``, and ``download --require-hashes`` fetches exactly that. uv has no command to
+download: it writes its choice to a lock, and the files are fetched over HTTPS.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ _NOT_FOR_PIP = (
 )
 _LOGIN = pattern(r"://[^/@\s]+@")
 _NOT_ASKED = "could not be queried"
-"""What uv says of an index that refuses it."""
+"""The words in uv's message about an index that refuses it."""
 _FETCH_AHEAD = "fetch ahead where there is a network: python -m wheelfit_runtime store prefetch"
 _NOTHING_FITS = ("No matching distribution", "no versions of", "No solution found")
 
 
 class Transport(Protocol):
-    """A finder and fetcher of wheels; the caller checks what is fetched."""
+    """A finder and fetcher of wheels; the caller verifies the fetched files."""
 
     def resolve(
         self, requirements: Sequence[Requirement], machine: Machine, progress: Progress
@@ -75,11 +75,11 @@ class Transport(Protocol):
 
 
 def transport_for(name: str | None, index_url: str | None, environ: Mapping[str, str]) -> Transport:
-    """Return what finds and fetches: the user's installer, else the standard library.
+    """Return the transport: the user's installer, else the standard library.
 
-    :param name: ``pip``, ``uv`` or ``http``; None: the first of them that there is.
-    :param index_url: where; None: as the installer is configured.
-    :raises UserError: what was named is not there.
+    :param name: ``pip``, ``uv`` or ``http``; None: the first available one.
+    :param index_url: the index; None: as the installer is configured.
+    :raises UserError: the named transport is not available.
     """
     from wheelfit_runtime.libraries.transport_http import HttpTransport  # noqa: PLC0415
 
@@ -123,17 +123,17 @@ def uv_of(executable: str | None, environ: Mapping[str, str]) -> str | None:
 
 
 class PipTransport:
-    """A transport that asks pip.
+    """A transport through pip.
 
-    :param index_url: where it looks; None: as it is configured.
+    :param index_url: the index; None: as pip is configured.
     """
 
     def __init__(
         self, python: str, environ: Mapping[str, str], index_url: str | None = None
     ) -> None:
-        # -P: whatever lies in the current folder is not a module of pip.
+        # -P: files in the current folder must not shadow modules.
         self._pip = (python, "-P", "-m", "pip")
-        # What is meant for environments of their owner says nothing about a store.
+        # Settings for the user's environments do not apply to a store.
         own = {"PIP_REQUIRE_VIRTUALENV": "0", "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         if index_url:  # not as an argument, which every user can read, login and all
             own["PIP_INDEX_URL"] = index_url
@@ -199,7 +199,7 @@ class PipTransport:
     def _call(self, verb: str, command: str, *arguments: str, folder: str) -> None:
         """Run pip.
 
-        :param folder: for what it unpacks on the way, which may be as large as the wheels.
+        :param folder: the folder for its temporary files, which may be as large as the wheels.
         """
         log = Path(folder, "log")
         answer = run(
@@ -212,10 +212,10 @@ class PipTransport:
 
 
 class UvTransport:
-    """A transport that asks uv which wheels, and fetches them over HTTPS.
+    """A transport that resolves with uv, and fetches the wheels over HTTPS.
 
-    :param index_url: where it looks; None: as the user has configured it.
-    :param python: the interpreter to ask about; where it is none, uv looks for one.
+    :param index_url: the index; None: as uv is configured.
+    :param python: the interpreter to resolve for; if it is not one, uv looks for one.
     """
 
     def __init__(
@@ -241,8 +241,9 @@ class UvTransport:
             asked.write_text(
                 "".join(f"{requirement}\n" for requirement in requirements), encoding="utf-8"
             )
-            # The folder in which the program runs may be anybody's, and uv would take indexes and
-            # an interpreter from there, or from a folder above; it looks for the nearest file.
+            # The folder in which the program runs may belong to another user, and uv would take
+            # indexes and an interpreter from there, or from a folder above; it looks for the
+            # nearest file.
             Path(temporary, "uv.toml").touch()
             arguments = (
                 *(self._program, "--directory", temporary, "pip", "compile", "--quiet"),
@@ -270,9 +271,9 @@ def _note(lines: Sequence[str]) -> str:
 
 
 def _passed_over(log: Path) -> list[str]:
-    """Return the indexes that pip could not ask: it finds nothing then, and its log alone says so.
+    """Return the indexes that pip could not read, which only its log shows.
 
-    An index that has not the project is none of them.
+    An index without the project is not among them.
     """
     lines = log.read_text("utf-8", "replace").splitlines() if log.exists() else []
     found = [line.partition(_PASSED)[2] for line in lines if _PASSED in line]

@@ -1,4 +1,4 @@
-"""Read which shared libraries this process has mapped, and what others beside them would do.
+"""Read the shared libraries mapped into this process, and find conflicts with others.
 
 Three calls do it::
 
@@ -7,18 +7,17 @@ Three calls do it::
     for conflict in find_conflicts([there], here):     # empty: all is well
         ...
 
-`conflict.level` says what there is to fear:
+`conflict.level` is the severity:
 
-========= ==========================================================================
-``error`` a mapped library has the same path or the same SONAME, and another content:
-          the loader gives the first to everybody who asks by name, whatever they were
-          built for. For the same path that means a file was exchanged under a process.
-``warn``  another major of the same family is mapped under other SONAMEs: those linked
-          to either find their own, but a look-up by symbol alone finds the first.
-(none)    everything else, as the very same library under the same or another path.
-========= ==========================================================================
+========= ========================================================================== ``error`` a
+mapped library has the same path or the same SONAME, and another content: the loader gives the first
+to every caller that uses the name, whatever it was built for. For the same path that means a file
+was exchanged under a process. ``warn`` another major of the same family is mapped under other
+SONAMEs: those linked to either find their own, but a look-up by symbol alone finds the first.
+(none) everything else, as the very same library under the same or another path. =========
+==========================================================================
 
-Only Linux tells what is mapped; elsewhere `read_mapped` returns nothing and nothing conflicts.
+Only Linux lists mapped files; elsewhere `read_mapped` returns nothing and nothing conflicts.
 """
 # Paths are the machine's, and `pathlib` takes longer to import than all of this.
 # ruff: noqa: PTH116, PTH123
@@ -47,9 +46,9 @@ class Library:
     path: str
     """As the process names it."""
     soname: str = ""
-    """What it calls itself; empty: it says nothing, or cannot be read any more."""
+    """Its SONAME; empty: it has none, or cannot be read any more."""
     build_id: str = ""
-    """What its linker called the build; empty: it says nothing."""
+    """The build id from its linker; empty: it has none."""
     replaced: bool = False
     """Whether another file, or none, has its path since it was mapped."""
 
@@ -61,7 +60,7 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The conflict of a library with one that is mapped."""
+    """The conflict of a library with a mapped one."""
 
     level: Literal["error", "warn"]
     wanted: Library
@@ -82,7 +81,7 @@ def read_mapped(maps: str = _MAPS) -> tuple[Library, ...]:
     for file in parse(text):
         if ".so" not in file.name:
             continue  # the program itself
-        # Inodes are not compared: on the layers of a container the kernel tells others here.
+        # Inodes are not compared: on the layers of a container the kernel lists others here.
         status = None if file.deleted else _status(file.path)
         found.append(
             Library(file.path, replaced=True) if status is None else _library(file.path, status)
@@ -91,14 +90,14 @@ def read_mapped(maps: str = _MAPS) -> tuple[Library, ...]:
 
 
 def read_library(path: str) -> Library:
-    """Return the description of a file to load; one that is not a library has no names."""
+    """Return the description of a file to load; without names if it is not a library."""
     return _library(path, os.stat(path))
 
 
 def find_conflicts(wanted: Iterable[Library], mapped: Sequence[Library]) -> tuple[Conflict, ...]:
-    """Return what loading libraries beside those that are mapped would get into.
+    """Return the conflicts of libraries to load with mapped ones.
 
-    :param wanted: what would be loaded, together: they are not compared with each other.
+    :param wanted: the libraries to load together; they are not compared with each other.
     """
     wanted = tuple(wanted)
     conflicts = [
@@ -127,7 +126,7 @@ def same_content(library: Library, other: Library) -> bool:
 
 
 def family_and_major(name: str) -> tuple[str, int] | None:
-    """Return whose library a name is and of which major; None where the name does not tell.
+    """Return the family and major of a library's name; None if the name does not show them.
 
     >>> family_and_major("libcufft.so.11")
     ('cuda', 12)
@@ -151,7 +150,7 @@ def family_and_major(name: str) -> tuple[str, int] | None:
 
 
 _KNOWN: dict[tuple[str, int, int, int], Library] = {}
-"""What was read, by path, device, inode and time: what is mapped is asked for again and again."""
+"""The libraries read, by path, device, inode and time: they are needed again and again."""
 
 
 def _library(path: str, status: os.stat_result) -> Library:
@@ -181,7 +180,7 @@ def _clash(wanted: Library, mapped: Library) -> Conflict | None:
             return None
         reason = f"{wanted.path} was replaced after this process had loaded it"
         return Conflict("error", wanted, mapped, reason)
-    # Of a file that is gone nobody knows the SONAME, which is how its name begins.
+    # The SONAME of a removed file is unknown, but its name begins with it.
     same = wanted.soname and (
         mapped.soname == wanted.soname or (mapped.replaced and _begins(mapped.name, wanted.soname))
     )

@@ -1,9 +1,9 @@
-"""Decide which implementation each group gets: pure, from values to values.
+"""Choose the implementation of each group, by pure functions.
 
 An implementation needs properties. Most are capabilities, of which every group may use what the
-machine has. Some say with what an implementation shares the process, as its CUDA major; there all
-groups agree on one value, and with what the process has loaded already. So the groups are looked at
-together, before the first of them is imported: most groups served first, then the fewest steps
+machine has. Some describe what an implementation shares with the process, as its CUDA major; there
+all groups must agree on one value, also with the libraries already loaded. So the groups are looked
+at together, before the first of them is imported: most groups served first, then the fewest steps
 down from each group's best.
 """
 
@@ -50,7 +50,7 @@ class LoadedValue(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What the machine says to one implementation."""
+    """The verdict of the machine on one implementation."""
 
     implementation: Implementation
     reasons: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class Judgement(NamedTuple):
     claims: Mapping[str, tuple[str, ...]] = {}
     """With which values of what all groups share it goes; what is missing it does not mind."""
     forced: bool = False
-    """Whether somebody demanded it, so that reasons do not count."""
+    """Whether the user forced it, so that reasons do not count."""
     missed: frozenset[str] = frozenset()
     """Namespaces whose hardware would do, and the driver or the process does not; empty: it fits,
     or the hardware is another one, as is usual where an image serves many machines."""
@@ -74,7 +74,7 @@ class Judgement(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is chosen."""
+    """The chosen implementations."""
 
     chosen: Mapping[str, Judgement]
     """By group; a group of which nothing can be chosen is missing."""
@@ -87,10 +87,10 @@ def judge(
     held: Sequence[LoadedValue] = (),
     requirements: Iterable[Feature] = (),
 ) -> Judgement:
-    """Return whether an implementation fits the machine and the process, and how well.
+    """Return the verdict of machine and process on an implementation, with its rank.
 
-    :param detections: what the machine supports, by namespace; of all that are named.
-    :param requirements: features that any declaration says a process has one value of.
+    :param detections: the detections of the machine, for every namespace that is named.
+    :param requirements: features of which a process has one value, by any declaration.
     """
     own = frozenset((*requirements, *implementation.requirements))
     ranks = {item.feature: item.values for item in implementation.ranks}
@@ -111,7 +111,7 @@ def judge(
             claims[str(item.feature)] = item.values
             claimed_by[str(item.feature)] = namespace
         if detection is None:
-            # Nobody is asked about what describes a build; every machine supports it.
+            # Properties that only describe a build are supported by every machine.
             order = ranks.get(item.feature)
             if order is None and row is None and item.feature not in own:
                 reasons.append(f"nothing here knows what {item.feature} is")
@@ -144,9 +144,9 @@ def judge(
 
 
 def suits(item: Property, detection: Detection) -> str:
-    """Return why a property is not supported, one clause; empty when it is.
+    """Return the reason a property is not supported, one clause; empty when it is.
 
-    :param item: what is asked for; any of its values is enough.
+    :param item: the required property; any of its values is enough.
     """
     supported = next((f for f in detection.features if f.name == item.feature.name), None)
     if supported is None or not supported.values:
@@ -166,7 +166,7 @@ def suits(item: Property, detection: Detection) -> str:
 def _is_of_software(item: Property, detection: Detection) -> bool:
     """Return whether a property is unsupported although there is hardware for it.
 
-    The driver is too old or cannot be asked, or one of several devices is in the way of the others.
+    The driver is too old or cannot be queried, or one of several devices limits the others.
     """
     if detection.status is Status.FAILED:
         return True
@@ -195,7 +195,7 @@ def _place(item: Property, number: int, order: Sequence[str]) -> tuple[int, str,
 
 
 def _claimed(item: Property, row: SharedRequirement) -> tuple[str, ...]:
-    # Of several lower bounds the lowest says what a build was made for.
+    # The lowest of several lower bounds is the target of a build.
     values = (min(item.values, key=_natural),) if row.is_bound else item.values
     if row.is_major:
         values = tuple(value.partition(".")[0] for value in values)
@@ -205,7 +205,7 @@ def _claimed(item: Property, row: SharedRequirement) -> tuple[str, ...]:
 def _against(
     claims: Mapping[str, tuple[str, ...]], held: Sequence[LoadedValue]
 ) -> Mapping[str, str]:
-    """Return what the process has that an implementation does not go with, by dimension."""
+    """Return the conflicts of an implementation with loaded libraries, by dimension."""
     reasons = {}
     for dimension, values in claims.items():
         there = [value for value in held if value.dimension == dimension]
@@ -230,10 +230,10 @@ def _natural(value: str) -> tuple[tuple[int, int, str], ...]:
 def plan(judged: Iterable[Judgement], held: Sequence[LoadedValue] = (), asked: str = "") -> Plan:
     """Choose for all groups at once.
 
-    For each combination of values that a process could have, every group takes its best; of
-    these the combination is taken that serves whoever asks, then the one that serves most groups,
-    then the one with the fewest steps down, then the higher values. What is demanded is taken
-    in any case, and the others follow it where they can.
+    For each combination of values that a process could have, every group takes its best; the best
+    combination serves the group imported now, then the most groups, then needs the fewest steps
+    down, then has the higher values. A forced implementation is always taken, and the other groups
+    adapt to it where they can.
 
     :param judged: of all installed implementations; those that do not fit are left out.
     :param asked: the group that is imported now; others may never be.
@@ -265,9 +265,9 @@ def plan(judged: Iterable[Judgement], held: Sequence[LoadedValue] = (), asked: s
 def _dimensions(
     groups: Mapping[str, Sequence[Judgement]], held: Sequence[LoadedValue], asked: str
 ) -> dict[str, list[str]]:
-    """Return the values to try, the higher first; few, however many somebody declares."""
+    """Return the values to try, the higher first, up to a limit."""
     fixed = {value.dimension for value in held}
-    # With these whoever asks is served.
+    # With these values the imported group is served.
     needed = {
         d: values[0]
         for judgement in groups.get(asked, ())[:1]
@@ -321,7 +321,7 @@ def _each_best(
 
 
 def _goes_with(judgement: Judgement, agreed: Mapping[str, str]) -> bool:
-    for dimension, values in judgement.claims.items():  # no `all`: asked so often, it counts
+    for dimension, values in judgement.claims.items():  # no `all`: this runs often enough to matter
         if dimension in agreed and agreed[dimension] not in values:
             return False
     return True

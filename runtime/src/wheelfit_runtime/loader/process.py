@@ -1,10 +1,10 @@
-"""What the machine supports for this very process, and what the process has already.
+"""The support of the machine for this process, and the libraries already loaded.
 
 Other than at installation, the process counts and not the machine: a mask takes GPUs away, and
 libraries that are loaded stay. CUDA is never initialised here, for a process in which it is cannot
-be forked any more (P-72). So the driver is asked in this process for its version and nothing else;
-a child process is asked for devices if anybody wants to know of them, or if the kernel knows of no
-driver though its library is there.
+be forked any more (P-72). So this process queries only the version of the driver; a child process
+queries the devices if they are needed, or if the kernel has no driver although its library is
+there.
 """
 # Names are the machine's, as in `wheelfit_runtime.platforms.system_view`.
 # ruff: noqa: PTH118
@@ -44,17 +44,17 @@ _NVIDIA = "nvidia"
 _BOUND = "cuda_version_lower_bound"
 _ORDER = "CUDA_DEVICE_ORDER"
 _INDEX = re.compile(r"[0-9]{1,4}")
-# A copy under a name of its own, as wheels bring: its symbols are out of everybody's way.
+# A copy under a name of its own, as wheels bring: its symbols do not affect others.
 _PRIVATE_BLAS = re.compile(r"libscipy_openblas|.*-[0-9a-f]{8}\.")
 _MPI = re.compile(r"lib(mpi|mpich)\.so\.([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What is known of this process and its machine."""
+    """The facts about this process and its machine."""
 
     detections: Mapping[str, Detection]
-    """What the machine supports, by the namespaces that were asked for."""
+    """The detections of the machine, by requested namespace."""
     held: tuple[LoadedValue, ...] = ()
     """What the process has already of what it can have one of."""
 
@@ -62,8 +62,8 @@ class Process:
 def look(namespaces: Iterable[str], surroundings: SystemView, *, devices: bool = False) -> Process:
     """Detect the facts that matter here, and no others.
 
-    :param namespaces: which are asked for; of those without a provider nothing is known.
-    :param devices: whether anybody wants to know of single NVIDIA GPUs.
+    :param namespaces: the namespaces to detect; those without a provider are left out.
+    :param devices: whether facts about single NVIDIA GPUs are needed.
     """
     machine = Machine(surroundings)
     found: dict[str, Detection] = {}
@@ -76,9 +76,9 @@ def look(namespaces: Iterable[str], surroundings: SystemView, *, devices: bool =
 
 
 def surroundings_of(environ: Mapping[str, str]) -> SystemView:
-    """Return this machine, where what children say of drivers is remembered.
+    """Return this machine, with cached answers of child processes about drivers.
 
-    What conda is told of the machine to install for is not said of the machine of a process.
+    Conda's overrides describe the machine to install for, not that of a process, and are left out.
     """
     kept = {name: text for name, text in environ.items() if not name.startswith(overrides.CONDA)}
     here = SystemView(environ=kept)
@@ -113,9 +113,9 @@ def _nvidia(surroundings: SystemView, *, devices: bool) -> Detection:
 def _floor(
     found: Detection, driver: NvidiaDriver, surroundings: SystemView
 ) -> Iterator[DeviceValues]:
-    """Yield what is left of a driver's bounds where no GPU has code in its newest majors (P-95).
+    """Yield a driver's lower bounds where no GPU runs code of its newest majors (P-95).
 
-    :param driver: with GPUs if anybody asked for them; else their ids tell what they can.
+    :param driver: with GPUs if they were requested; else their ids show their capabilities.
     """
     from wheelfit_runtime.platforms.providers.nvidia import cuda_values  # noqa: PLC0415 - not everywhere
     from wheelfit_runtime.platforms.providers.nvidia import kernel as nvidia_kernel  # noqa: PLC0415
@@ -159,7 +159,7 @@ def _floor(
 
 
 def without_initialising(surroundings: SystemView, *, devices: bool = False) -> NvidiaDriver:
-    """Return what the driver can do for this process, without initialising it here."""
+    """Return the driver's facts for this process, without initialising it here."""
     from wheelfit_runtime.platforms.providers.nvidia import files as nvidia_files  # noqa: PLC0415 - not everywhere
     from wheelfit_runtime.platforms.providers.nvidia import provider  # noqa: PLC0415
 
@@ -176,7 +176,7 @@ def without_initialising(surroundings: SystemView, *, devices: bool = False) -> 
         if driver.gpus and not gpus:
             return NvidiaDriver(problem=f"{MASK}={mask} names no GPU of this machine")
         if not files.has_driver and surroundings.system != "Windows":
-            driver = driver._replace(broken=False)  # nothing is lost, whatever its calls say
+            driver = driver._replace(broken=False)  # nothing is lost, whatever its calls return
         return driver._replace(gpus=gpus)
     return _version_only(surroundings, files)
 
@@ -204,10 +204,10 @@ def visible(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_Gpu, .
     found: list[_Gpu] = []
     for entry in (word.strip() for word in mask.split(",")):
         if entry.startswith("MIG-"):
-            return tuple(gpus)  # which GPU it is a part of is not told
+            return tuple(gpus)  # the GPU it is a part of is unknown
         if _INDEX.fullmatch(entry):
             if not alike and order != "PCI_BUS_ID":
-                return tuple(gpus)  # the fastest comes first, and nobody tells which that is
+                return tuple(gpus)  # the fastest comes first, but which it is is unknown
             named = [gpu for gpu in gpus if gpu.index == int(entry)]
         else:
             named = [gpu for gpu in gpus if entry and gpu.uuid.startswith(entry)]
@@ -218,12 +218,12 @@ def visible(gpus: Sequence[_Gpu], mask: str | None, order: str) -> tuple[_Gpu, .
 
 
 def mapped(surroundings: SystemView) -> tuple[MappedFile, ...]:
-    """Return the libraries this process has; none where the system does not tell."""
+    """Return the libraries this process has; none where the system does not list them."""
     return mapped_libraries.read(surroundings, None).files
 
 
 def held_by(files: Iterable[MappedFile]) -> tuple[LoadedValue, ...]:
-    """Return what libraries settle of that of which a process has one."""
+    """Return the shared values that loaded libraries settle."""
     found: dict[tuple[str, str], LoadedValue] = {}
     for file in files:
         for dimension, value in _settled(file.name):

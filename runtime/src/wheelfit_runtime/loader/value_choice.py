@@ -55,7 +55,7 @@ class Case(NamedTuple):
 
 
 class CaseVerdict(NamedTuple):
-    """What a machine says to one row."""
+    """The verdict of a machine on one row."""
 
     case: Case
     reason: str
@@ -63,13 +63,13 @@ class CaseVerdict(NamedTuple):
 
 
 class Choice(NamedTuple, Generic[Value]):
-    """What was chosen, and why."""
+    """The chosen value, with the reasons."""
 
     value: Value
     case: Case | None
     """The row it comes from; None: it is the default."""
     looked: tuple[CaseVerdict, ...]
-    """What the machine says to each row, in the order of the table."""
+    """The verdict on each row, in the order of the table."""
 
     def __str__(self) -> str:
         lines = []
@@ -82,12 +82,12 @@ class Choice(NamedTuple, Generic[Value]):
 
 
 class Cases(Generic[Value]):
-    """A table of conditions and values, to be asked for one machine or several.
+    """A table of conditions and values, for one machine or several.
 
     :param table: values by condition; a condition is a property, or a tuple of them.
     :param default: the value where no condition holds.
-    :param no_match: instead of a default: what people are told where no condition holds.
-    :raises UserError: ``invalid-property``; a condition is none.
+    :param no_match: instead of a default: the message where no condition holds.
+    :raises UserError: ``invalid-property``; a condition is not valid.
     :raises UserError: ``invalid-cases``; there is a default and a text for its absence, a condition
         is empty, or two are the same.
     """
@@ -128,11 +128,10 @@ class Cases(Generic[Value]):
         return (item for case in self.cases for item in case.condition)
 
     def choose(self, detections: Mapping[str, Detection]) -> Choice[Value]:
-        """Return the value for a machine, and what it says to each condition.
+        """Return the value for a machine, with the verdict on each condition.
 
-        :param detections: what is supported, by namespace; those that are missing nobody knows.
-        :raises UserError: ``ambiguous-cases``; conditions hold of which none specialises the
-            others.
+        :param detections: the detections, by namespace; missing ones are unknown.
+        :raises UserError: ``ambiguous-cases``; conditions hold, and none specialises the others.
         :raises NoFit: ``no-case-fits``; no condition holds, and there is no default.
         """
         looked = tuple(CaseVerdict(case, _why_not(case, detections)) for case in self.cases)
@@ -148,7 +147,7 @@ class Cases(Generic[Value]):
             if all(case is other or _specialises(case, other, ranks) for other in holding)
         ]
         if not best:
-            # Rows that are beaten are not what the author must tell apart.
+            # Rows that lose anyway need not be told apart by the author.
             best = [
                 case
                 for case in holding
@@ -166,8 +165,8 @@ class Cases(Generic[Value]):
     def ambiguous_pairs(self) -> Iterator[tuple[Case, Case]]:
         """Yield the pairs of rows that are ambiguous on a machine where both hold.
 
-        Whether there is such a machine nobody knows; a project's own tests can hold the pairs
-        against what it thinks of them.
+        Whether such a machine exists is unknown; a project's own tests can compare the pairs with
+        the expected ones.
         """
         for number, one in enumerate(self.cases):
             for other in self.cases[number + 1 :]:
@@ -207,19 +206,19 @@ def select(
     no_match: str = "",
     detections: Mapping[str, Detection] | None = None,
 ) -> object:
-    """Return the value of the case that fits this machine; the module says how.
+    """Return the value of the case that fits this machine; see the module for the rules.
 
     >>> select({"x86_64 :: level :: v9": "fast.bin"}, default="any.bin")
     'any.bin'
 
     :param table: values by condition; a condition is a property, or a tuple of them.
     :param default: the value where no condition holds.
-    :param no_match: instead of a default: what people are told where no condition holds.
-    :param detections: what is supported, by namespace; default: what is found out here, once
-        in a process unless its environment variables change.
+    :param no_match: instead of a default: the message where no condition holds.
+    :param detections: the detections, by namespace; default: those of this machine, made once in a
+        process unless its environment variables change.
     :raises UserError: ``ambiguous-cases``; conditions hold of which none specialises the others.
     :raises NoFit: ``no-case-fits``; no condition holds, and there is no default.
-    :raises UserError: ``invalid-property``; a condition is none.
+    :raises UserError: ``invalid-property``; a condition is not valid.
     """
     cases = Cases(table, default=default, no_match=no_match)
     if detections is None:
@@ -269,7 +268,7 @@ def _condition(condition: object) -> tuple[Property, ...]:
                 hint="write namespace :: feature :: value",
             ).in_full()
         found.setdefault(Feature(match[1], match[2]), set()).add(match[3])
-    # Sorted, so that the same condition is found whatever order it is written in.
+    # Sorted, so that the same condition is found in any order.
     return tuple(Property(feature, tuple(sorted(found[feature]))) for feature in sorted(found))
 
 
@@ -316,7 +315,7 @@ def _one_implies(case: Case, other: Case) -> bool:
 
 
 def _includes(case: Case, other: Case) -> bool:
-    """Return whether a case names all that another names, so that it is never less special."""
+    """Return whether a case names all that another names, so is at least as special."""
     here = {item.feature: set(item.values) for item in case.condition}
     return all(set(item.values) <= here.get(item.feature, set()) for item in other.condition)
 

@@ -1,13 +1,13 @@
-"""Remember between processes what child processes answered (P-22).
+"""Cache the answers of child processes between runs (P-22).
 
-An answer counts as long as nothing has changed on which it may depend: the program or
-script and the libraries it loads, the boot, kernel and drivers, the devices this process
-sees and may open, its container, the interpreter, the variables that steer drivers. What
-is known of processors is never remembered: it is read in less time than a file, and a
-folder shared by two machines must not mix them up.
+An answer counts as long as nothing has changed on which it may depend: the program or script and
+the libraries it loads, the boot, kernel and drivers, the devices this process sees and may open,
+its container, the interpreter, the variables that steer drivers. Facts about processors are never
+cached: they are read in less time than a file, and a folder shared by two machines must not mix
+them up.
 
-Nothing here fails. An entry that cannot be read, is damaged, or belongs to someone else
-is not an entry; a folder that cannot be written keeps nothing.
+No error is raised. An entry that cannot be read, is damaged, or belongs to another user is ignored;
+a folder that cannot be written keeps nothing.
 """
 # Names are the machine's, as in `wheelfit_runtime.platforms.system_view`.
 # ruff: noqa: PTH105, PTH106, PTH108, PTH115, PTH118, PTH120, PTH208
@@ -57,22 +57,22 @@ _TEXTS = (
 _NODES = ("dxg",)
 """Beginnings of what devices are called below ``/dev``, besides those of a family."""
 _NAMESPACES = ("cgroup", "mnt", "user")
-"""What tells one container from another."""
+"""The namespaces that identify a container."""
 _VARIABLES = ("LD_", "PATH", "WHEELFIT_")
 """Beginnings of variables an answer may depend on, besides those that drivers heed."""
 
 
 class RememberingProcesses:
-    """Processes whose answers are remembered until the machine is restarted.
+    """Child processes with answers cached until the machine is restarted.
 
-    Only children of which is known that they ended with status 0 are remembered.
+    Only answers of children known to have ended with status 0 are cached.
 
-    :param folder: returns where entries are kept, or None for nowhere; asked when a child
-        is to be asked. The folder is made when an entry is written.
-    :param seen: what the machine looks like; where it is not the machine this runs on,
-        or does not say when it was started, nothing is remembered.
-    :param recall: whether an answer may come from memory; without, all are asked for, and
-        still kept for others.
+    :param folder: returns where entries are kept, or None for nowhere; called when a child is to be
+        run. The folder is made when an entry is written.
+    :param seen: the view of the machine; if it is not the machine this runs on, or lacks the time
+        of its start, nothing is cached.
+    :param recall: whether an answer may come from the cache; otherwise every child is run, and its
+        answer still cached for others.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class RememberingProcesses:
         self._recall = recall
 
     def ask(self, question: Question) -> Answer:
-        """Recall the answer, or ask for it and remember it."""
+        """Return the cached answer, or run the child and cache its answer."""
         boot = self._seen.read_text(_BOOT) if self._seen.is_real else None
         top = self._folder() if boot else None
         if not boot or not top:
@@ -141,7 +141,7 @@ def circumstances(question: Question, seen: SystemView) -> Iterator[str]:
 
 
 def _files(question: Question, seen: SystemView) -> Iterator[str]:
-    """Yield the files a child runs or loads, as far as its question tells."""
+    """Yield the files a child runs or loads, as far as its question names them."""
     yield LOADER_CACHE
     folders = [*question.environ.get("LD_LIBRARY_PATH", "").split(":"), *_LIBRARY_FOLDERS]
     folders += [f"{folder}/{seen.architecture}-linux-gnu" for folder in _LIBRARY_FOLDERS[:2]]
@@ -154,7 +154,7 @@ def _files(question: Question, seen: SystemView) -> Iterator[str]:
 
 
 def _identity(path: str) -> str:
-    """Return which file a name leads to; a link and what it leads to count both."""
+    """Return the identity of a file, of both a link and its target."""
     real = os.path.realpath(path)
     try:
         found = os.stat(real)  # noqa: PTH116
@@ -164,7 +164,7 @@ def _identity(path: str) -> str:
 
 
 def _devices(seen: SystemView) -> Iterator[str]:
-    """Yield the device files of accelerators, and what lies in their folders."""
+    """Yield the device files of accelerators, and those in their folders."""
     nodes = (*_NODES, *(name for family in providers.every() for name in family.nodes))
     for name in seen.children("/dev"):
         if name.startswith(nodes):
@@ -173,7 +173,7 @@ def _devices(seen: SystemView) -> Iterator[str]:
 
 
 def _device(path: str) -> str:
-    """Return what a device is, and whether this process may open it.
+    """Return the identity of a device, and whether this process may open it.
 
     A group of processes may be kept from a device that is there (cgroups).
     """
@@ -217,14 +217,14 @@ def _read(path: str, key: str) -> Answer | None:
 
 
 def _is_safe(top: str, folder: str) -> bool:
-    """Return whether nobody else could have put anything into the folder of a boot."""
+    """Return whether no other user could have written to the folder of a boot."""
     return unsafe_cache_folder(top) is None and not any(
         map(unsafe_folder, (os.path.dirname(folder), folder))
     )
 
 
 def _write(path: str, key: str, question: Question, answer: Answer) -> None:
-    """Put an entry in its place, whole or not at all."""
+    """Write an entry, whole or not at all."""
     import json  # noqa: PLC0415 - see _digest()
     import tempfile  # noqa: PLC0415 - see _digest()
 
@@ -244,9 +244,9 @@ def _write(path: str, key: str, question: Question, answer: Answer) -> None:
 
 
 def _sweep(top: str, current: str) -> None:
-    """Remove what this machine kept before it was started, and too much since.
+    """Remove this machine's entries from before its start, and excess ones since.
 
-    Of other machines that share the folder only what nobody used for long goes.
+    Of other machines that share the folder only long unused entries are removed.
     """
     own = os.path.dirname(current)
     for place in _inside(own):
@@ -278,7 +278,7 @@ def _modified(path: str) -> float:
 
 
 def _remove(folder: str) -> None:
-    """Remove a folder of entries; whatever else may be in it stays."""
+    """Remove a folder of entries; other files in it stay."""
     with suppress(OSError):
         for path in _inside(folder):
             if path.endswith((".json", ".tmp")):

@@ -1,9 +1,9 @@
-"""Where things are kept between two runs, and which folders may be trusted for that.
+"""The cache folder, and the rules for trusting one.
 
-Who can write to a cache chooses what is installed and run from it. So one rule holds for the cache
-folder, for every folder in it that is looked up by name, and for the library store: it belongs to
-this user or to root, and nobody else can write to it. What is in a folder that breaks the rule is
-neither read nor changed.
+A user who can write to a cache controls the files installed and run from it. So one rule holds for
+the cache folder, for every folder in it that is looked up by name, and for the library store: it
+belongs to this user or to root, and no other user can write to it. The content of a folder that
+breaks the rule is neither read nor changed.
 """
 
 # A later start of a program that has libraries comes here: nothing is imported that it could do
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 def default_cache_folder(environ: Mapping[str, str], home: str, platform: str) -> str:
-    """Return where things are kept when nobody says where.
+    """Return the default cache folder.
 
-    :param environ: ``WHEELFIT_CACHE_DIR``, else where the system keeps caches.
+    :param environ: ``WHEELFIT_CACHE_DIR`` overrides the system's folder of caches.
     """
     named = environ.get("WHEELFIT_CACHE_DIR")
     if named:
@@ -51,7 +51,7 @@ def _folder_for(
 
 
 def cache_folder_of(environ: Mapping[str, str]) -> str:
-    """Return where things of this user are kept on this system, as an absolute path."""
+    """Return the cache folder of this user on this system, as an absolute path."""
     return os.path.abspath(default_cache_folder(environ, _home(environ), sys.platform))  # noqa: PTH100
 
 
@@ -63,7 +63,7 @@ def _home(environ: Mapping[str, str]) -> str:
 
 
 def default_state_folder(environ: Mapping[str, str], home: str, platform: str) -> str:
-    """Return the folder for what cannot be made anew, unlike the content of the cache."""
+    """Return the folder for data that, unlike a cache, cannot be recreated."""
     names = ("State", "Library/Application Support", "XDG_STATE_HOME", ".local/state")
     return _folder_for(environ, home, platform, names)
 
@@ -74,11 +74,11 @@ def state_folder_of(environ: Mapping[str, str]) -> str:
 
 
 class UnsafeFolder:
-    """A folder that somebody else could have changed, or could change any moment.
+    """A folder that another user could have changed, or could change any moment.
 
-    :param reason: what is wrong with it, as a clause about it.
-    :param remedy: what the user can do, as an imperative.
-    :param is_open: whether others can write to it, whoever owns it.
+    :param reason: the fault, as a clause about it.
+    :param remedy: the remedy for the user, as an imperative.
+    :param is_open: whether others than its owner can write to it.
     """
 
     __slots__ = ("is_open", "path", "reason", "remedy")
@@ -113,12 +113,12 @@ def unsafe_folder(
     any_owner: bool = False,
     link_allowed: bool = False,
 ) -> UnsafeFolder | None:
-    """Return what is wrong with a folder of a cache; None if it is safe, or not there.
+    """Return the fault of a cache folder; None if it is safe or missing.
 
-    A group counts as somebody else, unless it is the private group that many systems give every
+    A group counts as another user, unless it is the private group that many systems give every
     user: named like the user, without another member.
 
-    :param any_owner: whether it may belong to anybody.
+    :param any_owner: whether it may belong to any user.
     :param link_allowed: whether it may be a link of this user to a folder elsewhere.
     """
     if os.name != "posix":
@@ -128,10 +128,10 @@ def unsafe_folder(
         if stat.S_ISLNK(status.st_mode):
             if not link_allowed:
                 return UnsafeFolder(path, "it is a link", f"remove it: rm {_quoted(path)}")
-            if any_owner or is_own(status):  # else whoever made the link chose the folder
+            if any_owner or is_own(status):  # else the creator of the link chose the folder
                 status = os.stat(path)
     except OSError:
-        return None  # whoever opens it says why that is not possible
+        return None  # opening it reports the reason
     if not (any_owner or is_own(status)):
         user = os.geteuid()
         if user == 0:
@@ -169,7 +169,7 @@ def _is_private_group(path: str, status: os.stat_result) -> bool:
 
     try:
         if "system.posix_acl_access" in os.listxattr(path):
-            return False  # then these permissions are those of anybody the list names
+            return False  # then these permissions apply to any user in the list
     except (OSError, AttributeError):
         pass  # a file system or a system without such lists
     try:
@@ -218,9 +218,9 @@ def make_folders(path: str) -> None:
 
 
 def usable_cache_folder(folder: Path | None, note: Callable[[str], None]) -> Path | None:
-    """Return the cache folder; None if somebody else could change what lies in it.
+    """Return the cache folder; None if another user could change its content.
 
-    :param folder: where things would be kept; None: nowhere.
+    :param folder: the configured folder; None: no cache.
     """
     found = None if folder is None else unsafe_cache_folder(str(folder))
     if found is None:

@@ -1,8 +1,8 @@
-"""Ask child processes: with a deadline that is kept, whatever the child does (P-37).
+"""Run child processes with a deadline that always holds (P-37).
 
-Vendors' libraries and tools are never called in this process (P-71). Whoever wants to
-know something from one puts a `Question` to `SystemView.processes`: real processes,
-or a wrapper that remembers answers, records them or plays recorded ones back.
+Vendors' libraries and tools are never called in this process (P-71). Probes put a `Question` to
+`SystemView.processes`: real processes, or a wrapper that caches answers, records them or plays
+recorded ones back.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Ending(StrEnum):
 
 
 class Answer(NamedTuple):
-    """What a child process left behind."""
+    """The outcome of a child process."""
 
     ending: Ending
     code: int = 0
@@ -50,7 +50,7 @@ class Answer(NamedTuple):
     errors: bytes = b""
     """Standard error; what went wrong when it was not started."""
     is_uncertain: bool = False
-    """Whether somebody else collected the child, so that nobody knows how it ended."""
+    """Whether other code collected the child, so that its ending is unknown."""
 
     @property
     def succeeded(self) -> bool:
@@ -59,7 +59,7 @@ class Answer(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What is asked of one child process."""
+    """The question to one child process."""
 
     name: str
     """What it is called in recordings and reports, as ``nvidia-smi -q``; one for each question."""
@@ -116,7 +116,7 @@ class Processes(Protocol):
     """A source of answers of child processes, live or recorded."""
 
     def ask(self, question: Question) -> Answer:
-        """Return what the child left behind; never raises for anything it does."""
+        """Return the outcome of the child; never raises for anything it does."""
         ...
 
 
@@ -135,11 +135,11 @@ def run(
     deadline: float,
     limit: int = _OUTPUT_LIMIT,
 ) -> Answer:
-    """Run a program without input and return everything about it; never raises for it.
+    """Run a program without input and return its outcome; never raises for its faults.
 
-    The child leads a session of its own: what it started ends with it, and the
-    terminal is not its concern. What of it stays stuck in the kernel is not waited
-    for, neither here nor when the interpreter exits (P-37).
+    The child leads a session of its own: the processes it started end with it, and it has no
+    terminal. A process stuck in the kernel is not waited for, neither here nor when the interpreter
+    exits (P-37).
 
     :param environ: the child's whole environment.
     :param deadline: seconds it may take.
@@ -170,7 +170,7 @@ def run(
 
 
 def _listen(process: subprocess.Popen[bytes], end: float, limit: int) -> Answer:
-    """Collect what a child writes until it ends, floods, or the time is up."""
+    """Collect the output of a child until it ends, exceeds the limit, or the time is up."""
     assert process.stdout is not None  # noqa: S101 - for the type checker
     assert process.stderr is not None  # noqa: S101
     news = threading.Semaphore(0)
@@ -211,14 +211,14 @@ class _Listener:
         """Whether more came than is read."""
         self.done = False
         """Whether nothing more will be read."""
-        # A daemon: where someone else holds the pipe for ever, nobody waits for the thread.
+        # A daemon: where another process holds the pipe open, the thread is not waited for.
         self.thread = threading.Thread(
             target=self._read, args=(pipe, limit, done), name="output of a child", daemon=True
         )
         self.thread.start()
 
     def _read(self, pipe: IO[bytes], limit: int, done: Callable[[], None]) -> None:
-        # Whoever reads also closes: a number that another thread closes may be in use again.
+        # The reading thread also closes: a number that another thread closes may be in use again.
         with pipe:
             while not self.flooded and (piece := pipe.read(_PIECE)):
                 self.data += piece[: limit - len(self.data)]
@@ -228,9 +228,9 @@ class _Listener:
 
 
 def _is_lost(process: subprocess.Popen[bytes], end: float) -> bool:
-    """Wait for a child to end, no longer than given, and say whether its status is lost.
+    """Wait for a child to end, up to a deadline; return whether its status is lost.
 
-    An application that ignores SIGCHLD, or collects every child, loses it; `subprocess` says 0.
+    An application that ignores SIGCHLD, or collects every child, loses it; `subprocess` reports 0.
     """
     pause = 0.0005
     while hasattr(os, "waitid") and time.monotonic() < end:
@@ -246,7 +246,7 @@ def _is_lost(process: subprocess.Popen[bytes], end: float) -> bool:
 
 
 def _ended_by(process: subprocess.Popen[bytes], end: float) -> bool:
-    """Wait for a child to end, no longer than given, and say whether it did."""
+    """Wait for a child to end, up to a deadline; return whether it did."""
     import subprocess  # noqa: PLC0415 - see run()
 
     try:
@@ -272,12 +272,12 @@ def abandon(process: subprocess.Popen[bytes]) -> None:
 
 
 def run_in_thread(ask: Callable[[Callable[[str], None]], bytes], deadline: float) -> Answer:
-    """Ask in a thread where no interpreter can be started, as in a frozen application (P-71).
+    """Run a question in a thread, as where no interpreter can be started (P-71).
 
     A thread that hangs is left behind; one that crashes takes the process with it.
 
-    :param ask: does what the isolated script does, and returns its answer; is given what
-        takes a line for standard error, as ``calling nvmlInit_v2``.
+    :param ask: does what the isolated script does, and returns its answer; receives a function for
+        lines of standard error, as ``calling nvmlInit_v2``.
     """
     answers: list[Answer] = []
     lines: list[str] = []

@@ -34,19 +34,19 @@ _FILE_LIMIT = 16 * 1024 * 1024
 
 
 def open_at_once(name: str, flags: int) -> int:
-    """Open what lies there at once; a pipe in the place of a file would wait for a writer."""
+    """Open a file without blocking, which a pipe in its place would do."""
     return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def system_of_this_process() -> str:
-    """Return ``Linux``, ``Darwin``, ``Windows`` or what ``sys.platform`` says."""
+    """Return ``Linux``, ``Darwin``, ``Windows`` or ``sys.platform``."""
     return {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}.get(
         sys.platform, sys.platform
     )
 
 
 def architecture_of_this_process() -> str:
-    """Return what the running interpreter was built for, as ``x86_64``.
+    """Return the architecture of the running interpreter, as ``x86_64``.
 
     The interpreter counts, not the kernel: a 32-bit Python on a 64-bit system
     loads 32-bit wheels (P-104).
@@ -90,20 +90,23 @@ class SystemView:
     processes: Processes = field(default_factory=RealProcesses)
     """Who answers what only a child process may find out (P-71)."""
     replayed: bool = False
-    """Whether ``processes`` only plays back: then a child may be asked by any name, for
-    nothing of the machine this runs on is reached."""
+    """Whether ``processes`` only plays back: then a question may have any name, for nothing of the
+    machine this runs on is reached.
+    """
     recorded_cpuid: CpuidTable | None = None
-    """Answers of the CPUID instruction; None: ask the processor, if the root is real."""
+    """Answers of the CPUID instruction; None: query the processor, if the root is real."""
     recorded_sysctl: Mapping[str, bytes] | None = None
-    """Answers of ``sysctlbyname``; None: ask the system, if the root is real."""
+    """Answers of ``sysctlbyname``; None: query the system, if the root is real."""
     recorded_features: frozenset[int] | None = None
-    """Numbers that ``IsProcessorFeaturePresent`` affirms; None: ask, if the root is real."""
+    """Numbers that ``IsProcessorFeaturePresent`` affirms; None: query the system, if the root is
+    real.
+    """
     reference: bool = False
     """Whether to answer exactly as the reference plugins do (P-43)."""
     rocm_same_major: bool = False
     """Whether older minors of the installed ROCm's major count as installed too (P-123)."""
     tpu_generation: bool = False
-    """Whether to tell of a TPU's generation too, which no published plugin does (P-153)."""
+    """Whether to report a TPU's generation too, which no published plugin does (P-153)."""
     _kept: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -124,7 +127,7 @@ class SystemView:
         return os.path.join(self.root, name.replace(":", "_"))
 
     def once(self, name: str, look: Callable[[SystemView], _Kept]) -> _Kept:
-        """Return what a look at these surroundings brings, and look once."""
+        """Return the result of a function of this view, called only once."""
         if name not in self._kept:
             self._kept[name] = look(self)
         return cast(_Kept, self._kept[name])
@@ -138,7 +141,7 @@ class SystemView:
         name = f"{name}.exe" if windows else name
         for folder in self.environ.get("PATH", "").split(";" if windows else ":"):
             if not folder:
-                continue  # an empty entry means the current folder, which nobody chose
+                continue  # an empty entry means the current folder, which is not meant
             found = f"{folder.replace(chr(92), '/') if windows else folder}/{name}"
             # Whether it may be run is known of the real machine only.
             if self.exists(found) and (not self.is_real or os.access(self.path(found), os.X_OK)):
@@ -146,7 +149,7 @@ class SystemView:
         return None
 
     def ask(self, name: str, *arguments: str, hidden: str, version: str = "") -> Answer:
-        """Ask a child process, without the variables that hide devices from it (P-89).
+        """Run a child process without the variables that hide devices from it (P-89).
 
         :param hidden: regular expression of those variables.
         """
@@ -169,7 +172,8 @@ class SystemView:
         try:
             opener = None if self.is_real else open_at_once
             with open(self.path(name), "rb", buffering=0, opener=opener) as stream:
-                # In pieces: a kernel keeps memory for all that is asked for, and refuses much.
+                # In pieces: a kernel reserves memory for all requested bytes, and refuses large
+                # amounts.
                 while piece := stream.read(min(_PIECE, limit - len(data))):
                     data += piece
         except OSError:

@@ -1,8 +1,8 @@
-"""Which families there are, and which of them a user has agreed to.
+"""The known bridged families, and those a user has agreed to.
 
-The shipped ones are files of this package, one for each; a file is read when its name is asked
-for, so that families nobody uses cost nothing. The distribution ``wheelfit-families`` has the same
-files; what an update fetched of it goes before what is shipped, but sends nobody anywhere new.
+The shipped ones are files of this package, one for each; a file is read when its name is needed, so
+that unused families cost nothing. The distribution ``wheelfit-families`` has the same files; a
+fetched update takes precedence over the shipped files, but adds no new hosts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHIPPED_VERSION = "2026.11.28.3"
 """The version of ``wheelfit-families`` whose files ship here: a day, and a number if one day has
 several. It rises whenever a file of a family changes."""
 ALL_KNOWN = "all-known"
-"""Stands for every shipped family of names; those of indexes change where things come from."""
+"""Stands for every shipped family of names; those of indexes change the origin of files."""
 _NONE, _DEFAULT = "none", "default"
 """Words that drop what was named before and what counts by default, and have the latter back."""
 _SUFFIX = ".toml"
@@ -115,9 +115,9 @@ class KnownFamilies:
         return (*further, *(f"stands for {project}" for project in projects))
 
     def standing_for(self, project: NormalizedName) -> tuple[BridgeFamily, ...]:
-        """Return the families that stand for a project, whether any of them counts or not.
+        """Return the families that stand for a project, active or not.
 
-        :param project: what is asked for.
+        :param project: the requested project.
         """
         own = [project] if project in self._names_of_one_project else []
         found = []
@@ -148,7 +148,7 @@ class KnownFamilies:
         return _of_one_project() | (self._newer.keys() - of_indexes)
 
     def find(self, text: str) -> BridgeFamily:
-        """Return the family that somebody names.
+        """Return the family of a name or file.
 
         :param text: the name of a known one, or the path of a file that ends with ``.toml``.
         :raises UserError: there is no such family.
@@ -179,11 +179,11 @@ def update_file(environ: Mapping[str, str]) -> Path:
 
 
 def known_families(environ: Mapping[str, str], *, shipped_bridges: bool) -> KnownFamilies:
-    """Return the families that there are, with the files of an update if it is newer.
+    """Return the known families, with the files of an update if it is newer.
 
     :param environ: the environment of the process.
     :param shipped_bridges: whether those that ship with this program count in any case.
-    :raises FileProblem: the update is damaged, or somebody else could have written it.
+    :raises FileProblem: the update is damaged, or another user could have written it.
     """
     path = update_file(environ)
     if shipped_bridges or not path.is_file():  # nearly always, and then nothing is imported
@@ -230,7 +230,7 @@ _IndexesHead: TypeAlias = "tuple[str, Sequence[str], bool]"
 def _indexes() -> tuple[_IndexesHead, ...]:
     """Return the shipped families of indexes.
 
-    Every project that is asked for is looked up here, so the files are read no further than needed.
+    Every requested project is looked up here, so the files are read no further than needed.
     """
     paths = sorted(_INDEXES.glob(f"*{_SUFFIX}"))
     heads = (_head(path.stem, path.read_text(encoding="utf-8")) for path in paths)
@@ -267,9 +267,9 @@ def _of_one_project() -> frozenset[str]:
 
 
 def has_defaults(wanted: Iterable[str]) -> bool:
-    """Return whether families that count by default do, where a user names some.
+    """Return whether default families count, given the names from the user.
 
-    :param wanted: what the user names, in order.
+    :param wanted: the names from the user, in order.
     """
     words = [one for one in wanted if one in (_NONE, _DEFAULT)]
     return words[-1:] != [_NONE]
@@ -283,8 +283,8 @@ class BridgeCatalogue:
         that count by default, which ``default`` has back.
     :param is_of_registry: returns whether a project comes from the public registry and nowhere
         else, so that its owner's index may stand for it by default.
-    :param is_forbidden: returns whether none may stand for anything; asked when one would.
-    :param families: those that there are.
+    :param is_forbidden: returns whether none may stand for anything; called when one would.
+    :param families: the known families.
     :raises UserError: there is no such family.
     :raises FileProblem: a file cannot be read.
     :raises InvalidDocument: ``invalid-bridge``; a file breaks its rules.
@@ -305,17 +305,18 @@ class BridgeCatalogue:
         self._unasked: dict[str, BridgeFamily | None] = {}
         self._agreed: list[BridgeFamily] = []
         self.is_wanted: Callable[[BridgeFamily, FamilyMember], bool] = lambda _family, _member: True
-        """Returns whether anybody could get a member of a family of indexes; others need not be
-        looked up."""
+        """Returns whether the target could get a member of a family of indexes; others need not be
+        looked up.
+        """
         self.bases: dict[NormalizedName, str] = {}
-        """Where the indexes of a family are, if not where it says."""
+        """The URLs of a family's indexes where they replace its own."""
         for text in wanted:
             self._agree(text)
 
     def of(self, project: NormalizedName) -> BridgeFamily | None:
-        """Return the family that stands for a project; None if none shall.
+        """Return the family that stands for a project; None if there is none.
 
-        :param project: what is asked for.
+        :param project: the requested project.
         """
         found = self._of(project)
         return None if found is None or self._is_forbidden() else found
@@ -357,7 +358,7 @@ class BridgeCatalogue:
         return tuple(self._agreed)
 
     def named(self, name: str) -> BridgeFamily | None:
-        """Return a family whether anybody has agreed to it or not; None if there is none.
+        """Return a family, agreed to or not; None if there is none.
 
         :param name: of the family.
         """

@@ -55,31 +55,31 @@ class OpenIndex(Protocol):
 
         :param url: of an index, or of one page with links to all wheels.
         :param is_page: whether it is one page.
-        :param hosts: the only ones that may be asked; None: any.
+        :param hosts: the only hosts to contact; None: any.
         """
 
 
 class BridgedRepository:
-    """A ``Repository`` in which families have variants; everything else is as it was.
+    """A ``Repository`` that presents the members of families as variants.
 
     A member with a name of its own is presented by wheels that contain nothing and need it
     (`wheelfit.sources.bridges.selectors`), one for each of its wheels, so that tags, Pythons,
     yanks and times are its own. A member with the family's name is presented by its very
     wheels, under a label.
 
-    A project that has variants itself is left alone; so is one whose members are elsewhere than
-    it is itself, for who owns a name in one place owns nothing in another (F-126). A member that
-    is in its owner's index is taken from there.
+    A project that has variants itself is left alone; so is one whose members are elsewhere than it
+    is itself, for the owner of a name in one index need not own it in another (F-126). A member
+    that is in its owner's index is taken from there.
 
-    A family of indexes takes the place of the registry: what a place of its own has of a project
-    is all there is of it, and nothing is merged. If such a place cannot be reached, the registry's
-    own wheels count, as far as the family says what they are.
+    A family of indexes takes the place of the registry: only the files of the family's own index
+    count, and nothing is merged. If that index cannot be reached, the registry's own wheels count,
+    as far as the family describes them.
 
-    :param repository: what does the work.
+    :param repository: the repository of all other pages.
     :param shelf: the families that count.
     :param open_index: opens the indexes of families; None: there are none.
     :param store: keeps hashes of files whose index gives none; None: they are not kept.
-    :param note: told of a project that no index of its family has.
+    :param note: called with the name of a project that no index of its family has.
     """
 
     def __init__(
@@ -106,9 +106,9 @@ class BridgedRepository:
         """The tags of the one machine that everything is for; none: it is for any."""
 
     def narrow(self, is_wanted: Callable[[BridgeFamily, FamilyMember], bool]) -> None:
-        """Look up no indexes of families whose members nobody could get.
+        """Skip the indexes of families whose members the target could not get.
 
-        :param is_wanted: returns whether somebody could get a member.
+        :param is_wanted: returns whether the target could get a member.
         """
         self._shelf.is_wanted = is_wanted
 
@@ -153,7 +153,7 @@ class BridgedRepository:
         return file.source
 
     def stamp(self, name: NormalizedName) -> str | None:
-        """Return what tells that the page of a project is the same; None of a family's."""
+        """Return the stamp of a project's page; None for a family's."""
         return stamp_of(self._repository, name) if self._shelf.of(name) is None else None
 
     def _of_indexes(self, name: NormalizedName, family: BridgeFamily) -> ProjectPage | None:
@@ -172,7 +172,7 @@ class BridgedRepository:
             if plain is not None and any(file.filename.endswith(".whl") for file in plain.files):
                 return plain  # nothing that is elsewhere is for this machine
         if not all(one.is_of_registry for one in wanted):
-            members = wanted  # where nobody could get any, all of them are the reasons
+            members = wanted  # where the target could get none, all of them are the reasons
         notes: list[str] = []
         places = {
             member.locations: member
@@ -217,7 +217,8 @@ class BridgedRepository:
     ) -> ProjectPage | None:
         """Return the page of a project at the place of a member.
 
-        :param note: told of a place of somebody else that cannot be reached: its builds are missed.
+        :param note: called for an index of another owner that cannot be reached, whose builds are
+            missing.
         """
         if member.is_of_registry:
             return self._repository.project(name)
@@ -256,7 +257,7 @@ class BridgedRepository:
         return page and structs.replace(page, fresh=0.0, notes=(*page.notes, note))
 
     def _hosts(self, family: BridgeFamily) -> tuple[str, ...]:
-        """Return the only hosts that may be asked; empty: any, as of a mirror."""
+        """Return the only hosts to contact; empty: any, as for a mirror."""
         return () if family.name in self._shelf.bases else family.only_hosts
 
     def _index(self, url: str, family: BridgeFamily, *, is_page: bool) -> Repository:
@@ -297,7 +298,7 @@ class BridgedRepository:
         return self._member(file, "METADATA")
 
     def variant_document(self, file: File) -> bytes | None:
-        """Return what a family says of a wheel, or the ``variant.json`` in it."""
+        """Return the family's metadata of a wheel, or the ``variant.json`` in it."""
         if file.declared is not None:
             return file.declared
         if not file.is_selector:
@@ -323,7 +324,7 @@ class BridgedRepository:
         return Memory(self._selector(file))
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
-        """Put the whole file into a folder."""
+        """Fetch the whole file into a folder."""
         if not file.is_selector:
             with self._as_before(file):
                 path = self._reader(file).download(file.as_published, folder, progress)
@@ -430,7 +431,7 @@ class BridgedRepository:
         from wheelfit.sources.hash_check import check_bytes  # noqa: PLC0415 - start-up
 
         data = zipped(self._files(file))
-        if not isinstance(file.hashes, LateHashes):  # what somebody else promises, as a lock
+        if not isinstance(file.hashes, LateHashes):  # hashes promised elsewhere, as in a lock
             check_bytes(data, file.hashes, file.size, where=file.filename)
         return data
 

@@ -1,8 +1,8 @@
-"""Give up, in this process and all it will start, what a plugin does not need (P-35).
+"""Drop the rights a plugin does not need, for this process and its descendants (P-35).
 
-Linux only, by system calls through ``ctypes``, and without any privilege. Every function
-does one thing and returns what it did in words, or raises `Refused` with the reason.
-What a kernel lacks is thereby known and can be told; nothing is pretended.
+Linux only, by system calls through ``ctypes``, and without any privilege. Every function enforces
+one limit and returns it in words, or raises `Refused` with the reason, so that limits a kernel
+lacks are reported.
 
 Imported by ``plugin_child.py``, which runs on other interpreters: CPython 3.9 and later.
 """
@@ -55,9 +55,10 @@ def _libc() -> ctypes.CDLL:
 
 
 def die_with_parent(parent: int) -> None:
-    """Arrange that this process is killed when the one that started it ends, whatever ends it.
+    """Arrange that this process is killed when its parent ends for any reason.
 
-    :param parent: its process id, in case it has ended already; 0: it is not visible from here.
+    :param parent: the process id of the parent, in case it has ended already; 0: it is not visible
+        from here.
     """
     _prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
     if os.getppid() != parent:
@@ -75,12 +76,12 @@ def hide_memory() -> None:
 
 
 def limit(memory: int, seconds: float, *, own_users: bool) -> list[str]:
-    """Limit what one process may use; works on macOS too, as far as that goes.
+    """Limit the resources of a process; macOS supports some of the limits too.
 
-    The limit of memory counts what can be written to. Libraries of accelerators reserve
-    far more address space than any machine has memory, so that is not limited.
+    The limit of memory counts writable memory. Libraries of accelerators reserve far more address
+    space than any machine has memory, so that is not limited.
 
-    :param own_users: whether this is a user namespace, where processes are counted anew.
+    :param own_users: whether this is a user namespace, where processes are counted separately.
     """
     import resource  # noqa: PLC0415 - not on Windows
 
@@ -146,7 +147,7 @@ def clone_into_namespaces(user: int, group: int) -> tuple[int, bool]:
 
 
 def mount_working_folder(folder: str) -> str:
-    """Put a file system in memory over the working folder; it disappears with the namespace."""
+    """Mount a file system in memory over the working folder; it disappears with the namespace."""
     libc = _libc()
     if libc.mount(b"none", b"/", None, ctypes.c_ulong(0x44000), None) != 0:  # REC, PRIVATE
         raise Refused(os.strerror(ctypes.get_errno()))
@@ -213,9 +214,9 @@ def landlock_version() -> int:
 
 
 def restrict_files(folder: str, readable: Iterable[str]) -> list[str]:
-    """Allow reading of what a system consists of, and writing in one folder only.
+    """Allow reading of system files, and writing in one folder only.
 
-    :param readable: what may be read besides: the interpreter and the environment.
+    :param readable: further readable folders: the interpreter and the environment.
     :raises Refused: the kernel has no Landlock.
     """
     version = landlock_version()
@@ -286,13 +287,13 @@ def _names(folder: str) -> Sequence[str]:
 
 
 def restrict_calls(protected: Iterable[int], hand_over: Callable[[int], None]) -> list[str]:
-    """Refuse system calls that find out nothing about a machine.
+    """Refuse system calls that detection does not need.
 
-    They fail as for lack of permission, so that a plugin sees an ordinary error. Starting
-    a program is allowed, since vendors' tools are programs; all this holds for it as well.
-    Before a process starts another one, or gets memory that no process is charged with, the
-    kernel asks whoever was handed the descriptor (`asked_for`): neither processes nor memory
-    can then grow faster than anybody could end them.
+    They fail as for lack of permission, so that a plugin sees an ordinary error. Starting a program
+    is allowed, since vendors' tools are programs; the same limits hold for it. Before a process
+    starts another one, or gets memory that no process is charged with, the kernel asks the holder
+    of the descriptor (`asked_for`): neither processes nor memory can then grow faster than the
+    supervisor can end them.
 
     :param protected: processes that get no signals; their groups and all processes neither.
     :raises Refused: the kernel has no filters, or the architecture is not known.
@@ -331,7 +332,7 @@ def _can_answer() -> bool:
 
 
 def _install(program: bytes, flags: int) -> int:
-    """Put a filter into effect for this process and its descendants, for good."""
+    """Install a filter for this process and its descendants, for good."""
     steps = ctypes.create_string_buffer(program)
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(steps))
     number = {"x86_64": 317, "aarch64": 277}[os.uname().machine]
@@ -340,10 +341,10 @@ def _install(program: bytes, flags: int) -> int:
 
 
 def asked_for(asked: int) -> tuple[bytes, int | None] | None:
-    """Take what the kernel asks: its number, and the bytes that somebody wants to share.
+    """Read a request of the kernel: its number, and the bytes of memory to share.
 
-    None stands for the bytes where a process would be started, and for all where whoever
-    called was killed meanwhile.
+    The bytes are None where a process would be started; all is None where the calling process was
+    killed meanwhile.
     """
     import fcntl  # noqa: PLC0415 - not on Windows
 
@@ -363,6 +364,6 @@ def let_go_on(asked: int, number: bytes) -> None:
     """Continue the system call about which the kernel asked."""
     import fcntl  # noqa: PLC0415 - not on Windows
 
-    with contextlib.suppress(OSError):  # whoever called was killed meanwhile
+    with contextlib.suppress(OSError):  # the calling process was killed meanwhile
         answer = bytearray(number + struct.pack("=qiI", 0, 0, 1))  # 1: the call goes on
         fcntl.ioctl(asked, 0xC0182101, answer)  # SECCOMP_IOCTL_NOTIF_SEND

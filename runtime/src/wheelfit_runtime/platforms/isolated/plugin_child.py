@@ -1,4 +1,4 @@
-"""Ask one plugin of PEP 850, in processes of their own (P-25, P-35, P-36, P-37).
+"""Run one plugin of PEP 850 in separate processes (P-25, P-35, P-36, P-37).
 
 Started as ``python -I -S -B plugin_child.py ORDER`` by ``plugin_process.py``, with the
 interpreter of the plugin's environment and ORDER as JSON. Up to three processes do the work:
@@ -42,11 +42,11 @@ _COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:", "VmPTE:")
 """Memory of a process that is not a file, swapped out or not, and the tables that map it."""
 _STARTED = "."
 _PERSISTENCE = 60.0
-"""Seconds in which what was killed must disappear; whoever asked waits for it less long."""
+"""Seconds in which killed processes must disappear; the caller waits for less."""
 
 
 class PluginOrder:
-    """What is asked, and the pipes."""
+    """The question to the plugin, and the pipes."""
 
     def __init__(self, text: str, question: Any) -> None:
         order = json.loads(text)
@@ -65,7 +65,7 @@ class PluginOrder:
 
     def tell(self, **said: Any) -> None:
         """Write a line on the control pipe."""
-        with contextlib.suppress(OSError):  # whoever asked may be gone
+        with contextlib.suppress(OSError):  # the caller may have ended
             _write(self.control, json.dumps(said).encode() + b"\n")
 
 
@@ -75,7 +75,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 def plugin_process(order: PluginOrder) -> NoReturn:
-    """Run the plugin, answer, and leave without running what it left behind."""
+    """Run the plugin, answer, and exit without running its exit handlers."""
     import site  # noqa: PLC0415 - finds the environment, and runs its start-up files
 
     question = order.question
@@ -111,9 +111,9 @@ class Place:
 def confine(
     order: PluginOrder, kernel: Any, place: Place, hand_over: Callable[[int], None]
 ) -> None:
-    """Confine this process for good and tell how far that went (P-35).
+    """Confine this process for good and report the enforced limits (P-35).
 
-    :param hand_over: given the descriptor on which the kernel asks about new processes.
+    :param hand_over: called with the descriptor on which the kernel reports new processes.
     """
     confined, unconfined = [*place.confined], [*place.unconfined]
 
@@ -126,7 +126,7 @@ def confine(
     confined.extend(kernel.limit(order.memory, order.deadline, own_users=place.users))
     if sys.platform == "linux":
         confined.append(f"{order.memory >> 20} MiB of memory in all")
-        # Whoever asked need not lead the group of processes that it is in.
+        # The caller need not lead its process group.
         protected = () if place.inside else (order.asker, os.getpgid(order.asker), os.getppid())
         attempt(kernel.drop_privileges, "it has the privileges that you have")
         attempt(
@@ -157,7 +157,8 @@ def confine(
 def _readable(order: PluginOrder) -> Iterable[str]:
     """Return the folders of the interpreter and of its environment.
 
-    None of them is, or holds, the home folder: then only what Python itself needs is allowed.
+    A folder that is or contains the home folder is left out: then only the files Python itself
+    needs are allowed.
     """
     environment = os.path.dirname(os.path.dirname(os.path.abspath(sys.executable)))  # noqa: PTH100, PTH120
     folders = [*order.readable, sys.base_prefix, sys.base_exec_prefix, *sys.path]
@@ -212,7 +213,7 @@ class _Handed:
         self.theirs.sendmsg([b"."], [(*self._kind, data)])
 
     def closed(self) -> None:
-        """Close what the plugin must not have."""
+        """Close the descriptors that the plugin must not have."""
         self.ours.close()
         self.theirs.close()
 
@@ -346,12 +347,12 @@ def _watch(
                 number, length = question
                 started += length is None
                 shared += length or 0
-                if started > kernel.PROCESSES:  # whoever asks now waits until it is killed
+                if started > kernel.PROCESSES:  # the calling process waits until it is killed
                     return "processes", None
                 if shared > order.memory:
                     return "memory", None
                 kernel.let_go_on(asked, number)
-        elif asked in ready:  # nobody is left who could ask
+        elif asked in ready:  # no process is left that could ask
             poll.unregister(asked)
             asked = -1
         pid, status = os.waitpid(first, os.WNOHANG)
@@ -367,7 +368,7 @@ def _watch(
 
 
 def _end_all(first: int) -> None:
-    """Kill everything that is left and collect it.
+    """Kill and collect all remaining processes.
 
     The first process of a namespace takes all others with it. Elsewhere, what loses its
     parent becomes a child of this process, and is looked for again until there is none.
@@ -389,9 +390,9 @@ def _end_all(first: int) -> None:
 
 
 def descendants(pid: int, most: int) -> list[int]:
-    """Return the processes that a process started, and those that they started, oldest first.
+    """Return the descendants of a process, oldest first.
 
-    :param most: how many to look for; there may be more every moment.
+    :param most: the largest number to return; there may be more every moment.
     """
     listed = os.path.exists(f"/proc/{pid}/task/{pid}/children")  # noqa: PTH110
     children_of = _listed_children if listed else _scanned_children()
@@ -453,7 +454,7 @@ def main(arguments: list[str]) -> None:
     os.umask(0o077)
     order = PluginOrder(arguments[0], plugin_question)
     supervise(order, confinement)
-    if os.getppid() != order.asker:  # nobody else is left who could
+    if os.getppid() != order.asker:  # no other process is left that could
         working_folder.remove(order.folder)
 
 

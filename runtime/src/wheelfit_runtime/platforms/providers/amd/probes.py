@@ -1,4 +1,4 @@
-"""What files and AMD's tools tell of GPUs and ROCm (P-124, P-125)."""
+"""Facts about GPUs and ROCm from files and AMD's tools (P-124, P-125)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class AmdGpu(NamedTuple):
     node: int
     """Number of its node among the kernel's, or its place in a tool's list."""
     name: str
-    """Which code it runs, as ``gfx942``; empty when nobody says."""
+    """The architecture of its code, as ``gfx942``; empty if unknown."""
     integrated: bool = False
     problem: str = ""
     """Why it cannot be used here, one clause; empty when it can."""
@@ -64,7 +64,7 @@ class AmdDriver(NamedTuple):
     rocm_version: tuple[int, int] | None = None
     """Major and minor of the installed ROCm; None when none was found."""
     problem: str = ""
-    """Why no tool could be asked, one clause; empty when none had to be, or one answered."""
+    """The reason no tool could be run, one clause; empty when none had to be, or one answered."""
     broken: bool = False
     """Whether the problem is a failure (crash, hang) and not just absence."""
     evidence: tuple[Evidence, ...] = ()
@@ -72,12 +72,12 @@ class AmdDriver(NamedTuple):
 
 
 class KfdFiles(NamedTuple):
-    """What the files say."""
+    """The content of the kernel's files."""
 
     properties: Mapping[int, str | None]
     """Text about each node, by its number; None where it cannot be read."""
     module: str | None
-    """Version of the kernel module; empty if it does not say one, None if none is loaded."""
+    """Version of the kernel module; empty if not stated, None if no module is loaded."""
     devices: frozenset[str]
     """Which of the device nodes exist that the GPUs need."""
 
@@ -100,7 +100,7 @@ def read_kfd(surroundings: SystemView) -> KfdFiles:
 
 
 def parse_kfd(files: KfdFiles) -> KfdTopology:
-    """Return GPUs apart from processors, and what can be used apart from what cannot."""
+    """Return the usable GPUs, without processors and unusable devices."""
     gpus = []
     evidence = []
     if files.module is not None:
@@ -163,7 +163,7 @@ def _gpu(node: int, found: Mapping[str, int], devices: frozenset[str]) -> AmdGpu
 # --- which ROCm is installed ----------------------------------------------------------------------
 
 ROCM_FOLDER = "/opt/rocm"
-"""Where it is installed unless somebody chose another place."""
+"""The default folder of its installation."""
 
 _RELEASE_FILE = ".info/version"
 _VERSION = r"([0-9]{1,4})\.([0-9]{1,4})(?![0-9])"
@@ -171,7 +171,7 @@ _NUMBERED = r"rocm-([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?.*"
 
 
 def read_release(surroundings: SystemView) -> tuple[tuple[str, str], ...]:
-    """Return path and text of the files that say a release, the one that counts first."""
+    """Return path and text of the files that state a release, the preferred one first."""
     found = []
     for folder in rocm_folders(surroundings):
         text = surroundings.read_text(f"{folder}/{_RELEASE_FILE}")
@@ -181,7 +181,7 @@ def read_release(surroundings: SystemView) -> tuple[tuple[str, str], ...]:
 
 
 def rocm_folders(surroundings: SystemView) -> tuple[str, ...]:
-    """Return where ROCm may be: where ``ROCM_PATH`` says, at its place, the newest beside it."""
+    """Return the folders of ROCm: ``ROCM_PATH``, the default, then numbered ones, newest first."""
     named = surroundings.environ.get("ROCM_PATH", "").replace("\\", "/").rstrip("/")
     numbered = [
         match
@@ -196,7 +196,7 @@ def rocm_folders(surroundings: SystemView) -> tuple[str, ...]:
 
 
 def parse_release(text: str) -> tuple[int, int] | None:
-    """Return major and minor of a release, or None when the text says none.
+    """Return major and minor of a release, or None when the text has none.
 
     :param text: as ``6.4.1-83`` or ``7.0.0``; what follows the minor does not matter.
 
@@ -207,12 +207,12 @@ def parse_release(text: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-# --- AMD's tools, where the kernel's files tell nothing -------------------------------------------
+# --- AMD's tools, where the kernel's files lack facts ---------------------------------------------
 
 _LINUX = (("rocm_agent_enumerator", "-name"), ("rocminfo",))
 _WINDOWS = (("clinfo",),)
 
-# The machine is asked about, not what a process may see of it, or is made to believe.
+# The machine is described, not the part that a process may see or is shown.
 _MASKS = (
     r"CUDA_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL|HIP_VISIBLE_DEVICES|ROCR_VISIBLE_DEVICES"
     r"|HSA_OVERRIDE_GFX_VERSION(?:_[0-9]+)?"
@@ -226,7 +226,7 @@ _DEVICE_LINE = pattern(r"(?:Device )?(Type|Name):?\s+(\S+)")
 
 
 class ToolAnswer(NamedTuple):
-    """What one tool answered."""
+    """The answer of one tool."""
 
     name: str
     """The tool, with its arguments."""
@@ -296,7 +296,7 @@ def _of_rocminfo(text: str) -> list[AmdGpu]:
 
 
 def _of_clinfo(text: str) -> list[AmdGpu]:
-    """Read type and name of each device; AMD's tool says the type first, another the name."""
+    """Read type and name of each device; AMD's tool prints the type first, another the name."""
     devices: list[dict[str, str]] = [{}]
     for line in text.splitlines():
         match = _DEVICE_LINE.fullmatch(line.strip())
