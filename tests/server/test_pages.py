@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
+from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 
 from wheelfit.server.pages import choose_type, write_project, write_projects, write_site
