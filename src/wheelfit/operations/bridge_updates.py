@@ -97,7 +97,7 @@ def update_bridges(request: UpdateBridgesRequest, context: Context) -> BridgeUpd
         return _remove(path)
     if request.shipped_bridges:
         raise PolicyRefusal(
-            "the policy shipped-bridges forbids families newer than this wheelfit",
+            "the setting shipped-bridges forbids families newer than this wheelfit",
             hint="`wheelfit config show` says where",
         )
     former = read_update(path)

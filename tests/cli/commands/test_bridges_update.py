@@ -366,7 +366,9 @@ def test_a_setting_forbids_it(
         settings.write_text("shipped-bridges = true\n")
         monkeypatch.setenv("WHEELFIT_CONFIG_FILE", str(settings))
     run("bridges", "show", "acme", code=1)
-    assert code_of(update(code=7)) == "refused"
+    refused = update(code=7)
+    assert code_of(refused) == "refused"
+    assert "the setting shipped-bridges" in str(refused["error"])
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 1}', "\xff"])
