@@ -112,7 +112,7 @@ def open_source(project: Path, scratch: Path, providers: Mapping[str, str]) -> S
         )
     if not is_project(folder):
         raise FileProblem(
-            "no project found: the folder has neither a pyproject.toml nor a setup.py",
+            "no project found: pyproject.toml and setup.py are missing",
             where=str(project),
         )
     where = str(project / _NAME) if project.is_dir() else f"{project}: {_NAME}"

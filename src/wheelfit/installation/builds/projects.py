@@ -148,7 +148,7 @@ def _folder(source: GivenSource, path: Path, url: str) -> OpenProject:
 def _check_project(path: Path, name: str, source: GivenSource | None) -> None:
     if not is_project(path):
         raise FileProblem(
-            "no project found: the folder has neither a pyproject.toml nor a setup.py",
+            "no project found: pyproject.toml and setup.py are missing",
             where=name,
             note=None if source is None else _named(source),
         )
@@ -297,7 +297,7 @@ def _unpacked(
     promise = sdist_release(filename) if data is not None or source is None else None
     if not is_project(project):
         raise InvalidSource(
-            "no project found: the folder has neither a pyproject.toml nor a setup.py", where=shown
+            "no project found: pyproject.toml and setup.py are missing", where=shown
         )
     return OpenProject(
         project,
