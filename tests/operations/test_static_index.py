@@ -14,6 +14,7 @@ from wheelfit.operations.context import Context
 from wheelfit.operations.convert_index import ConvertIndexRequest, convert_index
 from wheelfit.operations.generate_index import GenerateIndexRequest, generate_index
 from wheelfit.operations.publish import PublishRequest, publish
+from wheelfit_runtime.errors import FileProblem
 
 
 @pytest.fixture
@@ -99,3 +100,12 @@ def test_a_checkout_is_published_as_it_is(dist: Path, tmp_path: Path, context: C
         elsewhere = publish(PublishRequest(paths=(str(dist),), to=str(other)), context)
         assert elsewhere.forecasts[0].limits.file is None
         assert not (other / ".nojekyll").exists()
+
+
+def test_a_checkout_that_cannot_be_written(dist: Path, tmp_path: Path, context: Context) -> None:
+    """The error names the folder, not a file of it."""
+    (tmp_path / "site" / ".git").mkdir(parents=True)
+    (tmp_path / "site" / ".nojekyll").symlink_to(tmp_path / "absent" / "file")
+    with pytest.raises(FileProblem, match="the folder cannot be written") as caught:
+        publish(PublishRequest(paths=(str(dist),), to=str(tmp_path / "site")), context)
+    assert caught.value.where == str(tmp_path / "site")

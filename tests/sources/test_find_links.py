@@ -144,6 +144,7 @@ class TestDirectory:
         with pytest.raises(FileProblem) as caught:
             DirectoryIndex(tmp_path / "absent", AllFiles()).project(A)
         assert caught.value.where == str(tmp_path / "absent")
+        assert "the folder cannot be read" in caught.value.message
         gone = File("a-1-py3-none-any.whl", (tmp_path / "a-1-py3-none-any.whl").as_uri())
         folder = DirectoryIndex(tmp_path, AllFiles())
         for read in (folder.read, folder.metadata, lambda file: folder.download(file, tmp_path)):

@@ -77,9 +77,9 @@ def publish_static(
 def leave_pages_as_they_are(folder: Path) -> None:
     """Disable Jekyll for a folder on GitHub Pages, since it leaves files out.
 
-    :raises FileProblem: it cannot be written to.
+    :raises FileProblem: the folder cannot be written.
     """
-    with reporting_os_errors("the file cannot be written", where=str(folder)):
+    with reporting_os_errors("the folder cannot be written", where=str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".nojekyll").touch()
 

@@ -296,7 +296,7 @@ class Inventory:
         except FileNotFoundError:
             return None if not entry.path.exists() else "a file of it is gone"
         except OSError as error:
-            return f"the file cannot be read: {error.strerror}"
+            return f"the entry cannot be read: {error.strerror}"
 
 
 # --- entries -------------------------------------------------------------------------

@@ -86,7 +86,7 @@ class DirectoryIndex(FlatListing):
             with os.scandir(self._path) as listed:
                 names = sorted(each.name for each in listed if _is_file(each))
         except OSError as error:
-            raise problem(self._path, error) from error
+            raise problem(self._path, error, "folder") from error
         beside = {
             name.removesuffix(LABELS_SUFFIX) for name in names if name.endswith(LABELS_SUFFIX)
         }
@@ -201,7 +201,7 @@ class FileIndex(ReadsFiles):
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise problem(self._path, error) from error
+            raise problem(self._path, error, "folder") from error
         return tuple(sorted(names))
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
@@ -224,7 +224,7 @@ class FileIndex(ReadsFiles):
                 if path.is_file()
             )
         except OSError as error:
-            raise problem(folder, error) from error
+            raise problem(folder, error, "folder") from error
         return ProjectPage(name, files, self.name)
 
 

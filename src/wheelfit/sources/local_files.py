@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from wheelfit.core.filename import parse_wheel_filename
 from wheelfit.sources.cache import Store
@@ -234,10 +234,10 @@ def place(source: Path, folder: Path, name: str) -> Path:
     return target
 
 
-def problem(path: Path, error: OSError) -> FileProblem:
-    """Return the error for a file that cannot be read."""
+def problem(path: Path, error: OSError, kind: Literal["file", "folder"] = "file") -> FileProblem:
+    """Return the error for a file or folder that cannot be read."""
     return FileProblem(
-        f"the file cannot be read: {error.strerror or type(error).__name__}", where=str(path)
+        f"the {kind} cannot be read: {error.strerror or type(error).__name__}", where=str(path)
     )
 
 
