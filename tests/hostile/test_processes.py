@@ -312,4 +312,4 @@ class TestForeignCode:
         """A wheel that runs code whenever Python starts is pointed out (section 3)."""
         site.shelf.put(build_wheel(site.wheels, "demo", "1", files={"demo.pth": "import demo\n"}))
         said = site.run("install", "demo")
-        assert "the wheel runs code whenever Python starts: demo.pth" in said.err
+        assert "runs code whenever Python starts: demo.pth" in said.err

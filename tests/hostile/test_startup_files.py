@@ -57,7 +57,7 @@ def test_every_way_is_seen(site: Site, member: str) -> None:
     assert member in said.error["message"]
     assert not (site.library / "demo").exists()
     said = site.run("install", "demo")
-    assert "the wheel runs code whenever Python starts: " in said.err
+    assert "runs code whenever Python starts: " in said.err
 
 
 @pytest.mark.parametrize("how", ["warn", "allow", "deny"])

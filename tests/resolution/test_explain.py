@@ -158,7 +158,7 @@ class TestWhichRelease:
         )
         explanation = explain(world)
         assert explanation.version == Version("2.8")
-        assert "only you may ask for a URL" in explanation.notes[0]
+        assert "only you may request a URL" in explanation.notes[0]
 
     def test_constraints_count(self, world: World) -> None:
         """A constraint on the project limits what is shown."""

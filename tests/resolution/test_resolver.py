@@ -569,7 +569,7 @@ class TestGivenWheels:
         world.add("app 1", requires=["tool @ https://me:secret@host.invalid/t-1-py3-none-any.whl"])
         with pytest.raises(NoCompatibleWheel) as caught:
             world.resolve("app")
-        assert "only you may ask for a URL" in (caught.value.note or "")
+        assert "only you may request a URL" in (caught.value.note or "")
         assert "secret" not in (caught.value.note or "")
 
 

@@ -231,7 +231,7 @@ def first_months(
         assert {name.split("-")[1] for name in tools} == {"3.0", "4.0"}
         service, _ = operator.blocks("Back it up each night", "ini")
         (export,) = re.findall(r"^ExecStart=(.*)$", service, re.MULTILINE)
-        assert "the others were there" not in operator.run([export])
+        assert "the others already existed" not in operator.run([export])
         assert "0 copied, the others already existed" in operator.run([export])
         return state(index, index.token), index.token
 

@@ -231,7 +231,7 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
     notes += [note for wheel in job.checked for note in wheel.notes]
     if job.startup_files is StartupFiles.WARN:
         notes += [
-            f"{layout.wheel.pin.filename.text}: it runs code whenever Python starts: {path}"
+            f"{layout.wheel.pin.filename.text} runs code whenever Python starts: {path}"
             for layout in layouts
             for path in layout.startup
         ]

@@ -479,7 +479,7 @@ class TestFiles:
         """A URL in a wheel is nobody's consent; named by the user too, it is."""
         build_wheel(workshop.wheels, "asking", "1.0", requires=[f"demo @ {project.as_uri()}"])
         said = workshop.install("asking", code=3)
-        assert "only you may ask for a URL" in said.err
+        assert "only you may request a URL" in said.err
         workshop.install("asking", f"demo @ {project.as_uri()}")
         assert set(workshop.packages()) == {"asking", "demo", "plain"}
 
@@ -583,7 +583,7 @@ class TestIndexes:
         for at_once, later in (([url], []), ([], [url])):
             project = write_project(tmp_path / "p", "demo", requires=at_once, needs=later)
             said = workshop.install(project, code=1)
-            assert "only you may ask for a URL" in said.err
+            assert "only you may request a URL" in said.err
             assert "it is needed to build" in said.err
 
     def test_the_wrong_metadata(self, workshop: Workshop, project: Path) -> None:

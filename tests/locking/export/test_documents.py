@@ -108,7 +108,7 @@ class TestRequirements:
         lock = Lock.of(lock_table({"name": "a", "version": "1", "wheels": [wheel]}))
         repository = FakeRepository()
         repository.add_wheel("a-1-py3-none-any.whl")
-        with pytest.raises(UserError, match="no hash that a file of requirements may have"):
+        with pytest.raises(UserError, match="no hash for a requirements file"):
             requirements_text(contents(lock, repository))
 
     def test_an_archive_is_its_url(self) -> None:
