@@ -190,7 +190,7 @@ class TestHostile:
     def test_links_and_devices(self, member: tarfile.TarInfo, tmp_path: Path) -> None:
         """CVE-2025-8869: no link leads out, no second name is of a stranger, nothing is special."""
         path = write_archive(tmp_path / "demo-1.0.tar.gz", {**PROJECT, member.name: member})
-        refused(path, "link that leads out|no file of it|neither a file nor a folder")
+        refused(path, "link that leads out|not in the archive|neither a file nor a folder")
 
     def test_a_link_through_a_link(self, tmp_path: Path) -> None:
         """Two links that are harmless each may lead out together."""

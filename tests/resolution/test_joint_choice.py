@@ -394,7 +394,7 @@ class TestNoSet:
         add(world, "scipy 1", {"openblas": openblas})
         with pytest.raises(NoConsistentSet) as caught:
             world.resolve("flash", "numpy", "scipy")
-        message = "must agree on BLAS, but these cannot:  BLAS mkl: numpy; BLAS openblas: scipy"
+        message = "must agree on BLAS, but these cannot: BLAS mkl: numpy; BLAS openblas: scipy"
         assert message in caught.value.message
         assert "--allow-mixed blas installs" in str(caught.value.hint)
         world.policy = ChoicePolicy(mixed=frozenset(["blas"]))

@@ -523,7 +523,8 @@ class TestUpdate:
         (bundle / "bundle.json").write_text("{")
         assert "its manifest cannot be used" in run(*words, bundle, code=1).err
         assert (shop.hosts / "new.toml").exists()
-        assert "no folder" in run(*words, tmp_path / "a" / "b", code=1).err
+        said = run(*words, tmp_path / "a" / "b", code=1)
+        assert "the folder for the bundle does not exist" in said.err
 
     @pytest.mark.parametrize(
         ("name", "words"),

@@ -211,7 +211,7 @@ class TestRemoving:
 
     def test_what_is_not_there(self, run: Runner, ask: Cache, cache: Path) -> None:
         """A name of which nothing is kept is an error, and then nothing goes."""
-        assert "nothing of none is kept" in run("cache", "remove", "plain", "none", code=1).err
+        assert "none is not in the cache" in run("cache", "remove", "plain", "none", code=1).err
         assert ask("remove", "plain==3", code=1)["error"]["code"] == "file-problem"
         assert ask("remove", "plain==what", code=1)["error"]["code"] == "file-problem"
         assert ask.kept() == {"fast 2.0", "plain 1.0", "plain 2.0"}
