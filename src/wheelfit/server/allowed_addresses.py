@@ -1,9 +1,9 @@
-"""The hosts, addresses and ports that pages of an upstream index may name: strangers write them.
+"""The hosts, addresses and ports that pages of an upstream index may name, which is untrusted.
 
-A server that fetches what strangers name can be made to ask servers that only it can reach: the
+A server that fetches URLs of strangers can be made to request servers that only it can reach: the
 metadata service of a cloud, a database on this machine (server-side request forgery). So a public
-index may name public addresses only. The address that a connection led to counts, whatever its
-name resolves to the next time. That is too late for ports, so `UrlRules` compares URLs.
+index may name public addresses only. The address of the connection is checked, since its name may
+resolve to another the next time. That is too late for ports, so `UrlRules` compares URLs.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class AddressRules:
 
     @classmethod
     def of_target(cls, url: str, *, may_be_private: bool) -> AddressRules:
-        """Return the rules for one URL of the operator, whose name others may resolve.
+        """Return the rules for a URL of the operator, whose name others may resolve.
 
-        What is an address by itself leads there, or further away; a metadata service is never
-        asked.
+        A URL with an address may lead to it, or to more distant ones; a metadata service is never
+        requested.
 
         :param may_be_private: whether a host name may lead to a private address.
         :raises ValueError: the URL has no host.
@@ -61,7 +61,7 @@ class AddressRules:
         return cls(frozenset(), max(named, _PRIVATE if may_be_private else _PUBLIC))
 
     def __call__(self, host: str, address: str) -> bool:
-        """Return whether a host may be asked.
+        """Return whether a host may be requested.
 
         :param address: the address that answered; the host again if it is unknown.
         """
@@ -98,7 +98,7 @@ def _distance(address: str) -> int:
 def _old_form(text: str) -> ipaddress.IPv4Address | None:
     """Read an address as old resolvers do: ``127.1``, ``0x7f000001``.
 
-    Behind a proxy it is unknown what a host resolves to.
+    A connection through a proxy does not show the address that a host resolves to.
     """
     if _OLD_FORM.fullmatch(text) is None:
         return None
@@ -139,17 +139,17 @@ class UrlRules:
     admits: AddressRules
     port: int
     ports: frozenset[tuple[str, int]]
-    """Further ones that the operator named, each with its host."""
+    """Further ports that the operator named, each with its host."""
     only: frozenset[str] = frozenset()
-    """The only hosts that may be asked, with https; empty: all that the other rules admit."""
+    """The only hosts that may be requested, with https; empty: all that the other rules admit."""
 
     @classmethod
     def of(cls, url: str, hosts: Iterable[str] = (), only: Iterable[str] = ()) -> UrlRules:
         """Return the rules for an index.
 
         :param hosts: ``host`` or ``host:port`` that its pages may name as well.
-        :param only: the only hosts that may be asked, with https; empty: any.
-        :raises ValueError: the URL has no host, or a port is none.
+        :param only: the only hosts that may be requested, with https; empty: any.
+        :raises ValueError: the URL has no host, or a port is invalid.
         """
         named = [origin(f"http://{host}") for host in hosts]
         ports = frozenset((place.host.rstrip("."), place.port) for place in named)
@@ -157,7 +157,7 @@ class UrlRules:
         return cls(rules, origin(url).port, ports, frozenset(only))
 
     def __call__(self, url: str) -> bool:
-        """Return whether a URL may be asked for.
+        """Return whether a URL may be requested.
 
         :param url: without credentials.
         """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 REASON = "wheelfit.reason"
 """The key of a scope for the reason phrase, which ASGI has no place for."""
 _PAUSE = 0.1
-"""Seconds after which a body that yielded nothing is asked again."""
+"""Seconds after which a body that yielded nothing is read again."""
 _LINGER = 3.0
 """Seconds without a byte after which an ignored body is not waited for any more."""
 _Message: TypeAlias = "MutableMapping[str, Any]"
@@ -81,10 +81,9 @@ class AsgiApplication:
 
     :param at_hand: called first, in the event loop; returns an answer without waiting for anything
         (no lock, no disk, no network), or None.
-    :param tell: called for every request, in the event loop.
-    :param headers: added to every answer that does not have them itself.
-    :param proxies: servers in front whose headers tell the client; None: the client connects
-        itself.
+    :param tell: called after every request, in the event loop.
+    :param headers: added to every answer that lacks them.
+    :param proxies: servers in front whose headers name the client; None: clients connect directly.
     """
 
     def __init__(
@@ -219,7 +218,7 @@ class _Incoming:
         """Bytes that will come; 0: unknown."""
         self.is_announced = self.announced > 0 or "transfer-encoding" in headers
         self.is_awaited = "expect" in headers
-        """Whether the client sends nothing before it is asked to."""
+        """Whether the client sends a body only after "100 Continue"."""
         self.is_over = not self.is_announced
         self.gone = False
         self._receive = receive
@@ -342,7 +341,7 @@ class _Outgoing:
         finally:
             if gone is not None:
                 gone.cancel()
-            # One that still runs, in a thread that is not waited for any more, cannot be closed.
+            # A generator that still runs, in an abandoned thread, cannot be closed.
             if isinstance(pieces, Generator) and not deadline.expired():
                 await loop.run_in_executor(threads, pieces.close)
 

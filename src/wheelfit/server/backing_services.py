@@ -1,8 +1,8 @@
 """Services that a server depends on: a database, a storage, an upstream index.
 
 Any of them may stop answering. Then few threads wait for it at once (a bulkhead), each for a
-limited time (a deadline), and once it is known to be silent none at all until it answers again (a
-circuit breaker).
+limited time (a deadline), and once it is silent none at all until it answers again (a circuit
+breaker).
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Dependency:
 
     @property
     def trouble(self) -> str:
-        """What is wrong with it, without addresses; empty: nothing."""
+        """Its current fault, without addresses; empty: there is none."""
         # Sooner than callers are refused: for that, a slow disk is not reason enough.
         is_silent = self._is_open or self._is_probe_late(_PROBE_WITHIN)
         return "does not answer" if is_silent else self._trouble
@@ -144,7 +144,7 @@ class Dependency:
     def asked(
         self, *, within: float = _NEVER, is_long: bool = False, is_elsewhere: bool = False
     ) -> AbstractContextManager[Turn]:
-        """Return a turn to enter, or the one that this thread is in.
+        """Return a turn to enter, or the current turn of this thread.
 
         Entering it raises the error of `refuse` if the dependency is silent, or too many threads
         use it.
@@ -152,8 +152,8 @@ class Dependency:
         :param within: seconds after which `look` ends it.
         :param is_long: whether it may take minutes; it takes no place then, because the number of
             such threads is limited elsewhere.
-        :param is_elsewhere: whether another host may be asked, as that of a listed file, whose
-            success or failure says nothing about this dependency.
+        :param is_elsewhere: whether another host may be requested, as that of a listed file, whose
+            success or failure is irrelevant to this dependency.
         """
         key = threading.get_ident()
         inside = self._turns.get(key) or self._long.get(key)
@@ -181,7 +181,7 @@ class Dependency:
             raise self._refused(f"the {self.name} does not answer")
 
     def look(self) -> None:
-        """End the turns that are past their deadlines; to be called several times a second."""
+        """Cancel the turns that are past their deadlines; to be called several times a second."""
         now = time.monotonic()
         is_silent = self.is_silent
         self._tell()  # of a probe that has yet to fail
@@ -193,7 +193,7 @@ class Dependency:
             if now > until:
                 give_up, turn.give_up = turn.give_up, None
                 if give_up is not None:
-                    with suppress(Exception):  # its thread may have closed what it would end
+                    with suppress(Exception):  # the thread may have closed the resource of the turn
                         give_up()
 
     def probe(self, ask: Callable[[], None]) -> None:
@@ -238,7 +238,7 @@ class Dependency:
     # --- bulkhead ---------------------------------------------------------------------
 
     def enter(self, turn: Turn) -> None:
-        """Begin a turn, as soon as there is a place."""
+        """Start a turn, as soon as there is a place."""
         if not turn.is_elsewhere:
             self.check()
         with self._room:
@@ -254,7 +254,7 @@ class Dependency:
             self._turns[turn.key] = turn
 
     def leave(self, turn: Turn, error: BaseException | None) -> None:
-        """End a turn."""
+        """Finish a turn."""
         with self._room:
             if self._long.pop(turn.key, None) is None:
                 del self._turns[turn.key]

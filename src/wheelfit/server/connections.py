@@ -56,7 +56,7 @@ class Connections:
         """Connections that were closed to make room, and are still there."""
 
     def look(self, connections: set[Any]) -> None:
-        """End connections that have stalled."""
+        """Close connections that have stalled."""
         now = time.monotonic()
         for connection in tuple(connections):
             connection.look(now)
@@ -87,12 +87,12 @@ class Connections:
         one.transport.close()
 
     def busy(self, one: Any) -> None:
-        """Note that a connection does not wait for a request."""
+        """Record that a connection no longer waits for a request."""
         self.silent.pop(one, None)
         self.idle.pop(one, None)
 
     def gone(self, one: Any) -> None:
-        """Note that a connection is gone."""
+        """Record that a connection is closed."""
         self.busy(one)
         self.leaving.discard(one)
 
@@ -103,16 +103,16 @@ class BoundedConnection(_Protocol):
     bounds: Connections
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, and make room if there are too many."""
+        """Set up the connection, and close idle ones if there are too many."""
         super().connection_made(transport)
-        # asyncio does so only for sockets that know their protocol; without it the second
-        # part of an answer waits for the client to confirm the first one.
+        # asyncio does so only for sockets with a known protocol; without it the second part of an
+        # answer waits for the client to confirm the first one.
         with suppress(OSError):
             connected = transport.get_extra_info("socket")
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.head_size = 0
         self.since: float | None = time.monotonic()
-        """When it began to wait for the end of a head; None: it does not."""
+        """The time it started to wait for the end of a head; None: it does not wait."""
         self.beside = 0
         """Bytes of chunk headers and trailers since the last byte of a body."""
         self.unsent = 0
@@ -123,12 +123,12 @@ class BoundedConnection(_Protocol):
             self.bounds.silent[self] = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
+        """Remove the connection from the limits."""
         super().connection_lost(exc)
         self.bounds.gone(self)
 
     def data_received(self, data: bytes) -> None:
-        """Count what is not a body."""
+        """Count the bytes outside bodies."""
         if self.since is None and self.is_idle():
             self.since = time.monotonic()  # the first bytes of the next request
         if self.since is not None:
@@ -137,14 +137,14 @@ class BoundedConnection(_Protocol):
             self.beside += len(data)
         self.latest = data
         super().data_received(data)
-        # Whatever came behind a head is a body, and counts there.
+        # Bytes behind a head are a body, which is counted there.
         if self.since is not None and self.head_size > self.bounds.limits.head:
             self.refuse(431, "the headers of the request are too large")
         elif self.since is None and self.beside > self.bounds.limits.head:
             self.cut()  # an answer may have begun
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Start a request."""
         super().on_message_begin()
         self.own_size = 0
 
@@ -171,7 +171,7 @@ class BoundedConnection(_Protocol):
             return
         super().on_headers_complete()
         if self.scope["method"] == "POST":
-            # What it answers with goes through here, and ASGI has no place for a reason.
+            # The answer is written through this transport, since ASGI has no place for a reason.
             self.cycle.transport = _Reasoned(self.transport, self.scope)  # type: ignore[assignment]
         if self.bounds.is_stopping or self.is_last:
             self.cycle.keep_alive = False
@@ -218,7 +218,7 @@ class BoundedConnection(_Protocol):
         self.transport.close()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - of the interface
-        """Refuse what is not an HTTP request, or has an unknown method."""
+        """Reject malformed HTTP requests, and unknown methods."""
         from httptools import HttpParserInvalidMethodError  # noqa: PLC0415 - it is of an extra
 
         if isinstance(sys.exception(), HttpParserInvalidMethodError) and _KIND.match(self.latest):
@@ -232,7 +232,7 @@ class BoundedConnection(_Protocol):
         if self.is_idle():
             self.loop.call_later(_LAST_CHANCE, self.close_if_idle)
         elif not self.cycle.response_started:
-            self.cycle.keep_alive = False  # which the answer says
+            self.cycle.keep_alive = False  # which the headers of the answer announce
 
     def on_response_complete(self) -> None:
         """Close after the last answer."""
@@ -240,7 +240,7 @@ class BoundedConnection(_Protocol):
         if self.is_idle() and not self.transport.is_closing():
             self.bounds.idle[self] = None
         if self.is_last and not self.transport.is_closing():
-            # The answer had begun, and did not say that it is the last.
+            # The headers of the answer were sent without "close".
             self.loop.call_later(_LAST_CHANCE, self.close_if_idle)
 
     def close_if_idle(self) -> None:
@@ -249,12 +249,12 @@ class BoundedConnection(_Protocol):
             self.transport.close()
 
     def look(self, now: float) -> None:
-        """End it if it has stalled."""
+        """Close it if it has stalled."""
         left = self.transport.get_write_buffer_size()
         if not left or left != self.unsent:
             self.unsent, self.stuck_since = left, now
         elif now - self.stuck_since > self.bounds.limits.patience:
-            self.cut()  # nobody reads
+            self.cut()  # the client does not read
             return
         if self.since is not None and now - self.since > self.bounds.limits.patience:
             if self.transport.is_closing():
@@ -263,7 +263,7 @@ class BoundedConnection(_Protocol):
                 self.refuse(408, "the headers of the request did not arrive in time")
 
     def cut(self) -> None:
-        """End it at once, and drop what the kernel has buffered."""
+        """Close it at once, and drop the data that the kernel has buffered."""
         with suppress(OSError):
             connected = self.transport.get_extra_info("socket")
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DROP)
@@ -281,7 +281,7 @@ class _Reasoned:
         """Send bytes; the first are a status line."""
         reason = self._scope.get(REASON)
         if reason is not None and data.startswith(b"HTTP/1.1 "):
-            # In ASCII and on one line, whatever file names and fields are in it.
+            # In ASCII and on one line, since file names and fields may be part of it.
             words = re.sub(r"[^ -~]+", " ", reason)[:_LONGEST_REASON]
             data = data[:13] + words.encode() + data[data.index(b"\r\n") :]
             del self._scope[REASON]

@@ -55,8 +55,8 @@ class FolderIndex(ReadsContent):
     ``/files/{file}.metadata`` (PEP 658). A wheel that cannot be opened is
     listed without metadata.
 
-    :param folder: its wheels, source distributions and ``-variants.json`` are
-        served; whatever lies in folders inside it is not.
+    :param folder: its wheels, source distributions and ``-variants.json`` are served; subfolders
+        are not.
     """
 
     def __init__(self, folder: Path, *, revise: Callable[[File], File] = lambda file: file) -> None:

@@ -1,4 +1,4 @@
-"""The client of a request, by the headers of servers in front whose word counts.
+"""The client of a request, by the headers of trusted servers in front.
 
 Every server in front passes on headers that it does not know, as its client wrote them. So only
 the kind that the operator named is read, of servers at addresses that the operator named.
@@ -55,11 +55,11 @@ class TrustedProxies:
     def __call__(self, peer: str, headers: Mapping[str, str]) -> ForwardedRequest:
         """Return the origin of a request.
 
-        From the nearest server to the farthest, as long as each is trusted: what others wrote
-        before them is not read, and what is not as its standard has it ends the way.
+        Headers are read from the nearest server to the farthest, as long as each is trusted;
+        reading stops at an untrusted server or a malformed element.
 
         :param peer: the address that connected.
-        :param headers: by lower-case name; of several with a name the values are joined by commas.
+        :param headers: by lower-case name; values of repeated headers are joined by commas.
         """
         found = ForwardedRequest(peer)
         hops = self._read(headers)
@@ -96,13 +96,13 @@ def _read_forwarded(headers: Mapping[str, str]) -> Iterator[ForwardedRequest]:
 def _elements(text: str) -> Iterator[dict[str, str]]:
     """Yield the parameters of each element, by lower-case name, from the right.
 
-    Not from the left: what a client wrote there, as an open quotation mark, must not hide what
-    servers wrote behind it.
+    Not from the left: text of a client there, as an open quotation mark, must not hide elements
+    that servers wrote behind it.
 
     >>> list(_elements('for="[2001:db8::1]:80";proto=https, for=_hidden'))
     [{'for': '_hidden'}, {'for': '[2001:db8::1]:80', 'proto': 'https'}]
 
-    :raises ValueError: an element is none.
+    :raises ValueError: an element is malformed.
     """
     start = end = len(text)
     while end > 0:
@@ -127,9 +127,9 @@ def _elements(text: str) -> Iterator[dict[str, str]]:
 def _read_x_forwarded(headers: Mapping[str, str]) -> Iterator[ForwardedRequest]:
     """Yield the servers and clients of ``X-Forwarded-For``, the nearest server's first.
 
-    Only the nearest server's word on scheme and host is told from that of others.
+    Scheme and host are taken from the nearest server only.
 
-    :raises ValueError: an address is none.
+    :raises ValueError: an address is invalid.
     """
     scheme, host = (
         headers.get(name, "").rpartition(",")[2].strip()

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 _BACKLOG = 2048
-"""Connections that the kernel lets wait to be accepted."""
+"""Connections that may wait in the kernel to be accepted."""
 _AT_ONCE = 32
 """Connections that are accepted before the server checks whether there are too many."""
 _RESERVE = 256
 """Open files that no connection may take: for the database, storages, upstreams and uploads."""
 _FILES_EACH = 2
-"""Open files of one connection: its own, and what it is sent."""
+"""Open files of one connection: its own, and the file that is sent."""
 
 
 def listen_at(host: str, port: int) -> socket.socket:
@@ -85,7 +85,7 @@ def raise_file_limit(needed: int) -> int | None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return None
-    # macOS calls its hard limit infinite, and refuses a soft one that is.
+    # macOS calls its hard limit infinite, and refuses an infinite soft limit.
     limit = max(soft, needed) if hard == resource.RLIM_INFINITY else hard
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
@@ -137,11 +137,11 @@ def serve(
     give_up: Callable[[], None] = lambda: None,
     note: Callable[[str], None] = lambda _text: None,
 ) -> None:
-    """Serve until the process is asked to end (SIGTERM, SIGINT), then finish what is begun.
+    """Serve until the process receives a signal (SIGTERM, SIGINT), then finish running requests.
 
     :param ready: called once requests are answered.
     :param stop_within: seconds for running requests at the end.
-    :param give_up: called after that; ends calls that threads still wait for.
+    :param give_up: called after that; aborts calls that threads still wait for.
     :param note: called with messages about connections for the operator, at most once a second.
     """
     try:
@@ -168,7 +168,7 @@ def serve(
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
 
     class Connection(BoundedConnection, HttpToolsProtocol):
-        """One connection of this server."""
+        """A connection of this server."""
 
         bounds = shared
 
@@ -192,7 +192,7 @@ def serve(
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             shared.is_stopping = True
             await super().shutdown(sockets)
-            # It was asked to end, and does: that is success.
+            # A signal to stop was received and obeyed: that is success.
             self._captured_signals.clear()
 
     config = uvicorn.Config(

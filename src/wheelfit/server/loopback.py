@@ -137,7 +137,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__((host, port), _Handler)
 
     def server_bind(self) -> None:
-        # Not HTTPServer's, which asks the name service who 127.0.0.1 is.
+        # Not HTTPServer's, which resolves the name of 127.0.0.1.
         TCPServer.server_bind(self)
         self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
         self.origin = f"http://{self.server_name}:{self.server_port}"
@@ -156,14 +156,14 @@ class _Server(ThreadingHTTPServer):
         return len(self._connections) <= self._most
 
     def wait_for(self, connection: socket.socket, *, is_there: bool) -> None:
-        """Note that a connection begins or ceases to wait for a head."""
+        """Record whether a connection waits for a head."""
         if is_there:
             self._waiting.pop(connection, None)
         else:
             self._waiting[connection] = time.monotonic()
 
     def service_actions(self) -> None:
-        """End connections that bring a head byte by byte; called again and again."""
+        """Close connections that send a head byte by byte; called again and again."""
         now = time.monotonic()
         if now - self._looked < 1:
             return
@@ -189,7 +189,7 @@ class _Server(ThreadingHTTPServer):
         self._doomed.add(connection)
 
     def hang_up(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         for connection in tuple(self._connections):
             _end(connection)
 
@@ -218,7 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().handle_one_request()
 
     def handle_expect_100(self) -> bool:
-        return True  # nobody reads a body, so nobody asks for one
+        return True  # bodies are not read, so none is requested
 
     def do_GET(self) -> None:
         self.server.wait_for(self.connection, is_there=True)
@@ -229,7 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
         if "close" in self.headers.get("connection", "").lower():
             self.close_connection = True  # also among other words
         if "content-length" in self.headers or "transfer-encoding" in self.headers:
-            self.close_connection = True  # nobody reads that body
+            self.close_connection = True  # the body is not read
         path, _, query = self.path.partition("?")
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = Request(self.command, path, headers, self.server.origin, query)

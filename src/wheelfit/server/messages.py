@@ -1,7 +1,7 @@
 """Requests and answers of a server as values, and the answers that many applications give.
 
-An application is a function from `Request` to `Answer`. It knows no socket, so that it can be
-wrapped, recorded and tested without one.
+An application is a function from `Request` to `Answer`. It is independent of sockets, so that it
+can be wrapped, recorded and tested without one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Disconnect(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request."""
+    """A request."""
 
     method: str
     path: str
@@ -57,17 +57,17 @@ class Request:
     client: str = ""
     """The address of the client; empty: unknown."""
     forwarded_host: str = ""
-    """The ``Host`` that a trusted server in front was asked for; empty: there is none."""
+    """The ``Host`` in the request to a trusted server in front; empty: there is none."""
 
     @property
     def host(self) -> str:
-        """The ``Host`` that the client asked for; empty: unknown."""
+        """The ``Host`` that the client requested; empty: unknown."""
         return self.forwarded_host or self.headers.get("host", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer, whose body is produced while it is sent."""
+    """An answer, whose body is produced while it is sent."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -208,7 +208,7 @@ def etag_of(content: bytes) -> str:
 
 
 def moved(path: str) -> Answer:
-    """Redirect to the one address of a page.
+    """Return a redirect to the canonical address of a page.
 
     :param path: relative, because the application may be mounted anywhere.
     """

@@ -54,9 +54,9 @@ class OfferRules:
     def applied(
         self, page: ProjectPage, note: Callable[[str], None] = lambda _text: None
     ) -> ProjectPage:
-        """Return a page without the files that are not offered; it names those with the reasons.
+        """Return a page without the files that are not offered, which it lists with the reasons.
 
-        :param note: told of projects whose files have no times of upload.
+        :param note: gets projects whose files have no times of upload.
         """
         if not self.concern(page.name):
             return page
@@ -99,7 +99,7 @@ class OfferRules:
         return tuple(offered), withheld
 
     def _vulnerable(self, name: NormalizedName, version: Version) -> str:
-        """Return why a release is not offered; empty if it is."""
+        """Return why a release is not offered because of vulnerabilities; empty if it is."""
         if self.advisories is None:
             return ""
         found = [one for one in self.advisories.affecting(name, version) if one.withdrawn is None]
@@ -108,7 +108,7 @@ class OfferRules:
         return f"{name} {version} has known vulnerabilities: {vulnerabilities_in_words(found)}"
 
     def _too_late(self, name: NormalizedName, file: File) -> str:
-        """Return why a file is not offered; empty if it is."""
+        """Return why a file is not offered because of its upload time; empty if it is."""
         if not self.cooldown.refuses(name, file):
             return ""
         cutoff = self.cooldown.exceptions.get(name, self.cooldown.usual)
@@ -137,13 +137,13 @@ def _is_document(file: File) -> bool:
 
 
 def why_withheld(page: ProjectPage, release: tuple[NormalizedName, Version] | None) -> str:
-    """Return why files of a release are not offered; empty if all on the page are."""
+    """Return why files of a release are not offered; empty if all on the page are offered."""
     reasons = (why for name, why in page.withheld if release_of(name) == release)
     return next(reasons, "") if release is not None else ""
 
 
 def vulnerabilities_in_words(vulnerabilities: Iterable[Vulnerability]) -> str:
-    """Return vulnerabilities as a list, each once whatever databases have it."""
+    """Return vulnerabilities as a list without duplicates of several databases."""
     words = []
     named: set[str] = set()
     for one in vulnerabilities:

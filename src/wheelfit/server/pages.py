@@ -26,7 +26,7 @@ JSON = "application/vnd.pypi.simple.v1+json"
 HTML = "application/vnd.pypi.simple.v1+html"
 LEGACY_HTML = "text/html"
 
-# A client that accepts anything may be a browser, or an installer that knows HTML only.
+# A client that accepts anything may be a browser, or an installer that reads HTML only.
 _IF_ANYTHING = (LEGACY_HTML, JSON, HTML)
 _IF_NAMED = (JSON, HTML, LEGACY_HTML)
 

@@ -106,9 +106,9 @@ def is_of_browser(request: Request) -> bool:
 def is_of_foreign_page(request: Request) -> bool:
     """Return whether a page of another origin made a browser send a request.
 
-    Browsers send ``Sec-Fetch-Site`` as `is_of_browser` says. With requests that may change
-    something they send ``Origin`` to every server, unless they are older than 2020. ``null`` is the
-    origin of pages that have none: in a sandbox, of a file, behind a redirect.
+    Browsers send ``Sec-Fetch-Site`` as in `is_of_browser`. With requests that may change something
+    they send ``Origin`` to every server, unless they are older than 2020. ``null`` is the origin of
+    pages that have none: in a sandbox, of a file, behind a redirect.
 
     :param request: the request; its ``Host`` and its ``origin`` are the server's own origins.
     """
@@ -120,7 +120,7 @@ def is_of_foreign_page(request: Request) -> bool:
     page = _origin(headers["origin"])
     if page is None:
         return True
-    # A server in front may speak TLS for this one; only it, or the public URL, says so.
+    # A server in front may use TLS for this one; only it, or the public URL, names the scheme.
     scheme = "https" if request.origin.startswith("https:") else page.scheme
     return page not in (_origin(request.origin), _origin(f"{scheme}://{request.host}"))
 

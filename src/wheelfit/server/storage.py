@@ -1,4 +1,4 @@
-"""Open a storage like S3, by the library `obstore`: the one importer of that library."""
+"""Object storages like S3, by the library `obstore`; the one importer of that library."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def contrary() -> tuple[type[Exception], ...]:
 def hint_for(error: BaseException, where: str) -> str | None:
     """Return a hint if an error is about credentials.
 
-    Without any, the library asks the metadata service of the cloud.
+    Without any, the library requests the metadata service of the cloud.
 
     >>> hint_for(ValueError("Account must be specified"), "az://container")
     'set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY'

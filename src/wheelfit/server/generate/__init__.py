@@ -1,4 +1,4 @@
-"""A static index of a folder of wheels: what is known of them, its pages, and where it goes.
+"""A static index of a folder of wheels: its facts, its pages, and its target.
 
-May use what stands below ``server``, and of ``server`` pages, storages and the rules of uploads.
+May import the layers below ``server``, and of ``server`` pages, storages and the rules of uploads.
 """

@@ -47,7 +47,7 @@ class CollectedFile:
 
     @property
     def modified(self) -> int:
-        """When the content was last changed, in nanoseconds since 1970."""
+        """The time of the last change of the content, in nanoseconds since 1970."""
         return self.signature[3]
 
     def look_again(self) -> CollectedFile:
@@ -65,7 +65,7 @@ class Collection:
     archives: tuple[CollectedFile, ...] = ()
     """Wheels by their suffix alone, and source distributions."""
     index_files: tuple[CollectedFile, ...] = ()
-    """Files named as ``torch-2.8.0-variants.json``, which somebody wrote before."""
+    """Existing files named as ``torch-2.8.0-variants.json``."""
     provenance: Mapping[str, CollectedFile] = field(default_factory=dict)
     """By the path of the file that it is about."""
     yanked: Mapping[str, CollectedFile] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Collection:
 
 
 def collect(folder: Path, *, without: frozenset[Path] = frozenset()) -> Collection:
-    """Find the files of a folder and of all folders in it but hidden ones.
+    """Collect the files of a folder and its subfolders, hidden ones excepted.
 
     :raises FileProblem: a folder cannot be read.
     """
@@ -135,7 +135,7 @@ def _walk(folder: Path, prefix: str, without: frozenset[Path]) -> Iterator[Colle
         try:
             status = os.stat(path)  # noqa: PTH116 - thousands of them, and links are followed
         except OSError:
-            continue  # a link that leads nowhere, or somebody has just removed it
+            continue  # a dangling link, or the file was just removed
         if S_ISDIR(status.st_mode):
             yield from _walk(Path(path), f"{prefix}{name}/", without)
         elif S_ISREG(status.st_mode) and name.endswith(_WANTED):

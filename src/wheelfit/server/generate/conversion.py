@@ -78,13 +78,13 @@ class ConvertedProject:
     files: tuple[File, ...] = ()
     parts: list[PublishedFile] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    """What could not be converted, and is left out."""
+    """Findings about files that could not be converted, and are left out."""
     lost: list[str] = field(default_factory=list)
-    """What was lost with consent, one sentence each."""
+    """Losses that the user accepted, one sentence each."""
     documents: dict[str, str] = field(default_factory=dict)
     """By name of an index file: the layout it had."""
     rewritten: dict[str, str] = field(default_factory=dict)
-    """By name of a wheel that was written anew: its name now."""
+    """New names of rewritten wheels, by their old names."""
 
 
 def convert_project(
@@ -170,7 +170,7 @@ class _Conversion:
         self._done = ConvertedProject()
         self._entries: list[tuple[Release, File]] = []
         self._of_wheels: dict[Release, list[tuple[str, VariantDocument]]] = {}
-        """Documents of wheels that were written anew."""
+        """Documents of rewritten wheels."""
 
     def convert(self, page: ProjectPage) -> ConvertedProject:
         index_files: dict[Release, list[File]] = {}
@@ -215,7 +215,7 @@ class _Conversion:
             ]
             documents += self._of_wheels.get(release, [])
             if not documents:
-                return  # its wheels speak for themselves, or nobody does
+                return  # only its wheels can describe themselves
             document = combine(documents)
             written = self._write(document, place)
         except WheelfitError as error:
@@ -250,7 +250,7 @@ class _Conversion:
                 )
                 return
             if new is None:
-                return  # a loss nobody agreed to
+                return  # a loss without consent
             if new != path:
                 self._done.rewritten[file.filename] = new.name
                 file = replace(

@@ -160,7 +160,7 @@ def _notes(folder: Path, collection: Collection) -> Iterator[str]:
 
 
 class _Survey:
-    """The decision about what is published."""
+    """The decision about the files to publish."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ class _Survey:
             if (release := release_of(found.filename)) is not None
         }
 
-    # --- what is refused ----------------------------------------------------------------
+    # --- refused files ------------------------------------------------------------------
 
     def _refuse(self, filename: str, findings: Iterable[Finding]) -> None:
         self.refused += findings
@@ -374,7 +374,7 @@ class _Survey:
             self.left_out |= here
         return bool(out or missing)
 
-    # --- what is published --------------------------------------------------------------
+    # --- published files ----------------------------------------------------------------
 
     def _entry(self, one: _Candidate) -> File:
         found, facts = one.found, one.facts

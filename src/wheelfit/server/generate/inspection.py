@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _MOST_THREADS = 8
 _LARGE = 1 << 20
 _KEPT = 5_000
-"""Files of which it is kept what was read, until the index is made."""
+"""Files whose facts are kept until the index is written."""
 _REMEDY = "build the file again with a current build tool"
 _MOST_MEMBERS = 5_000
 """Of a source distribution that are looked at to find ``PKG-INFO``."""
@@ -69,7 +69,7 @@ def look_at_all(
         )
         for count, (one, facts) in enumerate(zip(ordered, looks, strict=True)):
             progress.advance(one.size)
-            # What is read can be read again; of a hundred thousand wheels it would fill the memory.
+            # Facts can be read again; those of a hundred thousand wheels would fill the memory.
             yield one, facts if count < _KEPT else replace(facts, metadata=None, document=None)
     progress.done()
 
@@ -195,9 +195,9 @@ def _is_package_info(name: str) -> bool:
 
 
 def provenance_fault(data: bytes, filename: str, sha256: str) -> str | None:
-    """Return why a provenance cannot be passed on; None if it can.
+    """Return why a provenance cannot be published; None if it can.
 
-    Signatures are verified by installers; here it only has to be about this file.
+    Signatures are verified by installers; here it only has to match this file.
     """
     import base64  # noqa: PLC0415 - few have any
 
@@ -237,7 +237,7 @@ def combined_document(wheels: Sequence[VariantWheel]) -> tuple[bytes | None, tup
     """
     ordered = sorted(wheels, key=lambda wheel: wheel.found.filename)
     name, version = ordered[0].filename.name, ordered[0].filename.version
-    # Wheels with the same label and the same bytes of it say the same; reading JSON takes longest.
+    # Equal bytes under the same label have the same meaning; parsing JSON takes longest.
     read: dict[tuple[str, bytes], VariantDocument] = {}
     documents: list[tuple[str, VariantDocument]] = []
     findings: list[Finding] = []

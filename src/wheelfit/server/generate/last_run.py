@@ -1,4 +1,4 @@
-"""A cache of what the last run found and left, so that a run that finds the same ends at once."""
+"""A cache of the last run's input and result, so that a run with the same input ends at once."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ class LastRun:
         return generated
 
     def keep(self, generated: Generated, *, prune: bool) -> None:
-        """Record the result of a run, while nobody else can publish there.
+        """Record the result of a run, under the lock of the target.
 
-        :param prune: whether the next run may remove what this one left.
+        :param prune: whether the next run may remove files that this one left.
         """
         from wheelfit.server.generate.file_facts import keep_data  # noqa: PLC0415 - start-up
 

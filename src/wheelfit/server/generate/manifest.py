@@ -1,7 +1,7 @@
 """The published content of an index, stored beside its pages.
 
-From it a later run knows when a file was first there, which releases to leave as they are, and
-which files no page names any more.
+From it a later run reads when a file was first published, which releases to leave unchanged, and
+which files are no longer on any page.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Manifest:
     gone: Mapping[str, str] = field(default_factory=dict)
     """By name: the SHA-256 of files that were published once and are listed no more; for good."""
     elsewhere: Mapping[str, OtherPages] = field(default_factory=dict)
-    """By project what its page says of it on other indexes; those alone that say something."""
+    """The other locations on each project's page, for projects that have some."""
 
     def known(self) -> dict[str, str]:
         """Return by name the SHA-256 of all that was ever published, index files left out."""
@@ -95,9 +95,9 @@ def read_manifest(data: bytes | None, *, where: str) -> Manifest:
 
 
 def _check_paths(paths: Iterable[str], pattern: re.Pattern[str]) -> None:
-    """Refuse paths that no index has: a forged manifest would have other files removed.
+    """Raise on paths outside an index: a forged manifest would have other files removed.
 
-    :raises ValueError: there is one.
+    :raises ValueError: a path is not a file of an index.
     """
     for path in paths:
         if not pattern.fullmatch(path):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 8
 _LOCK = f"{SIMPLE}/.lock"
 _STALE = timedelta(minutes=10)
-"""Pages are exchanged in seconds; who has held the lock for so long is not there any more."""
+"""Pages are exchanged in seconds; an older lock is of a process that has ended."""
 _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -95,7 +95,7 @@ class StoreTarget:
         return True
 
     def _take_over(self, token: bytes) -> bool:
-        """Replace a lock that was left behind; of several who try only one succeeds.
+        """Replace an abandoned lock; of several processes only one succeeds.
 
         It is not removed first: that could remove the new lock of another process.
         """
@@ -137,7 +137,7 @@ class StoreTarget:
         return [part for part in parts if (part.path, part.sha256) not in there]
 
     def has_page(self, path: str, sha256: str) -> bool:
-        """Assume that it is there: to ask for each page would take minutes."""
+        """Return True without a request: to look up each page would take minutes."""
         del path, sha256
         return True
 

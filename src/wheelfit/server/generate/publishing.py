@@ -80,7 +80,7 @@ def publish(
     prune: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> Generated:
-    """Put files into a target, and when all are there replace the pages.
+    """Publish files to a target, and replace the pages once all files are there.
 
     :param target: opened.
     :param only: change the entries of these releases alone; empty: of all.

@@ -64,10 +64,10 @@ class Generated:
     is_published: bool = False
     """Whether the pages were replaced; not if something was refused, without `keep_going`."""
     written: tuple[str, ...] = ()
-    """Paths of what was put into the target, in that order."""
+    """Paths of the files written to the target, in that order."""
     removed: tuple[str, ...] = ()
     unnamed: int = 0
-    """How many files in the target no page names any more."""
+    """The number of files in the target that are on no page."""
     notes: tuple[str, ...] = ()
     standing: PublishedState | None = field(default=None, repr=False, compare=False)
-    """What is in the target now, if it is published."""
+    """The state of the target after this run, if it is published."""

@@ -83,16 +83,16 @@ class Target(Protocol):
     def missing(
         self, parts: Sequence[PublishedFile], known: Iterable[tuple[str, str]]
     ) -> list[PublishedFile]:
-        """Return those of the files that are not there yet.
+        """Return those of the files that are missing.
 
         :param known: paths and digests of the files that earlier runs put there.
         """
 
     def put_parts(self, parts: Sequence[PublishedFile], progress: Progress) -> None:
-        """Put files there; durable when it returns."""
+        """Write files durably."""
 
     def put_pages(self, pages: Sequence[tuple[str, bytes]]) -> None:
-        """Put small files there, in this order."""
+        """Write small files, in this order."""
 
     def has_page(self, path: str, sha256: str) -> bool:
         """Return whether a page is there, or assume it where checking takes too long."""
@@ -115,7 +115,7 @@ class FolderTarget:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Lock the folder, and remove what a killed process left half done.
+        """Lock the folder, and remove leftovers of a killed process.
 
         :raises LinkInTheWay: a folder of the index is a link.
         """
@@ -149,14 +149,14 @@ class FolderTarget:
                     self._clear(root)
 
     def _clear(self, root: RootedFolder) -> None:
-        """Remove staged files, of this process or of one that was killed."""
+        """Remove staged files, of this process or a killed one."""
         self._count = 0
         with suppress(OSError):
             root.remove_tree(_STAGING)
 
     @staticmethod
     def _refuse_foreign(pages: Path, names: Sequence[str]) -> None:
-        """Refuse to replace pages of others, but not those of a run killed before its manifest."""
+        """Raise if the pages are foreign, and not left by a run killed before its manifest."""
         if ".lock" not in names and not all(name.startswith(".") for name in names):
             raise FileProblem(
                 "the folder has pages that wheelfit did not generate",
@@ -171,7 +171,7 @@ class FolderTarget:
         return self._opened
 
     def turning(self) -> AbstractContextManager[None]:
-        """Do nothing: the folder is locked already."""
+        """Return a context without effect: the folder is locked already."""
         return nullcontext()
 
     def read(self, path: str) -> bytes | None:
@@ -204,7 +204,7 @@ class FolderTarget:
     def missing(
         self, parts: Sequence[PublishedFile], known: Iterable[tuple[str, str]]
     ) -> list[PublishedFile]:
-        """Return those of the files that are not there yet, whatever earlier runs put there."""
+        """Return those of the files that are missing, as found in the folder."""
         del known
         return [part for part in parts if not self._has(part)]
 
@@ -229,7 +229,7 @@ class FolderTarget:
         return data is not None and hashlib.sha256(data).hexdigest() == sha256
 
     def put_parts(self, parts: Sequence[PublishedFile], progress: Progress) -> None:
-        """Put files there; copies on one file system share their bytes if it can do that."""
+        """Write files; copies on one file system share their bytes if it can do that."""
         self._check_way(part.path for part in parts)
         staged: list[tuple[str, str]] = []
         progress.start(sum(part.size for part in parts))
@@ -241,7 +241,7 @@ class FolderTarget:
         progress.done()
 
     def put_pages(self, pages: Sequence[tuple[str, bytes]]) -> None:
-        """Put small files there, in this order."""
+        """Write small files, in this order."""
         self._check_way(path for path, _ in pages)
         self._settle([(self._stage(data), path) for path, data in pages])
 
@@ -309,7 +309,7 @@ class FolderTarget:
 
 
 def _refuse_links(root: RootedFolder) -> None:
-    """Refuse an index in which the folder of a project is a link, before anything is changed."""
+    """Raise if the folder of a project is a link, before anything is changed."""
     with os.scandir(root.handle(SIMPLE)) as found:
         for entry in found:
             if entry.is_symlink() and not entry.name.startswith((".", "index.")):

@@ -1,4 +1,4 @@
-"""Host an index: who may change it, what is answered where, and what operators see of it.
+"""A hosted index: permissions, routes, and its operation.
 
 Brings together ``server.store``, ``server.uploads`` and ``server.simple``.
 """

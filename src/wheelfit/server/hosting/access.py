@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 OPERATOR = "admin"
-"""Who owns what nobody else does, and manages tokens."""
+"""The owner of unowned projects, who manages tokens."""
 _USER = "__token__"
 TOKEN_NEEDED = f"a token is needed: user name {_USER}, and the token as the password"
 BEARER = 'Bearer realm="wheelfit"'
-"""Asks a client for a token where no browser shall keep one."""
+"""The challenge for clients other than browsers, which must not store such a token."""
 _BASIC = 'Basic realm="wheelfit: tokens for reading", charset="UTF-8"'
-"""Makes a browser ask its user for a login, which it keeps."""
+"""The challenge that makes a browser prompt for a login, which it stores."""
 
 
 class Denied(Exception):
@@ -52,7 +52,7 @@ class Denied(Exception):
 
 @dataclass(slots=True)
 class Attempt:
-    """A change that somebody asks for, as far as it is known."""
+    """A requested change, as far as it is known."""
 
     action: Action
     project: str = ""
@@ -65,11 +65,11 @@ class Visitor(NamedTuple):
     token: Token
     records: Records
     actor: Actor
-    """What the audit log has of the request."""
+    """The data of the request for the audit log."""
 
     @contextmanager
     def noting_refusals(self, attempt: Attempt) -> Iterator[None]:
-        """Note in the audit log if a change is refused, and raise that."""
+        """Record a refused change in the audit log, and raise its error."""
         try:
             yield
         except (Denied, UploadRefused) as error:
@@ -99,10 +99,10 @@ class Visitor(NamedTuple):
             raise Denied(403, f"a token of {OPERATOR} for all projects is needed")
 
     def need_stage(self, stage: str, *, now: datetime) -> None:
-        """Check that a stage is there, and belongs to who asks.
+        """Verify that a stage exists, and belongs to the visitor.
 
-        :raises Denied: it belongs to somebody else.
-        :raises FileProblem: there is none.
+        :raises Denied: it belongs to another owner.
+        :raises FileProblem: it does not exist.
         """
         self.need_scope("upload")
         opened = [one for one in self.records.stages() if one.id == stage]
@@ -114,11 +114,11 @@ class Visitor(NamedTuple):
     def need_whole_stage(
         self, stage: str, may_read: Callable[[NormalizedName], bool], *, now: datetime
     ) -> None:
-        """Check that a token is good for a stage with everything in it.
+        """Verify that a token permits changes of a whole stage.
 
-        :param may_read: returns whether a project may be told of.
-        :raises Denied: as `need_stage`, or it is not for all of its projects.
-        :raises FileProblem: as `need_stage`, or may not learn of a project.
+        :param may_read: returns whether the visitor may know of a project.
+        :raises Denied: as `need_stage`, or the token is not for all of its projects.
+        :raises FileProblem: as `need_stage`, or the visitor must not learn of a project.
         """
         self.need_stage(stage, now=now)
         projects = sorted(self.records.staged_projects(stage))
@@ -162,12 +162,12 @@ def secret_of(request: Request, *, takes_basic: bool = True) -> str:
 def visitor(
     request: Request, records: Records, *, now: datetime, takes_basic: bool = True
 ) -> Visitor:
-    """Return the holder of the token that a request shows.
+    """Return the holder of a request's token.
 
-    The database finds a token by the digest of its secret, so the time that this takes says
-    nothing about the secret.
+    The database finds a token by the digest of its secret, so the time that this takes is
+    independent of the secret.
 
-    :raises Denied: there is no valid token; or a browser would keep one that allows more than
+    :raises Denied: there is no valid token; or a browser would store a token that permits more than
         reading.
     """
     secret = secret_of(request, takes_basic=takes_basic)

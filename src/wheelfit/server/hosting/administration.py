@@ -36,9 +36,9 @@ class StoreAdministration:
     store: Store
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     admits: Callable[[Sequence[StoredFile]], None] = lambda files: None  # noqa: ARG005
-    """Raises an error if somebody may not change these files."""
+    """Raises an error if the user may not change these files."""
     may_read: Callable[[NormalizedName], bool] = lambda project: True  # noqa: ARG005
-    """Returns whether somebody may learn that a project is there."""
+    """Returns whether the user may learn that a project exists."""
 
     def yank(self, what: Sequence[str], reason: str | None) -> list[str]:
         """Yank files, or take that back; return their names.
@@ -51,7 +51,7 @@ class StoreAdministration:
         return names
 
     def set_status(self, project: str, marker: str, reason: str) -> dict[str, Any]:
-        """Set what a project is as a whole (PEP 792); return its name and that.
+        """Set the status of a project (PEP 792); return its name and status.
 
         :param marker: ``active``, ``archived``, ``deprecated`` or ``quarantined``.
         :param reason: shown by installers, may be empty.
@@ -91,13 +91,13 @@ class StoreAdministration:
         ]
 
     def publish(self, stage: str) -> list[str]:
-        """Show all files of a stage at once; return their names."""
+        """Publish all files of a stage at once; return their names."""
         self._check_stage(stage)
         files = self.store.records.publish(stage, time=written(self.now()))
         return [file.filename for file in files]
 
     def drop(self, stage: str) -> int:
-        """Forget a stage and its files; return how many there were."""
+        """Delete a stage and its files; return their number."""
         self._check_stage(stage)
         return self.store.records.drop(stage)
 
@@ -109,7 +109,7 @@ class StoreAdministration:
         lasts: float | None,
         note: str,
     ) -> dict[str, Any]:
-        """Make a token; return it with its ``secret``.
+        """Create a token; return it with its ``secret``.
 
         :param projects: its projects, by names and patterns; None: every project of its owner, and
             new ones.
@@ -202,10 +202,10 @@ def _project(name: str) -> str:
 def select(
     store: Store, what: Iterable[str], may_read: Callable[[NormalizedName], bool]
 ) -> tuple[StoredFile, ...]:
-    """Find published files by file names, ``NAME==VERSION``, or names of projects.
+    """Select published files by file names, ``NAME==VERSION``, or names of projects.
 
-    :param may_read: returns whether a project is looked at; the others do not exist.
-    :raises FileProblem: there is nothing of that name.
+    :param may_read: returns whether a project is visible; others are treated as missing.
+    :raises FileProblem: a name has no match.
     """
     found: dict[str, StoredFile] = {}
     for text in what:
@@ -235,7 +235,7 @@ def _of_project(store: Store, name: NormalizedName, version: str | None) -> list
 
 
 AUDIT_FILTERS = ("project", "who", "action", "outcome", "since", "until", "most")
-"""What entries of the audit log are selected by."""
+"""The filters for entries of the audit log."""
 
 
 def named_project(what: str) -> str:

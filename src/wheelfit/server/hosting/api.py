@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 _SCOPES = ("read", "upload", "admin")
 _MOST_JSON = 1 << 20
 _UNKEPT = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What JSON can say and no database keeps: NUL, halves of characters; and other controls."""
+"""Characters that are valid in JSON and that no database stores: NUL, lone surrogates; and other
+controls.
+"""
 _LONGEST_SPAN = 1e10
 _LONGEST_TEXT = 1000
 
@@ -107,7 +109,7 @@ class Rules:
     file_size: int = FormLimits().file
     """Bytes of the largest file."""
     stage_lasts: float = 7 * 86400.0
-    """Seconds that a stage may wait, if nobody says how long."""
+    """Default seconds that a stage may wait."""
     metrics: Literal["operator", "everybody"] = "operator"
     private: tuple[str, ...] = ()
     """Patterns of the projects that are read with a token only, which has to be for them."""
@@ -126,7 +128,7 @@ class HostingApi:
     body: JsonBody
 
     def attempt(self, method: str, words: Sequence[str]) -> Attempt | None:
-        """Return the change that is asked for; None: there is none."""
+        """Return the requested change; None: there is none."""
         match method, *words:
             case ["POST", ("yank" | "unyank" | "delete") as act]:
                 what = self.body.texts("what")
@@ -148,7 +150,7 @@ class HostingApi:
         return None
 
     def do(self, method: str, words: Sequence[str]) -> Result | None:
-        """Perform an action; None: there is no such action.
+        """Perform an action; return None if there is no such action.
 
         :param words: of the address, behind ``/-/api/``.
         :raises Denied: the token does not allow it.
@@ -201,7 +203,7 @@ class HostingApi:
     def _set_status(self, acts: StoreAdministration) -> Result:
         """Set the status of a project: its owners do, but only the operator about a quarantine."""
         project, marker = canonicalize_name(self.body.text("project")), self.body.text("status")
-        if acts.may_read(project):  # else it does not exist for this token, whatever its status is
+        if acts.may_read(project):  # a hidden project does not exist for this token
             if marker == "quarantined" or self.store.records.status(project).is_quarantined:
                 self.who.need_operator()
             elif not is_operator(self.who.token):

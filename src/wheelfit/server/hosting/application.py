@@ -1,4 +1,4 @@
-"""Answer everything that a hosted index is asked: pages, files, uploads, and its own doings."""
+"""The application of a hosted index: pages, files, uploads, and administration."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ if TYPE_CHECKING:
 
 
 ROUTES = "simple", "files", "bridges", "legacy", ROOT, "stage", "health", "metrics", "api", "other"
-"""What requests are for, as metrics and logs call it."""
+"""The routes of requests, in metrics and logs."""
 _STAGE = pattern(r"[0-9a-f]{16}")
 _SOON = {"retry-after": "2"}
 _READY = frozenset({"/-/health", "/-/health/", "/-/health/ready"})
 _CHANGING = frozenset({"legacy", ROOT, "stage", "api"})
 """Routes by which something can be changed."""
 HEADERS = tuple(STRICT.items())
-"""What goes with every answer that says nothing else."""
+"""Default headers of every answer."""
 
 
 def route_of(path: str) -> str:
-    """Return which of `ROUTES` a path is for."""
+    """Return the one of `ROUTES` that a path belongs to."""
     first, _, rest = path[1:].partition("/")
     if first == "-":
         first = rest.partition("/")[0]
@@ -69,14 +69,13 @@ def route_of(path: str) -> str:
 class HostedIndex:
     """A live index: an `Application`.
 
-    :param index: what is shown; with mirrors it has more than the store.
-    :param bridges: families whose indexes are mirrored, by name; what they have is a
-        `ReadableIndex`.
-    :param site: makes the pages for people of what a reader sees; None: there are none.
+    :param index: the projects to serve; with mirrors it has more than the store.
+    :param bridges: families whose indexes are mirrored, by name; each serves a `ReadableIndex`.
+    :param site: renders the pages for people; None: there are none.
     :param publishing: exchanges identities of CI jobs for tokens; None: no job is trusted.
     :param names: the host names that the server answers to; None for any.
-    :param generation: stays equal as long as no page of the index changes; by default the number
-        of the last change of the store.
+    :param generation: stays equal as long as no page of the index changes; by default the number of
+        the last change of the store.
     """
 
     def __init__(
@@ -123,7 +122,7 @@ class HostedIndex:
         if not self._rules.private:
             return self._pages.at_hand(request)
         if self._is_private or "authorization" in request.headers:
-            return None  # whose token that is the database knows
+            return None  # the database maps the token to its holder
         with reading(self._anonymous):
             return self._pages.at_hand(request)
 
@@ -136,7 +135,7 @@ class HostedIndex:
         except Denied as error:
             return denial(error, takes_basic=_is_read(request.path))
         except UploadRefused as error:
-            # The form itself, or what a stage says of others.
+            # The form itself is invalid, or the documents of a stage contradict it.
             return refusal_answer(request, violations_of(error))
         except (FileProblem, InvalidConfiguration) as error:
             status = 404 if isinstance(error, FileProblem) else 400
@@ -184,7 +183,7 @@ class HostedIndex:
         return self._read(request, self._site)
 
     def _read(self, request: Request, answers: Application) -> Answer:
-        """Answer with what the index has, to whom the operator lets read it."""
+        """Answer a reading request with the projects that the reader may see."""
         reader = self._anonymous
         if self._rules.private and ("authorization" in request.headers or self._is_private):
             reader = Reader(self._rules.private, self._visitor(request).token.projects)
@@ -273,7 +272,7 @@ class HostedIndex:
         return self._shown(request, stage, rest, who.token.projects)
 
     def _previewed(self, request: Request, secret: str, rest: Sequence[str]) -> Answer:
-        """Answer with a stage, to whom has the address of its preview (PEP 694)."""
+        """Answer with a stage, for clients with its preview's secret address (PEP 694)."""
         opened = stage_of(self._store.records, secret, now=self._now())
         if opened is None or rest[:1] not in (["simple"], ["files"]):
             return Answer.text(404, "there is no such page")
@@ -282,9 +281,9 @@ class HostedIndex:
     def _shown(
         self, request: Request, stage: str, rest: Sequence[str], allowed: Collection[str] | None
     ) -> Answer:
-        """Answer with what waits in a stage, and beside it with what the reader may read.
+        """Answer with the files of a stage, and beside them the projects that the reader may see.
 
-        :param allowed: the private projects that it may read in any case.
+        :param allowed: private projects that it may read in any case.
         """
         if self._rules.private and allowed is not None:
             allowed = {*allowed, *self._store.records.staged_projects(stage)}
@@ -295,7 +294,7 @@ class HostedIndex:
         return self._kept_private(answer, "private, no-store")
 
     def _kept_private(self, answer: Answer, control: str) -> Answer:
-        """Return an answer that no cache gives to others than who asked."""
+        """Return an answer with headers that forbid shared caches."""
         vary = answer.headers.get("vary")
         varies = "Authorization" if vary is None else f"{vary}, Authorization"
         return replace(answer, headers={**answer.headers, "cache-control": control, "vary": varies})
@@ -326,7 +325,7 @@ class HostedIndex:
     # --- what operators see and do -----------------------------------------------------------
 
     def _health(self) -> Answer:
-        """Return the last known state of the dependencies, without asking any."""
+        """Return the last known state of the dependencies, without any request."""
         states = {
             dependency.name: dependency.trouble or "ready" for dependency in self._store.probes
         }
@@ -343,7 +342,8 @@ class HostedIndex:
     def _act(self, request: Request, words: Sequence[str]) -> Answer:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if request.method == "POST" and kind != "application/json":
-            # Forms cannot send this type, and a browser asks before a script sends it.
+            # Forms cannot send this type, and browsers check with the server before a script sends
+            # it.
             return Answer.text(415, "a request to the API needs Content-Type: application/json")
         who = self._visitor(request, takes_basic=False)
         is_post = request.method == "POST"
@@ -368,7 +368,7 @@ class HostedIndex:
 
 
 def _is_read(path: str) -> bool:
-    """Return whether a path is for reading; there a browser may ask its user for a token."""
+    """Return whether a path is for reading; there a browser may prompt its user for a token."""
     match path.split("/")[1:]:
         case ["legacy" | "-", *_] | ["stage", _, "legacy", *_]:
             return False

@@ -1,4 +1,4 @@
-"""Ask the server of an index to change it."""
+"""The client of the administration API of an index server."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _STAGE = {"id": str, "files": [{"filename": str, "sha256": str}]}
 
 
 def is_index_server(url: str, *, context: SSLContext | None = None) -> bool:
-    """Return whether a server is one of ours; no secret is sent to find out.
+    """Return whether a server runs wheelfit, without sending a secret.
 
-    :param url: whatever stands before ``/-/``.
+    :param url: the part before ``/-/``.
     :param context: the certificates to trust; by default those of Python.
     :raises Unreachable: it cannot be reached.
     """
@@ -63,9 +63,9 @@ def is_index_server(url: str, *, context: SSLContext | None = None) -> bool:
 class ServerAdministration:
     """The administration of an index by its server; the methods are those of `StoreAdministration`.
 
-    :param url: whatever stands before ``/-/api/``.
+    :param url: the part before ``/-/api/``.
     :param context: the certificates to trust; by default those of Python.
-    :raises InvalidConfiguration: it is not a URL, or the token would be sent in the open.
+    :raises InvalidConfiguration: it is not a URL, or the token would be sent over plain HTTP.
     """
 
     def __init__(self, url: str, token: str, *, context: SSLContext | None = None) -> None:
@@ -98,7 +98,7 @@ class ServerAdministration:
         return _files(self._ask("POST", "yank", _FILES, what=list(what), reason=reason))
 
     def set_status(self, project: str, marker: str, reason: str) -> dict[str, Any]:
-        """Set what a project is as a whole."""
+        """Set the status of a project."""
         shape = {"project": str, "status": str, "reason": str}
         return self._ask("POST", "status", shape, project=project, status=marker, reason=reason)
 
@@ -116,11 +116,11 @@ class ServerAdministration:
         return list(self._ask("GET", "stages", {"stages": [_STAGE]})["stages"])
 
     def publish(self, stage: str) -> list[str]:
-        """Show all files of a stage at once."""
+        """Publish all files of a stage at once."""
         return _files(self._ask("POST", f"stages/{quote(stage, safe='')}/publish", _FILES))
 
     def drop(self, stage: str) -> int:
-        """Forget a stage and its files."""
+        """Delete a stage and its files."""
         return int(self._ask("DELETE", f"stages/{quote(stage, safe='')}", {"count": int})["count"])
 
     def create_token(
@@ -131,7 +131,7 @@ class ServerAdministration:
         lasts: float | None,
         note: str,
     ) -> dict[str, Any]:
-        """Make a token."""
+        """Create a token."""
         return self._ask(
             "POST",
             "tokens",
@@ -148,7 +148,7 @@ class ServerAdministration:
         return list(self._ask("GET", "tokens", {"tokens": [dict]})["tokens"])
 
     def revoke(self, token: str) -> bool:
-        """Forget a token."""
+        """Revoke a token."""
         return bool(
             self._ask("DELETE", f"tokens/{quote(token, safe='')}", {"revoked": bool})["revoked"]
         )
@@ -192,12 +192,12 @@ class _Staying(HTTPRedirectHandler):
     """A redirect handler that follows none: the token is for this server."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Follow nobody."""
+        """Refuse redirects."""
         return
 
 
 def _fits(value: object, shape: object) -> bool:
-    """Return whether an answer has what is taken from it; it may have more."""
+    """Return whether an answer has the expected fields and types; it may have more."""
     if isinstance(shape, dict):
         return isinstance(value, dict) and all(
             _fits(value.get(name), one) for name, one in shape.items()

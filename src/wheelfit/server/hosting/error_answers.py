@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.errors import WheelfitError
 
 META = {"meta": {"api-version": "2.0"}}
-"""What every answer of publishing sessions says (PEP 694)."""
+"""The metadata in every answer of publishing sessions (PEP 694)."""
 
 
 def refusal_answer(request: Request, violations: Sequence[Violation]) -> Answer:
@@ -32,7 +32,7 @@ def refusal_answer(request: Request, violations: Sequence[Violation]) -> Answer:
 
 
 def status_of(violations: Sequence[Violation]) -> int:
-    """Return the status of an answer that tells what is wrong."""
+    """Return the status of an answer with violations."""
     references = {violation.reference for violation in violations}
     if "too-large" in references:
         return 413
@@ -54,7 +54,7 @@ def error_answer(request: Request, status: int, error: WheelfitError) -> Answer:
 
 
 def wants_json(request: Request) -> bool:
-    """Return whether a client asks for JSON."""
+    """Return whether a client accepts JSON."""
     return "application/json" in request.headers.get("accept", "")
 
 
@@ -72,8 +72,8 @@ def problem(
 ) -> Answer:
     """Return problem details as publishing sessions have them (PEP 694, RFC 9457).
 
-    :param title: what is wrong, one sentence.
-    :param errors: all that is wrong, if that is more.
+    :param title: the fault, one sentence.
+    :param errors: all faults, if there are several.
     """
     named = [
         {"source": error.where, "message": error.message, "reference": error.reference}

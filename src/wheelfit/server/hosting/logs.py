@@ -53,7 +53,7 @@ class Log:
         self._wake.set()
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining events."""
         self._is_over = True
         self._wake.set()
         self._thread.join()
@@ -73,7 +73,7 @@ class Log:
                     self._stream.write("\n".join(lines) + "\n")
                     self._stream.flush()
                 except (OSError, ValueError):
-                    return  # nobody can be told
+                    return  # no other channel is left
             if self._is_over and not self._waiting:
                 return
 
@@ -87,10 +87,10 @@ def log_form(wanted: str, stream: TextIO | None) -> Literal["json", "plain"]:
 
 @contextmanager
 def library_messages(log: Log) -> Iterator[None]:
-    """Log what libraries log or warn of, and errors that nothing catches, as events.
+    """Log messages and warnings of libraries, and uncaught errors, as events.
 
-    Standard error has no other lines then. What a library thinks less important than a warning is
-    left out, as Python does where nobody configures logging.
+    Standard error has no other lines then. Messages below warnings are left out, which is Python's
+    default.
     """
     root = logging.getLogger()
     handler = _ToLog(log)
@@ -110,7 +110,7 @@ def library_messages(log: Log) -> Iterator[None]:
 
 
 class _ToLog(logging.Handler):
-    """A handler that makes an event of what a library logs."""
+    """A handler that turns log records of libraries into events."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)

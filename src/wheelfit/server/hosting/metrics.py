@@ -1,4 +1,4 @@
-"""Count what a server does, for Prometheus; the only importer of `prometheus_client`."""
+"""Metrics of a server for Prometheus; the only importer of `prometheus_client`."""
 
 from __future__ import annotations
 
@@ -74,16 +74,16 @@ class Metrics:
         self._uploads.labels(outcome).inc()
 
     def told_webhook(self, outcome: str) -> None:
-        """Count an attempt to tell a webhook.
+        """Count an attempt to deliver to a webhook.
 
         :param outcome: ``delivered``, ``failed`` or ``lost``.
         """
         self._webhooks.labels(outcome).inc()
 
     def watch(self, mirrors: Iterable[MirrorCounts], places: Mapping[str, Path]) -> None:
-        """Read counts of mirrors, and the space on disks, whenever metrics are asked for.
+        """Register counts of mirrors and the space on disks, which are read at each scrape.
 
-        :param places: folders by what lies there.
+        :param places: folders by their purpose.
         """
         self._register(_Watched(tuple(mirrors), places))
 
@@ -133,7 +133,7 @@ class _Watched:
         for place, folder in self.places.items():
             try:
                 used, free = disk_space(folder)
-            except OSError:  # the log of the server has more to say of that
+            except OSError:  # the log of the server has the details
                 continue
             disks.add_metric([place, "used"], used)
             disks.add_metric([place, "free"], free)

@@ -30,7 +30,7 @@ _PROMPT = 0.25
 _PATIENCE = 2.0
 """Seconds for which a request waits for it if there is no old page."""
 _AGAIN = 0.5
-"""Seconds after a failure until it is asked for again."""
+"""Seconds after a failure until the generation is read again."""
 _OLDEST = 3600.0
 _EVERY_PROJECT = ""
 _MOST_CHANGES = 10_000
@@ -41,7 +41,7 @@ _PAGE = pattern(r"/simple/(?:([a-z0-9]+(?:-[a-z0-9]+)*)/)?")
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """One form of a page as it is sent: plain, or compressed."""
+    """A form of a page as it is sent: plain, or compressed."""
 
     body: bytes
     etag: str
@@ -50,13 +50,13 @@ class _Form:
 
 @dataclass(frozen=True, slots=True)
 class _WrittenPage:
-    """One page."""
+    """A page in all its forms."""
 
     stamp: Hashable
     generation: Hashable
     """The last one in which it was up to date."""
     seen: float
-    """When that was."""
+    """The time of that comparison."""
     plain: _Form
     compressed: _Form | None
 
@@ -77,11 +77,11 @@ class PageCache:
     unless that is longer ago than `oldest`, or this process has changed the page since.
 
     :param generation: returns a value that stays equal as long as all pages do; in a thread.
-    :param is_shared: returns whether this request sees the page of a project as all do that see
-        it; ``""``: the list of projects. What is not shared is neither kept nor given from here.
-        None: all pages are.
-    :param room: bytes that pages may take.
-    :param trust: seconds for which a generation counts; after half of them it is read again.
+    :param is_shared: returns whether a page of a project, or ``""`` for the list of projects, is
+        the same for all readers. Other pages are neither cached nor answered from here. None: all
+        pages are the same.
+    :param room: bytes of memory for pages.
+    :param trust: seconds for which a generation is valid; after half of them it is read again.
     :param oldest: seconds for which a page is served while the database does not answer.
     """
 
@@ -165,7 +165,7 @@ class PageCache:
         return None if is_older else page
 
     def at_hand(self, request: Request) -> Answer | None:
-        """Return the answer if it is here and surely up to date; None: ask in a thread."""
+        """Return the answer if it is cached and up to date; None: call the application."""
         place = _place(request)
         page = None if place is None else self._pages.get(place)
         if place is None or page is None:
@@ -178,13 +178,13 @@ class PageCache:
         if page.generation != generation or age > self._trust or since <= self._changed:
             page = self._old(place) if self._is_unreachable(now) else None
         elif age > self._look_again and self._sent_to_look <= since:
-            # One request asks for it early, so that no crowd waits for it later.
+            # One request refreshes it early, so that no crowd waits for it later.
             self._sent_to_look = now
             return None
         return None if page is None else _answer(request, page)
 
     def changed(self, project: str = _EVERY_PROJECT) -> None:
-        """Note that this process has changed the page of a project, by default of any."""
+        """Record that this process has changed the page of a project, by default of any."""
         now = self._changed = self._clock()
         if project == _EVERY_PROJECT or len(self._changes) >= _MOST_CHANGES:
             self._changes = {_EVERY_PROJECT: now}
@@ -218,7 +218,7 @@ class PageCache:
             self._looking.release()
 
     def _is_fresh(self) -> bool:
-        """Return whether the generation need not be asked for."""
+        """Return whether the generation is recent enough."""
         since = self._seen[0]
         return self._clock() - since <= self._look_again and since > self._changed
 
@@ -257,7 +257,7 @@ class PageCache:
 
 
 def _place(request: Request) -> tuple[str, str] | None:
-    """Return the project and the media type of a page that is asked for; None: it is not a page."""
+    """Return the project and the media type of a requested page; None: it is not a page."""
     if request.method not in ("GET", "HEAD"):
         return None
     match = _PAGE.fullmatch(request.path)

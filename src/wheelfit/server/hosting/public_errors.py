@@ -1,4 +1,4 @@
-"""Errors for clients, without the addresses, paths and ports that only the operator may know.
+"""Errors for clients, without addresses, paths and ports, which are for the operator only.
 
 The message of a storage, a database or another index goes to the log; a client gets a general
 message with the same reference.
@@ -34,7 +34,8 @@ _PUBLIC = frozenset({UNAVAILABLE, _NO_ANSWER})
 def discreet(error: _Error, log: Log) -> _Error:
     """Log an error, and return it without addresses and paths.
 
-    :param error: of a storage or of the network; one that this has returned is returned again.
+    :param error: of a storage or of the network; an error returned by this function is returned
+        unchanged.
     """
     if error.message in _PUBLIC:
         return error

@@ -27,11 +27,11 @@ class Reader(NamedTuple):
     """The rights of a reader."""
 
     private: Collection[str]
-    """Patterns of the projects that are not for everybody."""
+    """Patterns of the private projects."""
     allowed: Collection[str] | None
     """Patterns of the private projects that this reader may read; None: all."""
     is_anonymous: bool = False
-    """Whether there is no token, so that asking for one is of use."""
+    """Whether there is no token, so that a challenge is of use."""
 
     @property
     def sees_all(self) -> bool:
@@ -47,7 +47,7 @@ class Reader(NamedTuple):
 
 _READER: ContextVar[Reader] = ContextVar("reader")
 _NOBODY = Reader(("*",), ())
-"""The reader where none is set: what was forgotten shows nothing."""
+"""The default reader, which sees nothing."""
 
 
 @contextmanager
@@ -70,10 +70,10 @@ def is_shared(project: str) -> bool:
 
 
 class ReadableIndex(ReadsContent):
-    """An `Index` around another, of which each reader sees what is for it.
+    """An `Index` around another, filtered for each reader.
 
-    A method that is asked by an anonymous reader for a private project raises `Denied` (401),
-    whether that project exists or not.
+    For a private project, its methods raise `Denied` (401) to anonymous readers, whether that
+    project exists or not.
     """
 
     def __init__(self, index: Index) -> None:
@@ -105,7 +105,7 @@ class ReadableIndex(ReadsContent):
 def _admits(project: NormalizedName | None) -> bool:
     """Return whether the current reader may read a project.
 
-    :param project: None: it cannot be known which it is.
+    :param project: None: the project is unknown.
     """
     reader = _READER.get(_NOBODY)
     if reader.sees_all or (project is not None and reader.may_read(project)):

@@ -69,9 +69,9 @@ class ServerAddress(NamedTuple):
     """The address of a started server."""
 
     origin: str
-    """What its URLs begin with."""
+    """The prefix of its URLs."""
     token_file: Path | None
-    """Where the first token was written just now; None: there were tokens before."""
+    """The file with the first token, if just written; None: there were tokens before."""
     bridges: tuple[str, ...]
     """The families whose indexes are mirrored, as they are called in URLs."""
 
@@ -83,7 +83,7 @@ def run_server(
     started: Callable[[ServerAddress], None],
     log_to: TextIO | None,
 ) -> None:
-    """Serve an index until the process is asked to end.
+    """Serve an index until the process receives a signal to stop.
 
     :param environ: the environment of the process; systemd may hand over a socket in it.
     :param started: called once requests are answered.
@@ -155,7 +155,7 @@ def run_server(
                 ).client,
             ),
             names=names,
-            # What upstreams change nobody tells: pages of all are looked at now and then.
+            # Changes of upstreams are not announced: pages of all are checked now and then.
             generation=None
             if mirrors is None
             else lambda: (store.records.serial(), int(time.monotonic())),
@@ -197,7 +197,7 @@ def run_server(
 def _private_files() -> Iterator[None]:
     """Set a umask that keeps other users than the owner and the group from reading new files.
 
-    What the store makes has such a mode anyway; this is for what others make for it: the log of
+    Files of the store have such a mode anyway; this is for files that libraries create: the log of
     the database, pages of mirrors.
     """
     before = os.umask(_MASK)
@@ -226,7 +226,7 @@ def _listening(settings: ServerSettings, environ: Mapping[str, str]) -> Iterator
 def _names(settings: ServerSettings, listener: socket.socket) -> HostNames | None:
     """Return the host names that the server answers to; None for any.
 
-    If other machines reach it, it cannot know all its addresses and names.
+    If other machines reach it, its addresses and names cannot all be determined.
     """
     if not (settings.answer_to or is_near(listener)):
         return None
@@ -305,7 +305,7 @@ def _watching(probes: Mapping[Dependency, Callable[[], None]], log: Log) -> Iter
 
 @contextmanager
 def _cleaning(store: Store, log: Log, audit_lasts: timedelta) -> Iterator[None]:
-    """Remove now and then what nobody needs."""
+    """Remove unused data periodically."""
     over = threading.Event()
 
     def run() -> None:
@@ -360,8 +360,8 @@ def _telling_webhooks(
     over = threading.Event()
     for webhook in settings.webhooks:
         delivery = WebhookDelivery(webhook, store.records, log=log, count=metrics.told_webhook)
-        # A daemon, because a silent receiver must not keep the server from ending; what was not
-        # delivered is delivered after the next start.
+        # A daemon, because a silent receiver must not keep the server from ending; the rest is
+        # delivered after the next start.
         threading.Thread(target=delivery.run, args=(over,), name="webhook", daemon=True).start()
     try:
         yield
@@ -394,7 +394,7 @@ def _mirroring(
 
 
 def _first_token(store: Store, folder: Path) -> Path | None:
-    """Make a token for the operator if there is none at all, and write it into a file."""
+    """Create the operator's first token if there is none, and write it to a file."""
     if store.records.tokens():
         return None
     path = folder / _TOKEN_FILE

@@ -51,7 +51,7 @@ ROOT = "upload"
 _TYPE = "application/vnd.pypi.upload.v2+json"
 _MECHANISM = "http-post-bytes"
 _LONGEST = timedelta(days=28)
-"""How long after its creation a session may still be open, however often it is extended."""
+"""The time after its creation at which a session closes, even if it was extended."""
 _WEAK = frozenset({"md5", "sha1"})
 _PIECE = 1 << 18
 _MOST_ATTESTATIONS = 16 << 20
@@ -101,7 +101,7 @@ class SessionApi:
             return api._answer_to(who, words, attempt)  # noqa: SLF001 - of this class
 
     def _attempt(self, words: Sequence[str]) -> Attempt:
-        """Return the change that is asked for."""
+        """Return the requested change."""
         match self.request.method, *words:
             case ["POST"]:
                 return Attempt("open-stage")
@@ -179,7 +179,7 @@ class SessionApi:
     # --- sessions -----------------------------------------------------------------------------
 
     def _session(self, id_: str) -> Session:
-        """Return a session; one that has expired is cancelled."""
+        """Return a session; an expired one is cancelled first."""
         session = self.store.sessions.session(id_)
         if session is not None and session.status == "open" and self._is_over(session):
             self.store.records.drop(id_)
@@ -221,7 +221,7 @@ class SessionApi:
         here = f"{self._root}/{session.id}"
         uploads = self.store.sessions.uploads(session.id)
         expires = session.expires
-        if not uploads:  # one that stays empty goes sooner
+        if not uploads:  # an empty session expires earlier
             first = datetime.fromisoformat(session.created) + EMPTY_STAGE_LASTS
             expires = min(expires, written(first))
         files = {
@@ -438,7 +438,7 @@ def _need_open(session: Session) -> None:
 
 
 def _differences(draft: Draft, upload: SessionUpload) -> list[Violation]:
-    """Return the differences between a content and what was announced of it."""
+    """Return the differences between a content and its announcement."""
     if draft.size > upload.size:
         message = f"it has more than the {upload.size} bytes that were announced"
         return [Violation("too-large", message, upload.filename)]

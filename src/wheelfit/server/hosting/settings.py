@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 PREFIX = "WHEELFIT_SERVER_"
-"""What the names of variables begin with: ``WHEELFIT_SERVER_PUBLIC_URL`` sets ``public-url``."""
+"""The prefix of variables: ``WHEELFIT_SERVER_PUBLIC_URL`` sets ``public-url``."""
 _LARGEST_FILE = 1 << 20
 _LONGEST_SPAN = 36_500 * 86400.0
 
@@ -58,7 +58,7 @@ class ServerSettings:
     """The settings of a server."""
 
     folder: Path
-    """For what has no address of its own."""
+    """The folder of data without an address of its own."""
     database: str | None
     storage: str | None
     host: str
@@ -71,7 +71,7 @@ class ServerSettings:
     trusted_proxies: tuple[str, ...]
     """Addresses and networks of servers in front, whose word on clients is taken."""
     proxy_headers: ForwardingHeaders
-    """The headers in which they tell it."""
+    """The headers in which they name the client."""
     log: Literal["auto", "json", "plain"]
     log_requests: bool
     stop_within: int
@@ -83,17 +83,17 @@ class ServerSettings:
     mirrors: tuple[MirrorSettings, ...] = ()
     """Other indexes whose projects are served too, the most important first."""
     owners: Owners = Owners()
-    """Who supplies which project, where the first that knows it shall not."""
+    """Rules about the sources that may supply each project."""
     elsewhere: Mapping[NormalizedName, OtherPages] = field(default_factory=dict, hash=False)
-    """By project what its page says of it on other indexes (PEP 708)."""
+    """Other locations of each project on its page (PEP 708)."""
     publishers: tuple[TrustedPublisher, ...] = ()
     """CI jobs that may upload by their identity."""
     webhooks: tuple[Webhook, ...] = ()
-    """Servers that are told of changes."""
+    """Servers that are notified of changes."""
     mirror_storage: str | None = None
-    """Where mirrored files are kept; None: in the folder."""
+    """The address of mirrored files; None: in the folder."""
     vulnerabilities: Path | None = None
-    """A folder or archive of OSV records; None: nothing is said of vulnerabilities."""
+    """A folder or archive of OSV records; None: vulnerabilities are not reported."""
     denies_vulnerable: bool = False
     """Whether mirrors do not offer releases with known vulnerabilities."""
 
@@ -101,11 +101,11 @@ class ServerSettings:
 def read_settings(
     given: Mapping[str, str | None], environ: Mapping[str, str], file: str | None = None
 ) -> ServerSettings:
-    """Put together what was said.
+    """Read the settings from flags, variables and a file, in that order of precedence.
 
-    :param given: by key, what flags say; None where they say nothing.
+    :param given: the values of flags by key; None where a flag is absent.
     :param file: a TOML file with the same keys.
-    :raises InvalidConfiguration: something that was said cannot be.
+    :raises InvalidConfiguration: a setting is invalid.
     :raises FileProblem: the file cannot be read.
     """
     read = _read(file)
@@ -178,12 +178,7 @@ def _mirrors(
     file: Table,
     environ: Mapping[str, str],
 ) -> tuple[MirrorSettings, ...]:
-    """Return the mirrors that flags name, or the tables of a file.
-
-    :param values: the settings by their keys.
-    :param said: where each was said.
-    :param file: the tables of the file.
-    """
+    """Return the mirrors that flags name, or the tables of a file."""
     given = values["mirror"]
     if given is None and not file.tables("mirror"):
         return ()
@@ -219,7 +214,7 @@ def _denies(values: Mapping[str, Any], said: Mapping[str, tuple[str, str]]) -> b
 
 @contextmanager
 def _said_by(origin: str) -> Iterator[None]:
-    """Add to errors who said what is wrong.
+    """Add the origin of a setting to errors about it.
 
     :param origin: a flag, a variable or a file.
     """
@@ -241,7 +236,7 @@ def _owners(reserved: tuple[str, ...] | None, file: Table) -> Owners:
 
 
 def _private(values: Mapping[str, Any], tables: Table) -> tuple[str, ...]:
-    """Return the patterns of projects that nobody reads without a token."""
+    """Return the patterns of projects that need a token for reading."""
     if values["read"] == "tokens":
         return ("*",)
     patterns = tables.strings("private") if values["private"] is None else values["private"]
@@ -315,7 +310,7 @@ def _webhooks(tables: Table) -> tuple[Webhook, ...]:
 
 
 def _elsewhere(file: Table, where: str) -> Mapping[NormalizedName, OtherPages]:
-    """Return what the tables ``tracks`` and ``alternate-locations`` declare of projects."""
+    """Return the locations that the tables ``tracks`` and ``alternate-locations`` declare."""
     said: dict[NormalizedName, dict[str, tuple[str, ...]]] = {}
     for key, name in (("tracks", "tracks"), ("alternate-locations", "alternates")):
         for project, urls in _by_project(file.table(key)).items():
@@ -430,8 +425,9 @@ _TABLES = (
     "mirror", "owners", "reserved", "private", "tracks", "alternate-locations", "trusted-publisher",
     "webhook", "project",
 )  # fmt: skip
-"""What a file says in tables and lists; of these, only ``mirror``, ``reserved`` and ``private`` can
-be said elsewhere too."""
+"""Keys of tables and lists in a file; of these, only ``mirror``, ``reserved`` and ``private`` can
+be set elsewhere too.
+"""
 _KEYS = cast(
     "Mapping[str, tuple[Callable[[str], object], str | None]]",
     {
@@ -467,4 +463,4 @@ _KEYS = cast(
         "reserved": (lambda text: tuple(text.split()), None),
     },
 )
-"""Each with what reads it, and what holds if nobody says anything."""
+"""Each key with its reader and its default."""

@@ -1,6 +1,6 @@
 """Uploads by CI jobs without a stored secret: trusted publishing, as the public registry has it.
 
-A CI service signs a token that says which job of which repository asks (OpenID Connect). A job that
+A CI service signs a token that identifies the job and its repository (OpenID Connect). A job that
 the operator trusts exchanges it for a token of the index that is valid for minutes. The only
 importer of `jwt`, which verifies signatures.
 """
@@ -35,7 +35,7 @@ _ALGORITHMS = ["RS256", "ES256", "PS256"]
 _NEEDED = ["exp", "iat", "iss", "aud", "jti"]
 _LEEWAY = 30  # seconds that clocks may differ
 _FRESH = 3600.0  # seconds for which keys count
-_ASK_AGAIN = 60.0  # seconds until unknown keys are asked about again
+_ASK_AGAIN = 60.0  # seconds until unknown keys are fetched again
 _LONGEST = 1 << 20
 
 
@@ -47,9 +47,9 @@ class TrustedPublisher(NamedTuple):
     issuer: str
     """URL of the CI service, as it calls itself in tokens."""
     claims: Mapping[str, str]
-    """What a token has to say; ``*`` stands for any text."""
+    """The claims a token must have; ``*`` matches any text."""
     owner: str
-    """To whom projects belong that nobody has uploaded to yet."""
+    """The owner of projects without uploads."""
 
     def admits(self, claims: Mapping[str, Any]) -> bool:
         """Return whether a verified token is one of this job."""
@@ -60,9 +60,9 @@ class TrustedPublisher(NamedTuple):
 
 
 def check_publisher(publisher: TrustedPublisher) -> None:
-    """Refuse a publisher that would trust everybody, or whose keys others could replace.
+    """Raise on a publisher that would trust everyone, or whose keys others could replace.
 
-    :raises InvalidConfiguration: it does.
+    :raises InvalidConfiguration: the publisher is not safe.
     """
     try:
         place = origin(publisher.issuer)
@@ -113,10 +113,10 @@ class TrustedPublishing:
         now: datetime,
         log: Callable[..., None],
     ) -> Answer | None:
-        """Answer below ``/_/``; None: there is no such address.
+        """Answer below ``/_/``; return None if there is no such address.
 
         :param body: the JSON of the request; empty if it was not posted.
-        :param log: told of tokens that were given, and of those that were refused.
+        :param log: gets events of issued and refused tokens.
         """
         if words == ["oidc", "audience"]:
             return json_answer(200, {"audience": self._audience})
@@ -178,7 +178,7 @@ class TrustedPublishing:
             read, keys = self._keys.get(issuer, (float("-inf"), {}))
             age = time.monotonic() - read
             if age > _FRESH or (kid not in keys and age > _ASK_AGAIN):
-                # An issuer that does not answer is not asked again for a while.
+                # An issuer that does not answer is not requested again for a while.
                 self._keys[issuer] = (time.monotonic(), {})
                 keys = self._fetch(issuer)
                 self._keys[issuer] = (time.monotonic(), keys)

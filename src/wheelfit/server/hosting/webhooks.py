@@ -1,7 +1,7 @@
-"""Webhooks: requests that tell other servers of changes of an index.
+"""Webhooks: requests that notify other servers of changes of an index.
 
-They follow the audit log, in which a change is noted in its own transaction: what was done is told
-at least once, in order, also after a restart, and no upload waits for it.
+They follow the audit log, in which a change is recorded in its own transaction: each change is
+delivered at least once, in order, also after a restart, and no upload waits for it.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 
 EVENTS = ("upload", "publish", "yank", "unyank", "delete", "status")
-"""What a webhook is told of if it does not name any: what readers of the index see."""
+"""The default events of a webhook: changes that readers of the index see."""
 _TIMEOUT = 10.0
 _LOOK_EVERY = 1.0
 _AT_ONCE = 100
 _LEASE = timedelta(seconds=120)
-"""How long other servers leave a delivery to the one that has begun it."""
+"""The time for which other servers leave a delivery to the server that started it."""
 _MOST_ATTEMPTS = 12
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A server that is told of changes."""
+    """A server that is notified of changes."""
 
     url: str = field(repr=False)
     """May have a secret in its path."""
@@ -57,9 +57,9 @@ class Webhook:
     events: tuple[str, ...] = EVENTS
     """Actions of the audit log."""
     projects: tuple[str, ...] = ("*",)
-    """Names and patterns of the projects that it is told of."""
+    """Names and patterns of its projects."""
     may_be_private: bool = False
-    """Whether its host name may lead to a private address, and be asked without TLS."""
+    """Whether its host name may lead to a private address, and be requested without TLS."""
 
     @property
     def id(self) -> str:
@@ -72,7 +72,7 @@ class Webhook:
         return urlsplit(self.url).hostname or ""
 
     def wants(self, entry: AuditEntry) -> bool:
-        """Return whether it is told of an entry of the audit log."""
+        """Return whether it is notified of an entry of the audit log."""
         return (
             entry.outcome == "done"
             and entry.action in self.events
@@ -81,7 +81,7 @@ class Webhook:
 
 
 def check_webhook(webhook: Webhook) -> None:
-    """Refuse a webhook whose messages others could read, or cannot be sent.
+    """Raise on a webhook whose messages others could read, or cannot be sent.
 
     :raises InvalidConfiguration: its URL cannot be used.
     """
@@ -104,8 +104,8 @@ def check_webhook(webhook: Webhook) -> None:
 class WebhookDelivery:
     """The deliveries to one webhook.
 
-    :param log: told of each attempt.
-    :param count: told how it ended: ``delivered``, ``failed`` (and is tried again) or ``lost``.
+    :param log: gets each attempt.
+    :param count: gets its outcome: ``delivered``, ``failed`` (and is tried again) or ``lost``.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class WebhookDelivery:
             status = _post(self._webhook.url, body, headers, self._admits)
         except (OSError, HTTPException, ValueError) as error:
             return str(error) or type(error).__name__
-        # Nothing is followed: a redirect would send the message to somebody else.
+        # Redirects are not followed: they would send the message to another server.
         return None if 200 <= status < 300 else f"it answered {status}"
 
 

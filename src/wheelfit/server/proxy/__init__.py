@@ -1,4 +1,4 @@
-"""What gives the right variant to installers that know no variants: an index in front of others.
+"""An index in front of others that serves the right variant to installers without variants.
 
-May import the floors below the servers, and the seam of the servers.
+May import the layers below the servers, and the seam of the servers.
 """

@@ -2,8 +2,8 @@
 
 ``/simple/{project}/`` for the default machine and ``/for/{profile}/simple/{project}/`` for another
 one; before both, ``/additive`` or ``/full`` selects the projects, and ``/catalogue`` lists every
-variant. Files are at ``…/files/{project}/{key}/{name}``, where the key stands for everything that
-their bytes depend on, so that an old page still leads to what it promised.
+variant. Files are at ``…/files/{project}/{key}/{name}``, where the key covers everything that their
+bytes depend on, so that an old page still leads to the files that it lists.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ class _PathOptions:
 
 
 class Proxy:
-    """An index with variants for installers that know none: an `Application`.
+    """An index with variants for installers without support for them: an `Application`.
 
-    :param upstreams: the indexes behind it; the first that knows a project supplies it (F-126).
+    :param upstreams: the indexes behind it; the first with a project supplies it (F-126).
     :param mode: the projects if the path does not select them: those with variants (``additive``),
         or all (``full``).
-    :param catalogue: whether every variant is listed, whatever the machine and the path.
+    :param catalogue: whether every variant is listed, for any machine and path.
     :param in_locks_of_uv: whether commands of uv that write a ``uv.lock`` are answered too.
     :param note: called with each message for people once.
     """
@@ -144,7 +144,7 @@ class Proxy:
                 case ("files", name, key, filename):
                     return self._file(request, asked, name, key, filename)
                 case (name, "") if name:
-                    # Whoever named the URL without /simple/ would go on to other indexes.
+                    # A client with the URL without /simple/ would go on to other indexes.
                     return moved(f"../simple/{quote(_normal(name), safe='')}/")
         except InvalidName:
             return missing("no project can have this name")
@@ -163,7 +163,7 @@ class Proxy:
             mode, rest = cast("Mode", rest[0]), rest[1:]
         if rest and rest[0] == "catalogue":
             catalogue, rest = True, rest[1:]
-        # A variable that is empty in somebody's URL must not mean the machine of the proxy.
+        # An empty variable in a user's URL must not mean the machine of the proxy.
         if len(rest) > 2 and rest[0] == "for" and rest[1]:
             profile, rest = rest[1], rest[2:]
         return _PathOptions(mode, catalogue, profile, rest)
@@ -171,7 +171,7 @@ class Proxy:
     # --- pages ------------------------------------------------------------------------
 
     def _root(self, request: Request, asked: _PathOptions) -> Answer:
-        self._profiles(asked.profile)  # of a slip in the name somebody should hear here
+        self._profiles(asked.profile)  # report a typo in the name here
         names: set[str] = set()
         for upstream in self._upstreams if asked.mode == "full" else ():
             names.update(upstream.projects())
@@ -234,7 +234,7 @@ class Proxy:
         media_type: str,
     ) -> _ClientPage:
         client = asker.target(profile.target)
-        # What a page depends on; the profile is one object as long as it means one machine.
+        # The inputs of a page; the profile is one object as long as it means one machine.
         key = (
             *(name, upstream.url, page.digest, id(profile), asked.catalogue, media_type),
             *(asker.implementation, asker.python, asker.platforms, self._rewriting.learnt),
@@ -313,11 +313,11 @@ class Proxy:
         name: NormalizedName,
         digest: str,
     ) -> bytes | None:
-        """Return a METADATA that replaces another, by its digest; None if it is not known."""
+        """Return a METADATA that replaces another, by its digest; None if unknown."""
         entry = upstream.web.store.read("files", digest)
         if entry is not None and hashlib.sha256(entry.body).hexdigest() == digest:
             return entry.body
-        # Without a cache on disk it is in a page that was written, or that is written anew.
+        # Without a cache on disk it is in a page written earlier, or generated again.
         asker = read_user_agent(request.headers.get("user-agent", ""))
         profile = self._profiles(asked.profile)
         for each in (asker, UNKNOWN):
@@ -371,9 +371,9 @@ def _raw(request: Request, page: RawPage) -> Answer:
 
 
 class SecretPathGuard:
-    """An `Application` around another, for clients that know a secret.
+    """An `Application` around another, for clients that have a secret.
 
-    Without it every user of a machine could use what listens on its loopback interface.
+    Without it every user of a machine could use the service on its loopback interface.
 
     :param secret: the first segment of every path.
     """

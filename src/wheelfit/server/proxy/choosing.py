@@ -1,7 +1,7 @@
 """The choice of wheels that are listed for a machine, so that any installer takes the right one.
 
-Installers compare tags and know no labels, so of wheels with equal tags only the best variant is
-listed, and nothing that its tags would put before it.
+Installers compare tags and ignore labels, so of wheels with equal tags only the best variant is
+listed, and no wheel that its tags would put before it.
 
 The label becomes a build tag: an installer takes the highest build tag among wheels of equal tags,
 so the variant goes before the plain wheel; and caches that go by file name tell variants apart.
@@ -172,7 +172,7 @@ class OfferedRelease:
     plain: tuple[Wheel, ...]
     """The plain wheels that no variant has to go before."""
     chosen: Wheel | None = None
-    """The wheel that the client will take, if its tags are known and one fits."""
+    """The wheel that the client will take, if its tags are known and a wheel fits."""
 
 
 def offer(
@@ -181,7 +181,7 @@ def offer(
     """Return the listed wheels of a release.
 
     :param ranks: the labels that may be chosen, the best with the lowest number.
-    :param tags: of the client; None: they are not known, and no wheel is chosen for it.
+    :param tags: of the client; None: they are unknown, and no wheel is chosen for it.
     """
     best: dict[frozenset[Tag], Wheel] = {}
     plain: list[Wheel] = []

@@ -25,16 +25,16 @@ def environment_for(
     in_project: bool = False,
     cutoff: datetime | None = None,
 ) -> dict[str, str]:
-    """Return an environment in which pip, uv and pdm ask the proxy.
+    """Return an environment in which pip, uv and pdm use the proxy.
 
-    It replaces all other indexes, or comes beside them: then uv asks it first, and pip takes the
+    It replaces all other indexes, or comes beside them: then uv uses it first, and pip takes the
     variant by its build tag. pdm has one index only, so it gets all projects from the proxy.
 
     :param base: URL of the proxy, ending with a slash.
     :param whole: whether the proxy replaces all indexes.
     :param whole_for_pip: whether it does so for pip, which would put the pages of all together.
     :param extra_index_urls: the configured extra indexes of pip, which a variable would replace.
-    :param pip_index: the index beside the proxy that pip asks instead of its default, which could
+    :param pip_index: the index beside the proxy that pip uses instead of its default, which could
         have a public project of the same name; None: as configured.
     :param uv_index: the same for uv.
     :param in_project: whether uv changes a project, whose files must not name the proxy.
@@ -52,7 +52,7 @@ def environment_for(
             # Of an empty variable pip would think that it is not there, and use its configuration.
             "PIP_INDEX_URL": for_pip,
             "PIP_EXTRA_INDEX_URL": for_pip,
-            # First as well as last: an index of uv's files would be asked before the last one.
+            # First as well as last: an index of uv's files would be used before the last one.
             "UV_EXTRA_INDEX_URL": for_uv,
             "UV_INDEX_URL": for_uv,
         }
@@ -62,7 +62,7 @@ def environment_for(
             extra = environ.get("UV_EXTRA_INDEX_URL", "").split()
             changed["UV_EXTRA_INDEX_URL"] = " ".join([for_uv, *extra])
         elif not in_project:
-            changed["UV_INDEX"] = " ".join([for_uv, *own])  # they would be asked before the others
+            changed["UV_INDEX"] = " ".join([for_uv, *own])  # its own come before the others
         if whole_for_pip:
             all_of_pip = f"{base}pip/full/simple/"
             changed |= {"PIP_INDEX_URL": all_of_pip, "PIP_EXTRA_INDEX_URL": all_of_pip}
@@ -84,5 +84,5 @@ def environment_for(
 
 
 def _first(environ: Mapping[str, str], name: str) -> str:
-    """Return a variable, in whatever case it is."""
+    """Return a variable by its name in upper or lower case."""
     return environ.get(name) or environ.get(name.swapcase()) or ""

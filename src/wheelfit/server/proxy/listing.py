@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 16
 _FAILING = 500
-"""The first status of a failing server, which says nothing about the file."""
+"""The first status of a failing server, which is unrelated to the file."""
 _Needs: TypeAlias = "dict[MarkerPlatform | None, tuple[str, ...]]"
 
 
@@ -69,7 +69,7 @@ class WrittenPage:
     metadata: Mapping[str, bytes] = field(default_factory=dict, hash=False)
     """Every METADATA that replaces another, by its SHA-256."""
     notes: tuple[str, ...] = ()
-    """What was left out and why, one sentence each."""
+    """Files that were left out with the reasons, one sentence each."""
     is_complete: bool = True
     """Whether everything could be read; otherwise the page must not be kept."""
     preferred: Version | None = None
@@ -88,10 +88,10 @@ def list_project(
 ) -> WrittenPage:
     """Return the page of a project for a machine.
 
-    :param client: the target of the client; None: too little is known of it.
-    :param learnt: returns the hash of a wheel with another METADATA, if it is known.
+    :param client: the target of the client; None: too little is known.
+    :param learnt: returns the hash of a wheel with another METADATA, if known.
     :param is_served: returns whether clients cannot fetch a file themselves.
-    :raises NetworkError: something that decides cannot be read.
+    :raises NetworkError: a document that affects the choice cannot be read.
     """
     known = None if catalogue else client
     lister = _PageWriter(page, files, profile, catalogue, known, learnt, is_served)
@@ -232,7 +232,7 @@ class _PageWriter:
         number = highest_build(wheel.filename for wheel in release.wheels)
         contents = {wheel.filename.text: self._metadata(wheel) for wheel in _wheels(offered)}
         if self.catalogue and _differ(contents):
-            # Whoever locks from it gets one list of what is needed for all machines.
+            # A lock gets one list of requirements for all machines.
             return self._only_plain(release, offered, contents)
         if not any(_has_markers(body) for body in contents.values()):
             hidden = {w.filename.text for w in release.wheels if not w.filename.is_variant}
@@ -263,7 +263,7 @@ class _PageWriter:
         if self.catalogue:
             return {label: place for place, label in enumerate(document.variants)}, None
         preferences = self._candidates.applying(release.name, document)
-        # What is installed nobody knows, so no build for a certain version of it counts (P-51).
+        # Installed packages are unknown, so no build for a certain version of one is used (P-51).
         known = KnownVersions(self.profile.policy.providers.abi_versions)
         namespaces = namespaces_used(document.variants.values())
         with self.profile.asking:

@@ -26,7 +26,7 @@ class Profile:
     """Its Python and platform; a client may have another Python."""
     detector: Detector | None = None
     user_lists: Detector | None = None
-    """The properties of a host file or a preset; asked first."""
+    """The properties of a host file or a preset, which take precedence."""
     policy: ChoicePolicy = field(default_factory=ChoicePolicy)
     plugins: Plugins = field(default_factory=NoPlugins)
     asking: Lock = field(default_factory=Lock, repr=False, compare=False)

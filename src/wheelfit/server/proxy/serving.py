@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 _LIMITS = ClientLimits(body=0, threads=64, answer=300.0)
-"""Nobody sends a body. A request that waits for an index behind the proxy holds a thread."""
+"""Requests have no bodies. A request that waits for an index behind the proxy holds a thread."""
 _STOP_WITHIN = 5
-"""Seconds; most often somebody is waiting at a terminal."""
+"""Seconds; most often a user waits at a terminal."""
 _HEADERS = tuple(STRICT.items())
 
 
@@ -34,12 +34,12 @@ def serve_to_others(
     give_up: Callable[[], None],
     limits: ClientLimits = _LIMITS,
 ) -> None:
-    """Serve until the process is asked to end (SIGTERM, SIGINT), then finish what is begun.
+    """Serve until the process receives a signal (SIGTERM, SIGINT), then finish running requests.
 
     :param names: host names to answer to besides those of this machine; if there are none, any at
         an address that other machines reach.
     :param ready: called with the origin, once requests are answered.
-    :param failed: called for answers that failed, without the request: it may have secrets.
+    :param failed: called for answers that failed, without the request, which may have secrets.
     :param give_up: cancels transfers at the end.
     :raises InvalidConfiguration: it cannot listen there.
     """

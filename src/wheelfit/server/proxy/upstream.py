@@ -63,7 +63,7 @@ class RawPage:
     """A page as it may be served."""
 
     body: bytes
-    """The page, packed if `encoding` says so."""
+    """The page, compressed by `encoding`."""
     encoding: str
     """``gzip``, or empty."""
     content_type: str
@@ -83,7 +83,7 @@ class RawPage:
 
 
 class Upstream(ReadsFiles):
-    """One index: a `Repository` whose pages can also be read as they came.
+    """An index: a `Repository` whose pages can also be read as received.
 
     :param rules: which files are offered.
     :param note: called with a message if the index has no times of upload.
@@ -121,9 +121,9 @@ class Upstream(ReadsFiles):
         return bool(self.web.client.user_at(url))
 
     def raw(self, name: NormalizedName, *, html: bool = False) -> RawPage | None:
-        """Return the page of a project, or None if the index does not know it.
+        """Return the page of a project, or None if the index does not have it.
 
-        :param html: whether JSON would be of no use.
+        :param html: whether only HTML is of use.
         """
         page = self._raw(f"{self.url}/{quote(name, safe='')}/", html=html)
         if page is None or not self._rules.concern(name):
@@ -141,7 +141,7 @@ class Upstream(ReadsFiles):
         return parse_project_list(page.plain, page.content_type, where=self.name)
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the page of a project, or None if the index does not know it."""
+        """Return the page of a project, or None if the index does not have it."""
         page = self.raw(name)
         return None if page is None else self.parsed(name, page)
 
@@ -200,11 +200,11 @@ _DOCTYPE = pattern(rb"\s*<!doctype[^>]*>", re.IGNORECASE)
 
 
 def with_lasting_links(body: bytes, content_type: str, url: str) -> bytes:
-    """Return a page that may be served from another URL.
+    """Return a page whose relative links work from any URL.
 
     :param body: the page, decompressed.
     :param url: its URL after redirects, without credentials.
-    :raises ValueError: it is not JSON of the Simple API although its type says so.
+    :raises ValueError: it is not JSON of the Simple API despite its type.
     """
     if "json" in content_type:
         return _json(body, url) if _RELATIVE_URL.search(body) else body

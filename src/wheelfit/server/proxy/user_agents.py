@@ -1,6 +1,6 @@
 """The client of a request, as pip and uv describe themselves in their ``User-Agent``.
 
-Both tell their Python, processor and C library, and uv its command. No contract says that they do,
+Both include their Python, processor and C library, and uv its command. No contract requires this,
 so everything may be missing.
 """
 
@@ -40,15 +40,15 @@ class ClientDescription:
     """The client, as its ``User-Agent`` describes it."""
 
     tool: str = ""
-    """``pip``, ``uv``; empty: nobody who says more."""
+    """``pip``, ``uv``; empty: unknown."""
     command: str = ""
     """First word of a command of uv."""
     implementation: str = ""
-    """As ``sys.implementation.name``; empty: not said."""
+    """As ``sys.implementation.name``; empty: unknown."""
     python: str = ""
-    """Full version of its Python; empty: not said."""
+    """Full version of its Python; empty: unknown."""
     platforms: tuple[str, ...] = ()
-    """Platform tags, best first; empty: not said."""
+    """Platform tags, best first; empty: unknown."""
 
     @property
     def writes_locks_of_uv(self) -> bool:
@@ -56,10 +56,10 @@ class ClientDescription:
         return self.tool == "uv" and self.command in PROJECT_COMMANDS
 
     def target(self, base: Target) -> Target | None:
-        """Return the target of the client; None if too little is known of it.
+        """Return the target of the client; None if too little is known.
 
-        :param base: the machine that is chosen for. It counts where the client is on another
-            system and so will not use the chosen files itself; the Python is the client's.
+        :param base: the machine to choose for. It is used where the client is on another system and
+            so will not use the chosen files itself; the Python is the client's.
         """
         if not (self.python and self.implementation):
             return None
@@ -92,7 +92,7 @@ _SAME = ("sys_platform", "platform_machine")
 
 
 def read_user_agent(text: str) -> ClientDescription:
-    """Return the description of a client; little or nothing where it says little."""
+    """Return the description of a client; empty fields are unknown."""
     tool, _, rest = text.partition("/")
     if tool not in ("pip", "uv") or len(text) > _LONGEST:
         return UNKNOWN

@@ -48,7 +48,7 @@ _MOST = 64 << 20
 class ServedWheel:
     """A wheel to send.
 
-    :param original: its digest is what the index promises, if it promises one.
+    :param original: its digest is the one on the index page, if there is one.
     :param wheel: the original with another METADATA; None: it is sent as it is.
     """
 
@@ -68,9 +68,9 @@ class ServedWheel:
         return kept + sum(len(data) for _, data in left_out) + 1024
 
     def parts(self, start: int, stop: int) -> Iterable[bytes]:
-        """Yield what lies between two positions.
+        """Yield the bytes between two positions.
 
-        :raises Disconnect: the original is not what was promised of it.
+        :raises Disconnect: the original does not match its hash.
         """
         if self._wheel is None:
             yield from self._original.parts(start, stop)
@@ -103,7 +103,7 @@ class ServedWheel:
             position = stop
         pass_over()
         if self._original.sha256 not in (None, arrived.hexdigest()):
-            raise Disconnect  # without its end nobody takes it for a wheel
+            raise Disconnect  # without its end it is not a valid wheel
         sent.update(wheel.tail)
         yield wheel.tail
         self.sha256 = sent.hexdigest()
@@ -117,10 +117,10 @@ class RewrittenWheels:
         self._hashes: dict[str, str] = {}
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self.learnt = 0
-        """How many hashes were learnt; pages are older than that or not."""
+        """The number of learnt hashes, by which pages are found outdated."""
 
     def close(self) -> None:
-        """Remove what was fetched for this process only."""
+        """Remove files fetched for this process only."""
         if self._scratch is not None:
             self._scratch.cleanup()
 
@@ -151,7 +151,7 @@ class RewrittenWheels:
     def with_metadata(self, upstream: Upstream, file: File, metadata: bytes) -> ServedWheel:
         """Return a wheel with another METADATA.
 
-        :raises HashMismatch: it is small, and not what was promised.
+        :raises HashMismatch: it is small, and does not match its hash.
         :raises InvalidWheel: it is not sound.
         """
         digest = hashlib.sha256(metadata).hexdigest()
@@ -169,7 +169,7 @@ class RewrittenWheels:
     def sending(
         self, upstream: Upstream, file: File, metadata: bytes, start: int, stop: int
     ) -> Iterator[bytes]:
-        """Yield what lies between two positions of such a wheel, and learn its hash."""
+        """Yield the bytes of such a wheel between two positions, and learn its hash."""
         served = self.with_metadata(upstream, file, metadata)
         yield from served.parts(start, stop)
         if served.sha256 is not None:
@@ -240,9 +240,9 @@ def _remote_parts(
 
 
 def _check_small(source: ByteSource, file: File) -> None:
-    """Compare what is read at once anyway with what was promised, before anything is sent.
+    """Compare a file that is read whole anyway with its hash, before anything is sent.
 
-    :raises HashMismatch: it is something else.
+    :raises HashMismatch: it does not match.
     """
     promised = file.hashes.get("sha256")
     if promised is None or source.size > FIRST_REQUEST:

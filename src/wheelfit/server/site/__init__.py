@@ -1,4 +1,4 @@
-"""The pages for people: what an index has, who gets what of it, and how to install it.
+"""The pages for people: the contents of an index, the choice for machines, and how to install.
 
-May import what reads forms, keeps bytes and writes static indexes beside it; no index imports it.
+May import form reading, storages and static indexes of ``server``; no index imports it.
 """

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 
 _POLICY = ChoicePolicy(metadata=MetadataPolicy(read_unlisted=True, most_labels=256))
-"""Where wheels are looked into at all, they are at hand, so that it costs little."""
+"""Wheels are read only where they are local, so that it costs little."""
 _KEPT = 200_000
 """Files that all that is kept may be about."""
 _FILE = 700
-"""Bytes of memory that a file takes, roughly; what is said about releases counts so too."""
+"""Bytes of memory that a file takes, roughly; facts about releases are estimated by it, too."""
 _MOST_ASKED = 2_000
-"""Wheels of a release for which machines are asked; of more the answers would take too long."""
+"""Wheels of a release for which machines are judged; more would take too long."""
 _LONGEST_DESCRIPTION = 100_000
 _LONGEST_FIELD = 1_000
 _MOST_LINKS = 40
@@ -75,7 +75,7 @@ class WheelDescription:
     needs: tuple[str, ...] = ()
     """``Requires-Dist``, as written."""
     problem: str = ""
-    """Why it could not be read; empty: it was."""
+    """Why it could not be read; empty if it was."""
 
     @property
     def size(self) -> int:
@@ -96,11 +96,11 @@ class ProjectFacts:
     yanked: Mapping[Version, str]
     """The releases of which every file is yanked, and one of the reasons."""
     uploaded: Mapping[Version, datetime]
-    """The time of the last upload to each release that says one."""
+    """The time of the last upload to each release, where known."""
 
     @property
     def newest(self) -> Version | None:
-        """The release to show first: the newest final one that is not yanked."""
+        """The release to show first: the newest final release that is not yanked."""
         versions = tuple(self.listing.releases)
         sound = [version for version in versions if version not in self.yanked] or list(versions)
         return next((one for one in sound if not one.is_prerelease), next(iter(sound), None))
@@ -134,7 +134,7 @@ class SiteFacts:
         )
 
     def project(self, name: NormalizedName) -> ProjectFacts | None:
-        """Return the facts of a project; None if it is not known."""
+        """Return the facts of a project; None if it is unknown."""
         stamp = self._index.stamp(name)
         if stamp is not None:
             kept = self._projects.peek((name, stamp))
@@ -215,7 +215,7 @@ def _signature(page: ProjectPage) -> str:
 
 
 def _yanked(page: ProjectPage) -> Mapping[Version, str]:
-    """Return the releases without a file that is not yanked, whatever machine it is for."""
+    """Return the releases whose files are all yanked, with their reasons."""
     yanked: dict[Version, str] = {}
     sound: set[Version] = set()
     for file in page.files:

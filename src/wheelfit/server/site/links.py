@@ -77,7 +77,7 @@ class ListPart(NamedTuple):
 def part_of(
     items: Sequence[Any], query: Mapping[str, str], size: int, field: str = "page"
 ) -> ListPart:
-    """Return the page of a list that a query asks for; the nearest there is."""
+    """Return the page of a list that a query requests, or the nearest one."""
     text = query.get(field, "")
     pages = max(1, -(-len(items) // size))
     number = int(text) if text.isascii() and text.isdecimal() and len(text) < 9 else 1
@@ -89,7 +89,7 @@ def part_of(
 def query_of_part(
     fields: Mapping[str, str], also: Mapping[str, str] | None = None
 ) -> Callable[[int, str], str]:
-    """Return what makes the query of another page of a list."""
+    """Return a function that makes the query of another page of a list."""
     kept = {name: (also or {})[name] for name in ("page", "files") if name in (also or {})}
 
     def query(number: int, field: str = "page") -> str:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Python = tuple[int, int]
 
 PYTHON_NAMES = tuple(f"{major}.{minor}" for major, minor in sorted(PYTHONS, reverse=True))
-"""The Pythons that can be asked about, newest first."""
+"""The Pythons that can be selected, newest first."""
 _USUAL_PLATFORM = "linux-x86_64"
 _LONGEST = 200
 
@@ -57,7 +57,7 @@ class Machine:
     target: Target
     detector: HostDetector
     notes: tuple[str, ...] = ()
-    """What was assumed, and what is uncertain."""
+    """Assumptions and uncertainties."""
 
 
 class PresetGroup(NamedTuple):
@@ -228,7 +228,7 @@ def preset_groups() -> tuple[PresetGroup, ...]:
 _LIMITS = FormLimits(file=256 << 10, fields=4 << 10, parts=8)
 """A host file has some kilobytes."""
 _AT_ONCE = threading.BoundedSemaphore(4)
-"""Anybody may send such a form, slowly; most threads for bodies must stay free for uploads."""
+"""Any client may send such a form, slowly; most threads for bodies must stay free for uploads."""
 _LONGEST_QUERY = 4 << 10
 _MOST_FIELDS = 20
 _LONGEST_VALUE = 400

@@ -1,8 +1,8 @@
 """Projects and releases as the JSON API of the public registry has them.
 
-``/pypi/{project}/json`` and ``/pypi/{project}/{version}/json``. What only that registry knows,
-as download counts and its serial number, is left out, and so are vulnerabilities where there are
-no records of any.
+``/pypi/{project}/json`` and ``/pypi/{project}/{version}/json``. Data that only that registry has,
+as download counts and its serial number, is left out, and so are vulnerabilities where there are no
+records.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def project_json(
     has_all: bool,
     vulnerabilities: Iterable[Vulnerability] | None = None,
 ) -> dict[str, Any]:
-    """Describe a release.
+    """Return the description of a release.
 
     :param metadata: of one of its wheels.
     :param url_of: returns the link to a file.
     :param has_all: whether the files of all other releases are described as well.
-    :param vulnerabilities: of the release; None: nothing is known of any.
+    :param vulnerabilities: of the release; None: there are no records.
     """
     by_version: dict[Version, list[dict[str, Any]]] = {one: [] for one in project.listing.releases}
     for file in project.page.files:

@@ -1,8 +1,8 @@
-"""Render what publishers write of their projects; the only importer of `readme_renderer` and `nh3`.
+"""Rendering of project descriptions; the only importer of `readme_renderer` and `nh3`.
 
-`readme_renderer` is what the public registry renders with. `nh3`, a parser of HTML made for that,
-then cleans the result for these pages: no image and no form, links to web servers only, names of
-anchors that are none of the page's own, and headings below those of the page.
+`readme_renderer` is the renderer of the public registry. `nh3`, an HTML sanitizer, then cleans the
+result for these pages: no image and no form, links to web servers only, anchor names distinct from
+the page's own, and headings below those of the page.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _DEEP = pattern(r"(?:>[ \t]*){50}")
 
 
 def render_readme(text: str, content_type: str, may_link: Callable[[str], bool]) -> str:
-    """Return a description as HTML that may stand in a page.
+    """Return a description as HTML that is safe in a page.
 
-    :param text: a stranger's; signs that cannot be seen are written as their numbers.
+    :param text: untrusted; invisible characters are written as their numbers.
     :param content_type: ``Description-Content-Type``; empty stands for reStructuredText, as for the
         public registry.
-    :param may_link: tells whether a link may lead to a URL.
+    :param may_link: returns whether a link may lead to a URL.
     :return: empty if it is plain text, cannot be rendered, or would take seconds.
     :raises NeedsExtra: the libraries are not installed.
     """

@@ -117,9 +117,9 @@ class Site:
     :param recent: returns the releases of recent uploads, newest first; those of projects that the
         index does not list are left out. None: unknown, unless all pages are read anyway.
     :param takes_uploads: whether ``legacy/`` beside the front page takes uploads.
-    :param is_static: whether the answers are written into files: without forms, and without
-        further pages of long lists.
-    :param advisories: the known vulnerabilities of releases; None: nothing is said of them.
+    :param is_static: whether the answers are written into files: without forms, and without further
+        pages of long lists.
+    :param advisories: the known vulnerabilities of releases; None: none are shown.
     :param patience: seconds in which the list of projects may read their pages, which a mirror may
         have to fetch.
     """
@@ -253,7 +253,7 @@ class Site:
     def _vulnerabilities(
         self, project: ProjectFacts, version: Version
     ) -> tuple[Vulnerability, ...] | None:
-        """Return the known vulnerabilities of a release; None: there are no records of any."""
+        """Return the known vulnerabilities of a release; None: there are no records."""
         if self._advisories is None:
             return None
         return self._advisories.affecting(project.page.name, version)
@@ -472,7 +472,7 @@ class Site:
             "version": str(facts.release.version),
             "part": self._part(candidates, query, _WHEELS_ON_A_PAGE),
             "more": query_of_part({name: value for name, value in again.items() if value}),
-            # An uploaded file is not there when the next page is asked for.
+            # An uploaded file is gone when the next page is requested.
             "cut": asked.data is not None,
             "sizes": {wheel.filename.text: wheel.file for wheel in facts.release.wheels},
             "asked": replace(asked, data=None),
@@ -563,7 +563,7 @@ def _counted(labels: Iterable[str]) -> Iterable[tuple[str, int]]:
 
 
 def _uploads_of(project: ProjectFacts) -> list[RecentUpload]:
-    """Return the releases of a project that are not yanked and say when, newest first."""
+    """Return the releases of a project with an upload time that are not yanked, newest first."""
     found = (
         RecentUpload(project.page.name, str(version), time.isoformat())
         for version, time in project.uploaded.items()

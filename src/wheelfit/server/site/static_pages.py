@@ -28,7 +28,7 @@ _FEED = "feed.xml"
 _STYLE = "site.css"
 _ICON = "favicon.svg"
 _LIST = "project/pages.json"
-"""What was written, so that what is gone from the index goes from here too."""
+"""The list of written pages, so that pages of removed projects are removed, too."""
 
 _OURS = re.compile(
     r"index\.html|feed\.xml|site\.css|favicon\.svg|"
@@ -41,10 +41,10 @@ _AT_ONCE = 100
 
 
 def static_pages(index: Index, *, public_url: str | None = None) -> Iterator[tuple[str, bytes]]:
-    """Write all pages, the list of projects last.
+    """Yield all pages, the list of projects last.
 
-    :param public_url: where they will be found; None: that is not known.
-    :return: by path beside ``simple/``.
+    :param public_url: the address of the pages; None: unknown.
+    :return: path beside ``simple/``, and content.
     :raises NeedsExtra: the extra `server` is not installed.
     """
     site = Site(index, public_url=public_url, is_static=True)
@@ -65,17 +65,17 @@ def static_pages(index: Index, *, public_url: str | None = None) -> Iterator[tup
 
 
 def publish_pages(index: Index, target: Target, *, public_url: str | None = None) -> list[str]:
-    """Put the pages into a target; those that are there as they are stay.
+    """Write the pages to a target; unchanged pages stay.
 
-    :param target: where to; opened.
-    :return: the paths of what was written.
-    :raises FileProblem: the front page there is somebody else's.
+    :param target: the opened target.
+    :return: the paths of written pages.
+    :raises FileProblem: the front page there is not of wheelfit.
     :raises NeedsExtra: the extra `server` is not installed.
     """
     before = check_pages(target)
     digests: dict[str, str] = {}
     written: list[str] = []
-    if before is None:  # whatever happens from now on, what is written is known to be ours
+    if before is None:  # from now on, written pages are recorded as ours
         target.put_pages([(_LIST, _list({}))])
     waiting: list[tuple[str, bytes]] = []
     for path, content in static_pages(index, public_url=public_url):
@@ -115,7 +115,7 @@ def check_pages(target: Target) -> dict[str, str] | None:
         found = json.loads(data)["pages"]
         pages = {str(path): str(digest) for path, digest in found.items()}
     except (ValueError, LookupError, TypeError, AttributeError):
-        return {}  # it was ours, and says nothing: all is written anew
+        return {}  # ours but unreadable: all pages are written again
     for path in pages:
         if not _OURS.fullmatch(path):
             raise FileProblem(

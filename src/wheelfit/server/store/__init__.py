@@ -1,5 +1,5 @@
-"""Keep projects and files: what is known of them in a database, their bytes beside it.
+"""The store of projects and files: records in a database, their bytes beside it.
 
-May import ``server.storage``, ``server.backing_services``, of ``server.messages`` what a part of a
-file is, and the floors below; knows neither uploads nor requests.
+May import ``server.storage``, ``server.backing_services``, from ``server.messages`` the parts of
+files, and the layers below; it is independent of uploads and requests.
 """

@@ -1,4 +1,4 @@
-"""The audit log of an index: who did what, when and from where, and what was refused."""
+"""The audit log of an index: changes and refusals, with actor, time and address."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class Actor:
     """The origin of a change."""
 
     owner: str = "local"
-    """The owner of the token; ``local``: somebody who has the store; ``server``: nobody asked."""
+    """The owner of the token; ``local``: a user with access to the store; ``server``: the server
+    itself.
+    """
     token: str = ""
     """The identifier of the token."""
     note: str = ""
@@ -86,12 +88,12 @@ class AuditLog:
         self._database = database
 
     def refuse(self, actor: Actor, action: Action, project: str, subject: str, why: str) -> None:
-        """Note that something was refused."""
+        """Record a refused change."""
         with self._database.writing() as execute:
             note(execute, actor, action, [(project, subject)], why, outcome="refused")
 
     def add(self, actor: Actor, action: Action, detail: str) -> None:
-        """Note something that was done to the index as a whole."""
+        """Record a change of the index as a whole."""
         with self._database.writing() as execute:
             note(execute, actor, action, [("", "")], detail)
 
@@ -117,7 +119,7 @@ class AuditLog:
         return self._entries(" WHERE serial > ? ORDER BY serial LIMIT ?", serial, most)
 
     def forget(self, before: str, *, refusals: int = _REFUSALS) -> None:
-        """Forget what was before a time in RFC 3339, and all but the latest refusals.
+        """Delete entries before a time in RFC 3339, and all but the latest refusals.
 
         The last entry stays: the next number follows on its.
 

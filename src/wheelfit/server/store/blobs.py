@@ -42,10 +42,10 @@ class Blob:
     """The record of stored bytes."""
 
     sha256: str
-    """Of the content, in lower-case hexadecimal digits: what it is found by."""
+    """SHA-256 of the content, in lower-case hexadecimal digits, by which it is found."""
     size: int
     modified: float
-    """When it was kept, in seconds of the system's clock."""
+    """The time it was stored, in seconds of the system's clock."""
 
 
 class Draft:
@@ -61,7 +61,7 @@ class Draft:
         """Bytes so far."""
         self._sha256 = hashlib.sha256()
         self._blake2 = hashlib.blake2b(digest_size=32)
-        # Whatever the umask, only the operator and the group read files of an index.
+        # Independent of the umask, only the operator and the group read files of an index.
         number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY, FILE_MODE)
         self._file = open(number, "wb", buffering=0)  # noqa: PTH123, SIM115 - with its mode
 
@@ -97,8 +97,8 @@ class Draft:
 class Blobs(Protocol):
     """A storage of bytes under the SHA-256 of their content.
 
-    Every method may be called from several threads, and by several processes and machines on
-    the same storage, at once and any number of times. What is kept never changes. Each may raise
+    Every method may be called from several threads, and by several processes and machines on the
+    same storage, at once and any number of times. Stored bytes never change. Each may raise
     ``StorageUnavailable``.
     """
 
@@ -110,13 +110,13 @@ class Blobs(Protocol):
         """
 
     def keep(self, draft: Draft) -> None:
-        """Keep the bytes of a draft of this storage; durable when this returns, whole or absent.
+        """Store the bytes of a draft of this storage; durable when this returns, whole or absent.
 
-        Keeping what is there already changes nothing. The draft can be read and kept again.
+        Storing existing bytes changes nothing. The draft can be read and stored again.
         """
 
     def size(self, sha256: str) -> int | None:
-        """Return how many bytes are kept under a digest; None if there are none."""
+        """Return the number of bytes stored under a digest; None if there are none."""
 
     def parts(self, sha256: str, start: int, stop: int) -> Iterable[bytes]:
         """Yield the bytes between two positions in pieces.
@@ -125,10 +125,10 @@ class Blobs(Protocol):
         """
 
     def delete(self, sha256: str) -> None:
-        """Delete what is kept under a digest, if there is something."""
+        """Delete the bytes under a digest, if there are any."""
 
     def stored(self) -> Iterator[Blob]:
-        """Yield everything that is kept, in no order; maybe not what is added meanwhile."""
+        """Yield all stored blobs, in no order; blobs added meanwhile may be missing."""
 
     def tidy(self, before: float) -> int:
         """Remove drafts of processes that were killed; return how many.
@@ -141,7 +141,7 @@ class Blobs(Protocol):
 
 
 def put(blobs: Blobs, pieces: Iterable[bytes]) -> Blob:
-    """Keep bytes that come in pieces.
+    """Store bytes that come in pieces.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -178,7 +178,7 @@ def make_folder(folder: Path) -> None:
 
 
 def probe_with_a_draft(blobs: Blobs) -> None:
-    """Write a draft to a storage, and ask it for an object."""
+    """Write a draft to a storage, and look up an object."""
     with blobs.draft() as draft:
         draft.write(_LITTLE)
     blobs.size("0" * 64)
@@ -187,7 +187,7 @@ def probe_with_a_draft(blobs: Blobs) -> None:
 def tidy_drafts(folder: Path, before: float) -> int:
     """Remove old drafts of a folder; see `Blobs.tidy`."""
     count = 0
-    with storage_errors(folder), suppress(FileNotFoundError):  # somebody else tidies too
+    with storage_errors(folder), suppress(FileNotFoundError):  # another process tidies too
         for path in folder.glob(f"*{_ENDING}"):
             if path.stat().st_mtime < before:
                 path.unlink(missing_ok=True)
@@ -239,12 +239,12 @@ class GuardedBlobs:
             yield draft
 
     def keep(self, draft: Draft) -> None:
-        """Keep the bytes of a draft."""
+        """Store the bytes of a draft."""
         with self._dependency.asked(is_long=True):
             self._blobs.keep(draft)
 
     def size(self, sha256: str) -> int | None:
-        """Return how many bytes are kept under a digest."""
+        """Return the number of bytes stored under a digest."""
         with self._dependency.asked():
             return self._blobs.size(sha256)
 
@@ -266,12 +266,12 @@ class GuardedBlobs:
             return next(items, None)
 
     def delete(self, sha256: str) -> None:
-        """Delete what is kept under a digest."""
+        """Delete the bytes under a digest."""
         with self._dependency.asked():
             self._blobs.delete(sha256)
 
     def stored(self) -> Iterator[Blob]:
-        """Yield everything that is kept."""
+        """Yield all stored blobs."""
         yield from iter(partial(self._next, self._blobs.stored()), None)
 
     def tidy(self, before: float) -> int:

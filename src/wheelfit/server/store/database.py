@@ -59,8 +59,8 @@ class Database:
         self._where = where
         self._patience = patience
         self._dependency = dependency
-        # Writers wait here: the database would let them try again and again, or keep the
-        # connections that readers need.
+        # Writers wait here: the database would make them retry, or keep the connections that
+        # readers need.
         self._turns = FairLock()
         self._idle: list[Any] = []
         self._lock = threading.Lock()
@@ -93,7 +93,7 @@ class Database:
             self._turns.done()
 
     def probe(self) -> None:
-        """Raise an error if it does not answer, or has no room as far as this machine can tell."""
+        """Raise an error if it does not answer, or has no space as far as this machine can see."""
         with self.reading() as execute:
             execute("SELECT 1")
 
@@ -198,7 +198,7 @@ class FairLock:
             return False
 
     def done(self) -> None:
-        """End a turn."""
+        """Finish a turn."""
         with self._lock:
             if self._waiting:
                 self._waiting.popleft().set()
@@ -216,7 +216,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             "CREATE TABLE owner (project TEXT NOT NULL, name TEXT NOT NULL,"
             " PRIMARY KEY (project, name))"
         ),
-        # Of a stage that is '' everybody sees the file.
+        # A file without a stage ('') is visible to all readers.
         (
             "CREATE TABLE file (filename TEXT PRIMARY KEY, folded TEXT NOT NULL UNIQUE,"
             " project TEXT NOT NULL, version TEXT NOT NULL, spelling TEXT NOT NULL, label TEXT,"
@@ -226,7 +226,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ),
         "CREATE INDEX file_of_stage ON file (stage, project)",
         "CREATE INDEX file_of_bytes ON file (sha256)",
-        # What the index itself says of a release: its -variants.json.
+        # The document of a release by the index: its -variants.json.
         (
             "CREATE TABLE release_document (filename TEXT PRIMARY KEY, project TEXT NOT NULL,"
             " version TEXT NOT NULL, content {bytes} NOT NULL, sha256 TEXT NOT NULL,"
@@ -270,7 +270,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     # With all that the list of recent uploads reads, so that it needs no row of the table.
     ("CREATE INDEX file_of_time ON file (stage, uploaded, yanked, project, spelling)",),
     (
-        # What was done, and what was refused: by whom, from where.
+        # Changes and refusals, with actor and address.
         (
             "CREATE TABLE audit (serial {number} NOT NULL PRIMARY KEY, time TEXT NOT NULL,"
             " action TEXT NOT NULL, outcome TEXT NOT NULL, project TEXT NOT NULL,"
@@ -281,7 +281,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX audit_of_time ON audit (time)",
     ),
     (
-        # The last entry of the audit log that a webhook was told of, and when it is told more.
+        # The last entry of the audit log delivered to a webhook, and the time of the next delivery.
         (
             "CREATE TABLE webhook (id TEXT PRIMARY KEY, serial {number} NOT NULL,"
             " attempts {number} NOT NULL, due TEXT NOT NULL)"
@@ -295,11 +295,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ),
     ),
 )
-"""For each version of the schema, from 1, the statements that make it of the one before."""
+"""For each version of the schema, from 1, the statements that upgrade the version before."""
 
 
 def migrate(database: Database) -> int:
-    """Bring the tables to the version of this code; return how many steps that took.
+    """Upgrade the tables to the version of this code; return the number of steps.
 
     Each step is one transaction that also stores its number, so a process that was killed goes on
     where it was, and several may do this at once.

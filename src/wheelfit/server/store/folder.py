@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 _INCOMING = ".incoming"
-# What file systems without hard links say.
+# Errors of file systems without hard links.
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
@@ -50,7 +50,7 @@ class FolderBlobs:
         return draft_in(self._incoming)
 
     def keep(self, draft: Draft) -> None:
-        """Keep the bytes of a draft."""
+        """Store the bytes of a draft."""
         path = self._path(draft.sha256)
         around = path.parent.name
         draft.sync()
@@ -72,7 +72,7 @@ class FolderBlobs:
             root.sync_folder(around)
 
     def size(self, sha256: str) -> int | None:
-        """Return how many bytes are kept under a digest."""
+        """Return the number of bytes stored under a digest."""
         path = self._path(sha256)
         with storage_errors(path), suppress(FileNotFoundError):
             return path.stat().st_size
@@ -85,7 +85,7 @@ class FolderBlobs:
             yield from FilePart(path, start, stop)
 
     def delete(self, sha256: str) -> None:
-        """Delete what is kept under a digest."""
+        """Delete the bytes under a digest."""
         path = self._path(sha256)
         with (
             storage_errors(path),
@@ -95,7 +95,7 @@ class FolderBlobs:
             root.remove_file(f"{path.parent.name}/{path.name}")
 
     def stored(self) -> Iterator[Blob]:
-        """Yield everything that is kept."""
+        """Yield all stored blobs."""
         with storage_errors(self._folder):
             for path in self._folder.glob("[0-9a-f][0-9a-f]/*"):
                 with suppress(ValueError, FileNotFoundError):

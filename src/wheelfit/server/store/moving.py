@@ -1,8 +1,8 @@
 """An index in a folder of its own: exported from any store, imported into any other.
 
 The folder has the bytes of files in ``files``, as the folder of a store has them, and everything
-else in ``records.jsonl``, a row of a table in each line. That file is written last: an
-export that did not end leaves the earlier one as it was, and the next goes on with what is there.
+else in ``records.jsonl``, a row of a table in each line. That file is written last: an unfinished
+export leaves the earlier one unchanged, and the next continues with the present files.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class MovedIndex(NamedTuple):
 
 
 def export_index(database: Database, blobs: Blobs, folder: Path, progress: Progress) -> MovedIndex:
-    """Write an index, as it is at one moment, into a folder; files that are there already stay.
+    """Write an index, as it is at one moment, to a folder; present files stay.
 
-    :raises IntegrityError: the content of a file is not what it should be.
+    :raises IntegrityError: a file does not match its hash.
     :raises StorageUnavailable: the store does not answer, or has lost a file.
     """
     database.deadlines = (_LONG, _LONG)
@@ -96,11 +96,11 @@ def import_index(
     blobs: Blobs,
     progress: Progress,
 ) -> MovedIndex:
-    """Put an exported index into an empty store: bytes first, then all records or none.
+    """Import an exported index into an empty store: bytes first, then all records or none.
 
     :param wanted: the result of `check_export`.
     :raises FileProblem: the store has an index already, or the records contradict each other.
-    :raises IntegrityError: the content of a file is not what it should be.
+    :raises IntegrityError: a file does not match its hash.
     :raises StorageUnavailable: the store does not answer.
     """
     database.deadlines = (_LONG, _LONG)
@@ -209,7 +209,7 @@ def _by_serial(execute: Execute, sql: str) -> Iterator[Row]:
 
 
 def _read(path: Path) -> Iterator[tuple[str, dict[str, Value]]]:
-    """Yield the rows of an export, whose tables and columns are known."""
+    """Yield the rows of an export after checking tables and columns."""
     tables = _tables()
     try:
         with path.open("rb") as lines:

@@ -38,8 +38,8 @@ _STALLED = 5.0
 class ObjectBlobs:
     """A storage of objects: `Blobs`.
 
-    A draft is a file on this machine, because an archive is checked in any order; only what is
-    right is uploaded, in parts, and an object is there whole or not at all.
+    A draft is a local file, because an archive is checked in any order; only valid files are
+    uploaded, in parts, and an object is stored whole or not at all.
 
     :param url: as for `open_storage`.
     :param spool: folder for drafts; by default a new temporary one.
@@ -48,7 +48,7 @@ class ObjectBlobs:
     def __init__(self, url: str, *, spool: Path | None = None) -> None:
         self._where = where_of(url)
         if spool is None:
-            # A folder with a known name could have been made by another user.
+            # Another user could have created a folder with a known name.
             spool = Path(tempfile.mkdtemp(prefix="wheelfit-"))
             weakref.finalize(self, shutil.rmtree, spool, ignore_errors=True)
         self._spool = spool
@@ -65,7 +65,7 @@ class ObjectBlobs:
         return draft_in(self._spool)
 
     def keep(self, draft: Draft) -> None:
-        """Keep the bytes of a draft."""
+        """Store the bytes of a draft."""
         if self.size(draft.sha256) == draft.size:
             return
         key = _key(draft.sha256)
@@ -73,7 +73,7 @@ class ObjectBlobs:
             self._sending.put(key, draft.path, chunk_size=_CHUNK, max_concurrency=_AT_ONCE)
 
     def size(self, sha256: str) -> int | None:
-        """Return how many bytes are kept under a digest."""
+        """Return the number of bytes stored under a digest."""
         with suppress(FileNotFoundError), failures(self._where, passing=_MISSING):
             return self._prompt.head(_key(sha256))["size"]
         return None
@@ -88,12 +88,12 @@ class ObjectBlobs:
                 yield bytes(piece)
 
     def delete(self, sha256: str) -> None:
-        """Delete what is kept under a digest."""
+        """Delete the bytes under a digest."""
         with suppress(FileNotFoundError), failures(self._where, passing=_MISSING):
             self._prompt.delete(_key(sha256))
 
     def stored(self) -> Iterator[Blob]:
-        """Yield everything that is kept."""
+        """Yield all stored blobs."""
         with failures(self._where):
             for listed in self._store.list(chunk_size=1000):
                 for item in listed:

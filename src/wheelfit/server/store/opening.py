@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 DATABASE = "index.sqlite3"
-"""What the file of records is called, in the folder of an index."""
+"""The name of the file of records, in the folder of an index."""
 _FILES = "files"
 _READERS = 10
 """Threads that may read the database at once; each has a connection."""
@@ -48,7 +48,7 @@ class Store(NamedTuple):
     """The dependencies, each with a function that raises an error if it does not answer."""
 
     def acting(self, actor: Actor) -> Self:
-        """Return this store as somebody changes it."""
+        """Return this store with an actor for its changes."""
         return self._replace(
             records=self.records.acting(actor), sessions=self.sessions.acting(actor)
         )
@@ -65,10 +65,10 @@ class Store(NamedTuple):
 
 
 def open_store(folder: Path, *, records: str | None = None, blobs: str | None = None) -> Store:
-    """Open a store, and create what is missing.
+    """Open a store, and create missing parts.
 
-    :param folder: for what has no address (a SQLite file, the bytes of files), and for uploads on
-        their way to other storages.
+    :param folder: for parts without an address (a SQLite file, the bytes of files), and for uploads
+        on their way to other storages.
     :param records: address of the database, as for `open_database`.
     :param blobs: address of the bytes, as for `open_blobs`.
     """
@@ -93,7 +93,7 @@ def open_store(folder: Path, *, records: str | None = None, blobs: str | None = 
 
 
 def open_database(url: str, *, dependency: Dependency | None = None) -> Database:
-    """Open a database, whatever tables it has.
+    """Open a database with any tables.
 
     :param url: ``sqlite:///path/of/file`` or ``postgresql://user:password@host/database``.
     """
@@ -143,7 +143,7 @@ def _path(url: str) -> Path:
 
 
 _TOGETHER = 100
-"""Blobs that are looked at while nobody else can write."""
+"""Blobs that are checked in one transaction, which blocks other writers."""
 
 
 class CleaningResult(NamedTuple):
@@ -157,18 +157,18 @@ class CleaningResult(NamedTuple):
 
 
 EMPTY_STAGE_LASTS = timedelta(hours=6)
-"""How long a stage waits for its first file, which may be large, if it does not expire before."""
+"""The time an unexpired stage waits for its first file, which may be large."""
 _ENDED_SESSION_LASTS = timedelta(days=7)
 """For how long after it would have expired the end of a publishing session can be seen."""
 
 
 def clean(store: Store, *, now: datetime, grace: timedelta) -> CleaningResult:
-    """Remove what nobody needs; safe while others clean or upload.
+    """Remove unused data; safe during other cleanings and uploads.
 
-    Bytes are kept before their file is recorded, so those of an upload that is under way have no
-    file yet; an upload that takes longer than the grace notices, and keeps them again.
+    Bytes are stored before their file is recorded, so those of an upload in progress have no file
+    yet; an upload that takes longer than the grace notices, and stores them again.
 
-    :param grace: how long bytes without a file are left alone.
+    :param grace: the age below which bytes without a file are left alone.
     """
     before = (now - grace).timestamp()
     stages = [stage.id for stage in store.records.stages() if stage.expires <= written(now)]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _PATIENCE = 30.0
 _MOST = 10
 _WORDS = MappingProxyType({"bytes": "BYTEA", "number": "BIGINT"})
-# "wheelfit" in digits of a telephone: who else would take this lock.
+# "wheelfit" on a telephone keypad, an unlikely number for other programs.
 LOCK = 94335348
 # A machine that vanishes holds its locks until the server notices.
 _KEEPALIVE = MappingProxyType(
@@ -41,7 +41,7 @@ _SETTINGS = b"SET statement_timeout = '60s'; SET idle_in_transaction_session_tim
 _BEGIN_READING = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _BEGIN_WRITING = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _NO_ANSWER = ("08", "57P01", "57P02", "57P03", "57014", "53300")
-"""How the codes of errors begin that mean that the server cannot answer at the moment."""
+"""The prefixes of error codes for a server that cannot answer at the moment."""
 _FULL = "53100"
 
 
@@ -149,6 +149,6 @@ class PostgresqlDatabase(Database):
 
 
 def _shut(connection: Any) -> None:
-    """End the call that a thread waits for on a connection, from another thread."""
+    """Abort the call that a thread waits for on a connection, from another thread."""
     with socket.socket(fileno=os.dup(connection.fileno())) as end:
         end.shutdown(socket.SHUT_RDWR)

@@ -32,11 +32,11 @@ class ProjectRules(NamedTuple):
     largest_file: int | None = None
     """Bytes of one file."""
     keep_releases: int | None = None
-    """Final releases to keep, those that are yanked not counted; what is older goes."""
+    """Final releases to keep, not counting yanked ones; older releases are removed."""
     prereleases_last: timedelta | None = None
-    """How long after its last upload a pre-release stays."""
+    """The time a pre-release stays after its last upload."""
     dev_releases_last: timedelta | None = None
-    """How long after its last upload a development release stays."""
+    """The time a development release stays after its last upload."""
 
 
 NO_RULES = ProjectRules()
@@ -48,7 +48,7 @@ def rules_of(rules: Iterable[ProjectRules], project: NormalizedName) -> ProjectR
 
 
 def quota_faults(execute: Execute, new: NewFile, rules: ProjectRules) -> list[Violation]:
-    """Return what a project would have too much of with another file."""
+    """Return the quotas of a project that another file would exceed."""
     rows = execute(
         "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM file WHERE project = ?", (new.project,)
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 PUBLISHED = ""
-"""The stage of files that everybody sees."""
+"""The stage of published files."""
 
 Scope = Literal["read", "upload", "admin"]
 """A permission: to read a private index; to add, yank and publish; also to delete."""
@@ -27,12 +27,12 @@ Scope = Literal["read", "upload", "admin"]
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One reason that keeps a file from an index."""
+    """A reason that keeps a file from an index."""
 
     reference: str
     """Its stable name, as ``name-taken``."""
     message: str
-    """What is wrong, one sentence without a final full stop."""
+    """The fault, one sentence without a final full stop."""
     where: str
     """The file, with the member or field after a colon if it is about one."""
 
@@ -74,14 +74,14 @@ class NewFile:
     uploaded: str
     """Time in RFC 3339, UTC."""
     folded: str = ""
-    """What no other file name may be equal to; empty: the name in lower case."""
+    """The key by which file names collide; empty: the name in lower case."""
     label: Label | None = None
     requires_python: str | None = None
     metadata: bytes | None = field(default=None, repr=False)
     """METADATA of a wheel, served beside it."""
     document: bytes | None = field(default=None, repr=False)
     provenance: bytes | None = field(default=None, repr=False)
-    """What was attested, as it is served (PEP 740)."""
+    """The attestations, as they are served (PEP 740)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class StoredFile:
     sha256: str
     size: int
     uploaded: str
-    """When it became visible, in RFC 3339; of a staged file, when it came."""
+    """The time it became visible, in RFC 3339; of a staged file, the time of its upload."""
     requires_python: str | None
     metadata_sha256: str | None
     """None: no METADATA is served beside it."""
@@ -135,7 +135,7 @@ class Listing:
     documents: tuple[ListedDocument, ...]
     """One for each release that has variant wheels (F-70)."""
     status: Status = ACTIVE
-    """What the project is as a whole (PEP 792)."""
+    """The status of the project (PEP 792)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Change:
     """An entry of the log of changes."""
 
     serial: int
-    """Ever growing; what was done as one act has one number."""
+    """Ever growing; changes made at once have one number."""
     project: NormalizedName
     action: str
     """``upload`` (of a staged file: its publication), ``yank``, ``unyank``, ``delete`` or
@@ -169,11 +169,11 @@ class Stage:
 
     id: str
     owner: str
-    """Who opened it."""
+    """The owner who opened it."""
     created: str
     """RFC 3339, UTC."""
     expires: str
-    """When it and its files may go away if they were not published; RFC 3339, UTC."""
+    """The time it and its unpublished files may be removed; RFC 3339, UTC."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ class WheelDocument(NamedTuple):
 
 
 def disagreements(documents: Sequence[WheelDocument]) -> tuple[Violation, ...]:
-    """Return everything in which wheels of a release contradict each other (F-60, F-61, F-62)."""
+    """Return the contradictions between wheels of a release (F-60, F-61, F-62)."""
     try:
         read = _read(documents)
     except InvalidWheel as error:
@@ -88,7 +88,7 @@ def make_document(
 
 
 def renew(execute: Execute, project: NormalizedName, version: str) -> None:
-    """Write the document of a release anew (F-74)."""
+    """Rewrite the document of a release (F-74)."""
     execute("DELETE FROM release_document WHERE project = ? AND version = ?", (project, version))
     wheels = wheels_of(execute, project, version, PUBLISHED)
     if not wheels:
@@ -109,7 +109,7 @@ def documents_of(execute: Execute, project: NormalizedName, stage: str) -> list[
     documents = []
     for (version,) in rows:
         wheels = wheels_of(execute, project, version, stage)
-        # Published meanwhile what does not go with it: publishing will say so.
+        # A contradicting wheel was published meanwhile; publishing the stage reports it.
         if wheels and not disagreements(wheels):
             document = make_document(project, _spelling(execute, wheels), wheels)
             documents += [document] if document is not None else []
@@ -239,7 +239,7 @@ def folded_name(new: NewFile) -> str:
 
 
 def status_of(execute: Execute, project: NormalizedName) -> Status:
-    """Return what a project is as a whole (PEP 792)."""
+    """Return the status of a project (PEP 792)."""
     rows = execute("SELECT marker, reason FROM project_status WHERE project = ?", (project,))
     return Status(*rows[0]) if rows else ACTIVE
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wheelfit.server.store.records import Stage
 
 SessionStatus = Literal["open", "published", "canceled"]
-"""There is neither ``processing`` nor ``error``: what is published is so when it is answered."""
+"""There is neither ``processing`` nor ``error``: publishing completes before its answer."""
 UploadStatus = Literal["pending", "received", "completed", "error", "canceled"]
 """``received``: the content has come and been checked; to clients it is ``pending`` as well."""
 _LIVE = "status <> 'canceled'"
@@ -66,7 +66,7 @@ class Sessions:
         self._actor = actor
 
     def acting(self, actor: Actor) -> Sessions:
-        """Return these sessions as somebody changes them."""
+        """Return these sessions with an actor for their changes."""
         return Sessions(self._database, actor)
 
     def create(self, session: Session, stage: Stage, secret: bytes, by: str) -> Session:
@@ -74,7 +74,7 @@ class Sessions:
 
         :param secret: the digest of the token.
         :param by: an owner of the project, which it becomes if there is none.
-        :return: the session; or the one that is open for this release already.
+        :return: the session; or the session already open for this release.
         :raises UploadRefused: ``not-an-owner``.
         """
         version = canonicalize_version(session.version)
@@ -99,7 +99,7 @@ class Sessions:
         return session
 
     def session(self, id_: str) -> Session | None:
-        """Return a session, also one that has ended not long ago."""
+        """Return a session, also one that ended recently."""
         with self._database.reading() as execute:
             return _session(execute, id_)
 
@@ -117,10 +117,10 @@ class Sessions:
         return _upload(*rows[0]) if rows else None
 
     def begin(self, upload: SessionUpload) -> None:
-        """Begin an upload, which replaces a finished one of the same name.
+        """Start an upload, which replaces a finished one of the same name.
 
-        :raises UploadRefused: ``session-ended``; ``upload-unfinished``, one of this name is under
-            way; ``name-taken``, the file is published.
+        :raises UploadRefused: ``session-ended``; ``upload-unfinished``, one of this name is in
+            progress; ``name-taken``, the file is published.
         """
         name, session = upload.filename, upload.session
         with self._database.writing() as execute:
@@ -171,7 +171,7 @@ class Sessions:
                         (expires, id_, expires))  # fmt: skip
 
     def forget(self, before: str) -> None:
-        """Forget the sessions that have ended and would have expired before, in RFC 3339."""
+        """Delete the sessions that have ended and would have expired before, in RFC 3339."""
         with self._database.writing() as execute:
             where = "status <> 'open' AND expires <= ?"
             execute(f"DELETE FROM upload WHERE session IN (SELECT id FROM session WHERE {where})",  # noqa: S608
@@ -206,7 +206,7 @@ def _cancel(execute: Execute, session: str, filename: str) -> None:
 
 
 def end_session(execute: Execute, stage: str, status: SessionStatus) -> None:
-    """End the session of a stage, if it has one."""
+    """Close the session of a stage, if it has one."""
     execute("UPDATE session SET status = ? WHERE id = ?", (status, stage))
 
 
@@ -226,7 +226,7 @@ def check_finished(execute: Execute, stage: str) -> None:
 
 
 def shown_status(status: UploadStatus) -> str:
-    """Return the status of an upload as clients know it."""
+    """Return the status of an upload as clients see it."""
     return "pending" if status == "received" else status
 
 

@@ -84,7 +84,7 @@ class Records:
         migrate(database)
 
     def acting(self, actor: Actor) -> Self:
-        """Return these records as somebody changes them."""
+        """Return these records with an actor for their changes."""
         records = copy(self)
         records._actor = actor  # noqa: SLF001 - a new object of this class
         return records
@@ -99,7 +99,7 @@ class Records:
         self._database.close()
 
     def note(self, action: Action, detail: str) -> None:
-        """Note in the audit log what was done to the index as a whole."""
+        """Record a change of the index as a whole in the audit log."""
         self.audit.add(self._actor, action, detail)
 
     # --- reading ---------------------------------------------------------------------
@@ -142,12 +142,12 @@ class Records:
         return Listing(tuple(files), tuple(documents), status)
 
     def status(self, project: NormalizedName) -> Status:
-        """Return what a project is as a whole (PEP 792)."""
+        """Return the status of a project (PEP 792)."""
         with self._database.reading() as execute:
             return status_of(execute, project)
 
     def set_status(self, project: NormalizedName, status: Status, *, time: str) -> None:
-        """Set what a project is as a whole (PEP 792)."""
+        """Set the status of a project (PEP 792)."""
         with self._database.writing() as execute:
             execute("DELETE FROM project_status WHERE project = ?", (project,))
             if status:
@@ -267,21 +267,20 @@ class Records:
         by: str | None = None,
         rules: ProjectRules = NO_RULES,
     ) -> bool:
-        """Add a file, and write the document of its release anew (F-70, F-74).
+        """Add a file, and rewrite the document of its release (F-70, F-74).
 
         Of several callers with the same name exactly one succeeds; for another one with the same
         bytes that is success too.
 
-        :param keep: keeps the bytes if they were cleaned up meanwhile; called while nobody else
-            can write, so that no file without bytes is ever recorded.
-        :param stage: where it waits; by default it is published at once.
+        :param keep: keeps the bytes if they were cleaned up meanwhile; called under the write lock,
+            so that no file without bytes is ever recorded.
+        :param stage: the stage it waits in; by default it is published at once.
         :param by: an owner of the project, which it becomes if there is none; None: not checked.
         :param rules: the rules for its project.
         :return: False if the very same file was there before.
         :raises UploadRefused: ``name-taken``, ``name-collision``, ``name-deleted``,
             ``other-spelling`` of the version, ``second-sdist``, ``not-an-owner``, ``over-quota``,
-            ``closed-project``, ``inconsistent-variants``, or ``no-such-stage``; all of them that
-            hold.
+            ``closed-project``, ``inconsistent-variants``, or ``no-such-stage``; all that apply.
         """
         with self._database.writing() as execute:
             if not admit(execute, new, stage, by, rules):
@@ -399,10 +398,10 @@ class Records:
         return frozenset(cast("NormalizedName", name) for (name,) in rows)
 
     def publish(self, stage: str, *, time: str) -> tuple[StoredFile, ...]:
-        """Publish all files of a stage as one act, and end it; return them as they are then.
+        """Publish all files of a stage at once, and close it; return them as published.
 
         :param time: the time of upload that the files get.
-        :raises UploadRefused: ``inconsistent-variants`` with what was published meanwhile,
+        :raises UploadRefused: ``inconsistent-variants`` with files published meanwhile,
             ``other-spelling``, ``second-sdist`` or ``closed-project``; or ``upload-unfinished`` of
             a publishing session. The stage stays as it is.
         """
@@ -438,14 +437,14 @@ class Records:
             return tuple(replace(file, stage=PUBLISHED, uploaded=time) for file in files)
 
     def drop(self, stage: str) -> int:
-        """End a stage and forget its files; return how many. Their names are free again."""
+        """Close a stage and delete its files; return their number. Their names are free again."""
         if stage == PUBLISHED:
             return 0
         with self._database.writing() as execute:
             return self._drop(execute, stage)
 
     def drop_empty(self, before: str) -> int:
-        """End the stages without files that were opened before a time in RFC 3339; count them."""
+        """Close the stages without files that were opened before a time in RFC 3339; count them."""
         with self._database.writing() as execute:
             empty = execute(
                 "SELECT id FROM stage WHERE created <= ?"
@@ -534,7 +533,7 @@ class Records:
     ) -> tuple[str, ...]:
         """Call a function with those of the digests that no file has; return them.
 
-        :param digests: a few, because nobody else can write meanwhile.
+        :param digests: a few, because other writers wait meanwhile.
         """
         forgotten = []
         with self._database.writing() as execute:

@@ -34,7 +34,7 @@ _WORDS = MappingProxyType({"bytes": "BLOB", "number": "INTEGER"})
 class SqliteDatabase(Database):
     """A SQLite file.
 
-    Readers and the one writer do not wait for each other (write-ahead log); a write is on the
+    Readers and the single writer do not wait for each other (write-ahead log); a write is on the
     disk when it returns.
 
     :param path: of the file; its folder is created if it is missing.
@@ -53,7 +53,8 @@ class SqliteDatabase(Database):
         try:
             make_folder(path.parent)
             with suppress(FileExistsError):
-                # Else SQLite makes it, for everybody; the files beside it are as this one is.
+                # Otherwise SQLite creates it, readable by all users; the files beside it get its
+                # mode.
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, FILE_MODE))
         except OSError as error:
             raise storage_error(error, str(path)) from error

@@ -45,7 +45,7 @@ class StoredIndex(ReadsContent):
         """Return the names of all projects, sorted."""
         if self._stage != PUBLISHED:
             return self._records.projects(self._stage)
-        # Asked for first: what is known may be newer than its number, and never older.
+        # Read first: the known names may be newer than their number, and never older.
         serial = self._records.serial()
         if self._known is None or self._known[0] != serial:
             self._known = (serial, self._records.projects())
@@ -53,7 +53,7 @@ class StoredIndex(ReadsContent):
 
     def recent(self) -> tuple[RecentUpload, ...]:
         """Return the releases of the last published files, newest first."""
-        serial = self._records.serial()  # asked for first, as above
+        serial = self._records.serial()  # read first, as above
         if self._recent is None or self._recent[0] != serial:
             self._recent = (serial, self._records.recent_uploads(_RECENT_FILES))
         return self._recent[1]

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 _PREFIX = "wheelfit-"
 ONCE = "once-"
-"""How identifiers of tokens begin that were given for something that may be used once."""
+"""The prefix of identifiers of tokens issued for something that may be used once."""
 STAGE_PREFIX = "wheelfit-stage-"
-"""How secrets of stages begin."""
+"""The prefix of secrets of stages."""
 _STAGE_SECRET = pattern(rf"{STAGE_PREFIX}[\w-]+")
 
 

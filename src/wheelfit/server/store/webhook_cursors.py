@@ -1,4 +1,4 @@
-"""How far each webhook has been told of the audit log, in the database of an index."""
+"""The position of each webhook in the audit log, in the database of an index."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Cursor(NamedTuple):
     serial: int
     """The last entry of the audit log that is done with."""
     attempts: int
-    """Deliveries of the next one that failed."""
+    """Failed deliveries of the next entry."""
     due: str
-    """When the next one is to be delivered, in RFC 3339, UTC."""
+    """The time of the next delivery, in RFC 3339, UTC."""
 
 
 class WebhookCursors:
@@ -43,7 +43,7 @@ class WebhookCursors:
         return Cursor(*rows[0])
 
     def move(self, webhook: str, before: Cursor, after: Cursor) -> bool:
-        """Change the state of a webhook; return False if somebody else did so meanwhile."""
+        """Change the state of a webhook; return False if another server did so meanwhile."""
         with self._database.writing() as execute:
             where = "WHERE id = ? AND serial = ? AND attempts = ? AND due = ?"
             rows = execute(f"SELECT 1 FROM webhook {where}", (webhook, *before))  # noqa: S608 - ours

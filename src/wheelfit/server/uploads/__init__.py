@@ -1,4 +1,4 @@
-"""Take uploads: read the form, find everything that is wrong, and let in what is right.
+"""Uploads: read the form, find all faults, and accept valid files.
 
-May import ``server.store``, ``checking`` and the floors below.
+May import ``server.store``, ``checking`` and the layers below.
 """

@@ -143,10 +143,10 @@ def _accept(
     by: str | None,
     rules: ProjectRules = NO_RULES,
 ) -> AcceptedUpload | tuple[Violation, ...]:
-    """Check a file, keep its bytes, and record it; or return everything that is wrong.
+    """Check a file, store its bytes, and record it; or return all violations.
 
-    :param violations: those that are known already.
-    :param compare: returns the provenance of a file, and the differences from what was said of it.
+    :param violations: violations found before.
+    :param compare: returns the provenance of a file, and its differences from the form.
     :param uploaded: the time of its upload, in RFC 3339.
     """
     verdict = check_file(
@@ -186,7 +186,7 @@ def _keep(
 
 
 def _bounded(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
-    """Return the first of many violations, and one that counts the others."""
+    """Return the first of many violations, and one with the number of the others."""
     left_out = len(violations) - _MOST
     if left_out <= 0:
         return violations
@@ -195,7 +195,7 @@ def _bounded(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
 
 
 def _index_file(upload: Upload, store: Store, stage: str) -> AcceptedUpload | tuple[Violation, ...]:
-    """Accept the document of a release if it is the one of its wheels (F-74)."""
+    """Accept the document of a release if it is equal to that of its wheels (F-74)."""
     release = parse_index_file_name(upload.filename)
     document = store.records.release_document(upload.filename, stage)
     if release is None or document is None or document.sha256 != upload.draft.sha256:
@@ -245,7 +245,7 @@ def _digest_violations(upload: Upload) -> Iterator[Violation]:
 
 
 def _md5(upload: Upload) -> str:
-    # Proves nothing, but a wrong one tells of a broken transfer or client.
+    # It proves nothing, but a wrong one indicates a broken transfer or client.
     with upload.draft.path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 

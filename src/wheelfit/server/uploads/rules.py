@@ -1,7 +1,7 @@
 """The rules for files of an index: those of the public registry, and ours.
 
-Nothing here knows an index. All violations of a file are found at once (F-131); those of wheels
-come from `wheelfit check`, with its names.
+The rules are independent of an index. All violations of a file are found at once (F-131); those of
+wheels come from `wheelfit check`, with its names.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def check_file(path: Path, filename: str, *, sha256: str, size: int, uploaded: s
 
 
 def check_name(filename: str) -> tuple[Violation, ...]:
-    """Return why a name cannot be that of a file of an index."""
+    """Return the faults of the name of a file for an index."""
 
     def wrong(message: str) -> tuple[Violation, ...]:
         return (Violation("invalid-filename", message, filename[:_LONGEST_NAME]),)
@@ -136,7 +136,7 @@ def check_name(filename: str) -> tuple[Violation, ...]:
 def _check_wheel(path: Path, filename: str, record: partial[NewFile]) -> Verdict:
     """Check a wheel.
 
-    :param record: returns the record of the file, from what is found in it.
+    :param record: returns the record of the file, from its metadata.
     """
     findings, facts = check_wheel(path, filename, where=filename, options=CheckOptions(full=True))
     violations = [_violation(finding) for finding in findings if finding.severity is Severity.ERROR]
@@ -250,7 +250,7 @@ def _metadata_violations(
         for name in sorted(unparsed)
         if name in _SINGLE
     ]
-    # Dependencies were read already, of wheels by rules that know variant markers.
+    # Dependencies of wheels were read already, by rules for variant markers.
     raw.pop("requires_dist", None)
     warnings: list[Violation] = []
     if raw.get("metadata_version") == _NEVER_AGREED:
@@ -274,7 +274,7 @@ def _metadata_violations(
             if not isinstance(error, InvalidMetadata):
                 raise
             one = Violation("invalid-metadata", str(error)[:500], where)
-            # Usual in wheels of a few years ago, and read by everybody as it is meant.
+            # Usual in wheels of a few years ago, and interpreted by all tools as intended.
             (warnings if _NEW_FIELD in str(error) else violations).append(one)
     return tuple(violations), tuple(warnings)
 
@@ -305,17 +305,17 @@ def provenance_of(text: str, filename: str, sha256: str) -> Checked:
         return None, (Violation("bad-attestation", error.message, filename),)
 
 
-_UNSUSPICIOUS = 64 << 20  # bytes that an archive may unpack to, whatever the ratio
-_LARGEST_RATIO = 50  # beyond that, what the public registry accepts
+_UNSUSPICIOUS = 64 << 20  # bytes that an archive may unpack to, at any ratio
+_LARGEST_RATIO = 50  # beyond that size, the limit of the public registry
 _MOST_MEMBERS = 50_000
 """The largest projects have half as many; to write each as a file takes time."""
 _LONGEST = 120
 _FIRST = (2, 4)
-"""The first version of metadata whose ``License-File`` says where the file is."""
+"""The first version of metadata whose ``License-File`` names the path of the file."""
 
 
 def license_files(metadata: bytes) -> tuple[str, ...]:
-    r"""Return the paths of licences that must be there; before version 2.4 nobody knew where.
+    r"""Return the paths of licences that must exist; before version 2.4 the paths were undefined.
 
     >>> license_files(b"Metadata-Version: 2.4\\nName: x\\nVersion: 1\\nLicense-File: LICENSE\\n")
     ('LICENSE',)

@@ -18,7 +18,7 @@ Counted: TypeAlias = Literal[
 
 
 class MirrorCounts:
-    """What one mirror did since its server started. Called from several threads at once.
+    """The counts of a mirror since its server started. Called from several threads at once.
 
     :param name: of the mirror.
     """

@@ -1,7 +1,7 @@
 """The ``-variants.json`` of releases whose upstream has none, from the wheels (F-128).
 
-Where the upstream has one, it is served as it is. What a document says was read from a wheel of
-each label; if one cannot be read, or two contradict each other, there is no document.
+Where the upstream has one, it is served unchanged. Otherwise its content is read from a wheel of
+each label; if a wheel cannot be read, or two contradict each other, there is no document.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class FamilyIndexes:
     that files of one name in two of them stay two. A page with links to all wheels is where the
     vendor has it, with its files at ``/{page}.files/{file}``, and so are files that no page lists.
 
-    :param mirrored: the family, and what is mirrored of it; none of its other projects is served.
-    :param around: makes of an index what clients see of it.
+    :param mirrored: the family, and its mirrored projects; no others are served.
+    :param around: wraps an index for clients.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class FamilyIndexes:
 class _OnePage:
     """A page with links to the files of all projects.
 
-    :param index: what has them.
+    :param index: has the projects.
     :param path: of the page below the base.
     """
 
@@ -94,7 +94,7 @@ class _OnePage:
     def __call__(self, request: Request, rest: str) -> Answer:
         """Answer a request for the page, or for a file beside it.
 
-        :param rest: what follows on the path of the page.
+        :param rest: the part of the path after that of the page.
         """
         if rest:
             name = quote(rest.removeprefix(_BESIDE), safe="")
@@ -121,7 +121,7 @@ class _OnePage:
 class _OfFamily(ReadsContent):
     """An `Index` of the projects of a family, with files beside the pages.
 
-    :param index: what has them.
+    :param index: has the projects.
     :param family: whose projects are shown.
     """
 

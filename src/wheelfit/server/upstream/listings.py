@@ -30,13 +30,13 @@ class Listing(Protocol):
 
     @property
     def has_pages(self) -> bool:
-        """Whether there are pages, and what they list is there."""
+        """Whether there are pages, so that the listed files exist."""
 
     def url(self, name: NormalizedName) -> str | None:
         """Return the URL of the page with the files of a project; None: there is no page."""
 
     def read(self, name: NormalizedName, answer: Answer, web: Web, source: str) -> ProjectPage:
-        """Return everything that a page lists.
+        """Return the project on a page.
 
         :raises InvalidPage: it is no such page.
         """
@@ -55,7 +55,7 @@ class Listing(Protocol):
 
 
 class _Usual:
-    """A listing on pages of files that are named as their metadata says."""
+    """A listing on pages of files whose names match their metadata."""
 
     has_pages = True
 
@@ -90,7 +90,7 @@ class ProjectPages(_Usual):
 
 @dataclass(frozen=True, slots=True)
 class OnePage(_Usual):
-    """One page with links to the files of several projects."""
+    """A page with links to the files of several projects."""
 
     page: str = field(repr=False)
 
@@ -99,7 +99,7 @@ class OnePage(_Usual):
         return self.page
 
     def read(self, name: NormalizedName, answer: Answer, web: Web, source: str) -> ProjectPage:  # noqa: ARG002
-        """Return everything that the page links to."""
+        """Return the files that the page links to."""
         content_type = answer.headers.get("content-type", "")
         files, notes = parse_links(answer.body, content_type, answer.url, source=source)
         return ProjectPage(name, files, source, notes)

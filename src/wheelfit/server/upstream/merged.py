@@ -1,7 +1,7 @@
 """Several indexes as one, in which every project belongs to one of them.
 
 Files of two sources never meet on a page, unless the operator allows it for a project: otherwise
-anybody who may publish on one of them could supply the others' projects (dependency confusion).
+any publisher on one of them could supply the others' projects (dependency confusion).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One of several indexes."""
+    """An index among several."""
 
     name: str
     """Its name in the rules about owners."""
@@ -59,7 +59,7 @@ class Owners:
 class Merged(ReadsContent):
     """The projects of several indexes: an `Index`.
 
-    The first in order that knows a project owns it; files of the others are ignored. If a source
+    The first in order that has a project owns it; files of the others are ignored. If a source
     cannot be read, the search ends: an outage must not change the owner of a project.
 
     :param sources: the most important first; own ones before mirrors.
@@ -149,7 +149,7 @@ class Merged(ReadsContent):
         return len(self._owners.named.get(name, ())) > 1
 
     def _has_page(self, source: Source, name: NormalizedName, stamp: Hashable | None) -> bool:
-        """Return whether a source knows a project, without making its page again and again."""
+        """Return whether a source has a project, without making its page again and again."""
         if stamp is None:
             return source.index.project(name) is not None
         known = self._page_at.peek((source.name, name))
@@ -243,7 +243,7 @@ def _variant_release(filename: str) -> object:
 class IndexWithLocations(ReadsContent):
     """The pages of another index with declared locations: an `Index`.
 
-    :param elsewhere: by project what its page says, whatever the other index says of it.
+    :param elsewhere: the locations of each project, which replace those of the other index.
     """
 
     def __init__(self, index: Index, elsewhere: Mapping[NormalizedName, OtherPages]) -> None:

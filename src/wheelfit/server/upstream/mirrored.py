@@ -1,4 +1,4 @@
-"""A mirror of another index, which fetches what is asked for."""
+"""A mirror of another index, which fetches files on request."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _MOST_SERVERS = 32
 _SELDOM = 3600.0
 """Seconds after which the disk learns again that a page is as it was."""
 _ASK_AGAIN = 60.0
-"""Seconds after which a server that failed is asked again whether it gives ranges."""
+"""Seconds after which the support for ranges of a failed server is tested again."""
 _NOT_THERE = frozenset({404, 410})
 _PAGES: Mapping[Outcome, Counted] = {
     "fetched": "page fetched",
@@ -98,7 +98,7 @@ class _ServedPage:
     page: ProjectPage
     originals: Mapping[str, File]
     withheld: Mapping[str, str]
-    """Why files are not offered, by their names."""
+    """Reasons why files are not offered, by their names."""
     stamp: Hashable
 
 
@@ -106,7 +106,7 @@ class Mirrored(ReadsContent):
     """A mirror of another index: an `Index`.
 
     Pages are revalidated after the operator's time and not the upstream's, which cannot know how
-    many clients the mirror has. A file is fetched when somebody asks for it first, and kept (see
+    many clients the mirror has. A file is fetched on its first request, and kept (see
     `wheelfit.server.upstream.pull_through`). The upstream sees nothing of a client but the
     normalised name of a project, and the name of a file that its page lists.
 
@@ -171,7 +171,7 @@ class Mirrored(ReadsContent):
         return self._pages.in_trouble
 
     def projects(self) -> tuple[NormalizedName, ...]:
-        """Return the names of the projects that were asked for; of all if the settings say so."""
+        """Return the names of the requested projects, or of all if the settings list all."""
         return self.listed_projects() if self._settings.lists_all else tuple(sorted(self._asked))
 
     def listed_projects(self) -> tuple[NormalizedName, ...]:
@@ -202,7 +202,7 @@ class Mirrored(ReadsContent):
     def content(self, filename: str) -> Content | Elsewhere | None:
         """Return the bytes of a file, which come from the upstream if they are not here yet.
 
-        :raises PolicyRefusal: the file is not offered; says why.
+        :raises PolicyRefusal: the file is not offered, with the reason.
         """
         suffix = next((one for one in (_METADATA, _PROVENANCE) if filename.endswith(one)), "")
         base = filename.removesuffix(suffix)
@@ -240,7 +240,7 @@ class Mirrored(ReadsContent):
         """Fetch a file, and wait until it is verified and stored.
 
         :param tick: called with the bytes that have come since the last call.
-        :raises NetworkError: it cannot be fetched, or is not what was promised.
+        :raises NetworkError: it cannot be fetched, or does not match its hash.
         :raises StorageUnavailable: it cannot be stored.
         """
         content = self.content(filename)
@@ -253,7 +253,7 @@ class Mirrored(ReadsContent):
         self._pulls.wait_for(filename)
 
     def size_of(self, filename: str) -> int | None:
-        """Return the bytes of a file that is listed without; None: the server does not tell."""
+        """Return the size of a file without a listed size; None if its server has none."""
         name = project_of(filename)
         file = None if name is None else self._original(name, filename)
         if file is None:
@@ -298,7 +298,7 @@ class Mirrored(ReadsContent):
         return shown
 
     def _looked_up(self, name: NormalizedName) -> tuple[tuple[str, str], ProjectPage] | None:
-        """Return digest and URL of the page with a project, and what is listed of that."""
+        """Return digest and URL of the page with a project, and its files."""
         source = redact(self._settings.url)
         url = self._listing.url(name)
         if url is None:
@@ -330,16 +330,13 @@ class Mirrored(ReadsContent):
     def _made(
         self, name: NormalizedName, url: str, listed: ProjectPage, stamp: Hashable
     ) -> _ServedPage:
-        """Return a page of the upstream as the mirror serves it.
-
-        :param url: of that page.
-        """
+        """Return a page of the upstream as the mirror serves it."""
         notes = list(listed.notes)
         originals: dict[str, File] = {}
         foreign = 0
         for file in listed.files:
             if project_of(file.filename) != name:
-                foreign += 1  # nobody could ask for it here
+                foreign += 1  # it could not be requested here
             elif file.filename in originals or not self._settings.wants(file.filename):
                 pass  # of two entries the first counts, as with installers
             elif problem := self._problem(file, url):
@@ -387,7 +384,7 @@ class Mirrored(ReadsContent):
             hashes = MappingProxyType({"sha256": learned.sha256, **hashes})
             size = learned.size
         metadata = self._metadata_hashes(file)
-        # Of what a rule names most may not be there, and no page shows what is said of it.
+        # Most files named by a rule may be missing, and no page shows their metadata.
         is_listed = file.filename.endswith(".whl") and self._listing.has_pages
         if metadata is None and is_listed and self._can_look_into(file):
             metadata = NO_HASHES
@@ -403,7 +400,7 @@ class Mirrored(ReadsContent):
         )
 
     def _can_look_into(self, file: File) -> bool:
-        """Return whether METADATA can be read by ranges; each server is asked once."""
+        """Return whether METADATA can be read by ranges; each server is tested once."""
         try:
             parse_wheel_filename(file.filename)
         except InvalidFilename:
@@ -420,7 +417,7 @@ class Mirrored(ReadsContent):
             known, until = True, float("inf")
         except UnexpectedStatus as error:
             if error.status in _NOT_THERE and not self._listing.has_pages:
-                return False  # of a file that a rule named; of the server that says nothing
+                return False  # a rule named it; it is no evidence about its server
             known, until = False, self._clock() + _ASK_AGAIN
         except RangeUnsupported:
             known, until = False, float("inf")
@@ -436,7 +433,7 @@ class Mirrored(ReadsContent):
         return None
 
     def _list(self) -> tuple[NormalizedName, ...]:
-        if (listed := self._fresh_list()) is not None:  # another thread may have asked meanwhile
+        if (listed := self._fresh_list()) is not None:  # another thread may have fetched it
             return listed
         try:
             names = tuple(self._listing.names(self._web))
@@ -469,7 +466,7 @@ class Mirrored(ReadsContent):
                 self.counts.add("file hit")
                 parts = partial(self._pulled.parts, sha256)
                 return Content(size, sha256, partial(self._served, parts))
-            # It must be what it was before, where the upstream promises nothing.
+            # The file must be the same as before, where the upstream has no hash.
             file = replace(file, hashes={**file.hashes, "sha256": sha256})
         self.counts.add("file miss")
 
@@ -514,7 +511,7 @@ class Mirrored(ReadsContent):
         ended(pull, error)
 
     def _learn(self, name: NormalizedName, file: File, sha256: str, size: int) -> None:
-        """Remember the digest and size of a file for its page, if none were promised."""
+        """Record the digest and size of a file without a listed hash, for its page."""
         if "sha256" in file.hashes:
             return
         key = _learned_key(file)
@@ -559,7 +556,7 @@ class Mirrored(ReadsContent):
             return self._metadata(name, file)
 
     def _metadata_hashes(self, file: File) -> Mapping[str, str] | None:
-        """Return the promised hashes of a metadata file, unless what is there is something else."""
+        """Return the listed hashes of a metadata file, unless its content contradicts them."""
         return None if file.url in self._contradicted else file.metadata_hashes
 
     def _found(self, key: Hashable, make: Callable[[], bytes]) -> Content | None:

@@ -1,6 +1,6 @@
-"""Put mirrors together: from settings to one index.
+"""The opening of mirrors: from settings to one index.
 
-What serves an index of its own calls `open_mirrors` with its index and what the operator said::
+A server of its own index calls `open_mirrors` with that and the operator's settings::
 
     mirrors = open_mirrors([mirror_of_text(text) for text in options], blobs, folder / "cache",
                            environ=os.environ, note=log)
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 
 
 _RETRIES = 2
-"""Somebody is waiting, and an old page may do: seldomer than installers repeat requests."""
+"""A client is waiting, and an old page may do: rarer than retries of installers."""
 _DOWNLOADS = 8
 """Threads that may use the storage of mirrored files at once."""
 _ABANDONED = 86400.0
-"""Seconds after which a file that came only in part belongs to nobody."""
+"""Seconds after which a partial file is abandoned."""
 _NOWHERE = Path("/nonexistent")
 
 
@@ -90,12 +90,12 @@ class Mirrors:
         owners: Owners | None = None,
         claims: Callable[[NormalizedName], bool] = lambda _name: False,
     ) -> Merged:
-        """Return them behind an index with uploads, which is called ``own``.
+        """Return the mirrors merged behind an index with uploads, which is called ``own``.
 
-        What is uploaded there comes from there alone, whatever a mirror has.
+        Projects uploaded there come from there alone, even if a mirror has them, too.
 
-        :param claims: tells whether a project belongs to the own index although it has no page
-            at the moment.
+        :param claims: returns whether a project belongs to the own index although it has no page at
+            the moment.
         :raises InvalidConfiguration: a rule names a mirror that is not there.
         """
         first = Source(OWN, own, is_own=True, claims=claims)
@@ -105,12 +105,12 @@ class Mirrors:
             raise InvalidConfiguration(str(error)) from None
 
     def cut(self) -> None:
-        """Break off what is under way; nothing more is fetched."""
+        """Abort transfers in progress; nothing more is fetched."""
         for one in self.all():
             one.cut()
 
     def close(self) -> None:
-        """Stop what is under way, and close every connection."""
+        """Abort transfers in progress, and close every connection."""
         for one in self.all():
             one.close()
 
@@ -133,13 +133,13 @@ def open_mirrors_in(
     """Open the mirrors of a live index.
 
     :param folder: of the index.
-    :param storage: where files are kept, as an address; None: in the folder.
+    :param storage: the address of the files; None: in the folder.
     :param denied: vulnerabilities whose releases are not offered; None: all releases are.
-    :raises InvalidConfiguration: a setting cannot be; no upstream is asked yet.
+    :raises InvalidConfiguration: a setting is invalid; no upstream is requested yet.
     :raises StorageUnavailable: the place cannot be read.
     """
     own = folder / "mirrored"
-    # Never where the uploads are: what is mirrored goes when there is too much.
+    # Apart from the uploads: mirrored files are removed when there are too many.
     blobs = (
         FolderBlobs(own / "files")
         if storage is None
@@ -160,11 +160,11 @@ def open_mirrors(
 ) -> Mirrors:
     """Open several mirrors that keep their files in one place.
 
-    :param settings: of each, the most important first. The smallest limit counts for the place.
-    :param blobs: where files are kept; of mirrors alone, for what was not used for long goes.
-    :param cache_folder: where pages are kept; None: in memory only.
+    :param settings: of each, the most important first. The smallest limit is used for the place.
+    :param blobs: the storage of files; for mirrors only, since unused files are removed.
+    :param cache_folder: the folder of pages; None: in memory only.
     :param denied: vulnerabilities whose releases are not offered; None: all releases are.
-    :raises InvalidConfiguration: a setting cannot be; no upstream is asked yet.
+    :raises InvalidConfiguration: a setting is invalid; no upstream is requested yet.
     :raises StorageUnavailable: the place cannot be read.
     """
     each = tuple(settings)
@@ -195,7 +195,7 @@ def open_mirrors(
 def _open_family(
     settings: MirrorSettings, family: BridgeFamily, most: int, open_: Callable[..., Mirrored]
 ) -> MirroredFamily:
-    """Open a mirror of each index and page of a family, and one of the files that no page lists.
+    """Open a mirror of each index and page of a family, and a mirror of unlisted files.
 
     :param settings: of all of them.
     :param most: threads that may use all of them together.
@@ -253,13 +253,13 @@ def open_mirror(
 ) -> Mirrored:
     """Open one mirror.
 
-    Only the login in the URL is ever sent, and to the origin of that URL alone: what this
-    machine's netrc and keyring know is its users' and no business of an index.
+    Only the login in the URL is ever sent, and to the origin of that URL alone: logins in this
+    machine's netrc and keyring belong to its users and are not used.
 
-    :param only_hosts: the only ones that may be asked, with https; empty: any.
+    :param only_hosts: the only hosts that may be requested, with https; empty: any.
     :param listing: how the upstream lists its files; None: on a page for each project.
     :param denied: vulnerabilities whose releases are not offered; None: all releases are.
-    :raises InvalidConfiguration: a setting cannot be; the upstream is not asked yet.
+    :raises InvalidConfiguration: a setting is invalid; the upstream is not requested yet.
     """
     sources = SourceSettings(
         index_url=settings.url,

@@ -1,8 +1,8 @@
-"""Pull files through: to clients while they come, and into the storage once they are right.
+"""Pull-through transfers: to clients at once, and into the storage after verification.
 
-A thread of its own fetches each file, once however many ask, so that no client waits for a slower
-one, and none ends the transfer when it goes. Clients get what has come, except for the end, which
-is held back until every promised hash holds: a wrong file is never complete.
+A thread of its own fetches each file, once for all clients, so that no client waits for a slower
+one, and none ends the transfer by leaving. Clients get received bytes at once, except for the end,
+which is held back until every listed hash is verified: a wrong file is never complete.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 _HELD_BACK = 1 << 16
-"""Bytes that no client gets before the whole is known to be right."""
+"""Bytes that no client gets before the file is verified."""
 _ABANDONED = 30.0
 """Seconds for which a file without readers is fetched on: clients try again."""
 _SLOWEST = 1024
@@ -62,7 +62,8 @@ class Pull:
 
     :param largest: bytes of the largest file that is fetched.
     :param took: called with the bytes that have come since the last call.
-    :param finish: called with digest and size once the file is right, before anybody sees its end.
+    :param finish: called with digest and size once the file is verified, before any client gets its
+        end.
     :param ended: called when the thread ends, with the error if there was one.
     """
 
@@ -94,9 +95,9 @@ class Pull:
         self._read = time.monotonic()
         self._stopped = False
         self.size: int | None = file.size
-        """Bytes of the whole, once that is known."""
+        """Size of the file, once known."""
         self.sha256: str | None = None
-        """Digest of the whole, once it is known to be right."""
+        """Digest of the file, once it is verified."""
         self._answered = False
         self._began = 0.0
         self._validator: str | None = None
@@ -106,7 +107,7 @@ class Pull:
         threading.Thread(target=self._run, name="pull", daemon=True).start()
 
     def stop(self) -> None:
-        """End the transfer."""
+        """Stop the transfer."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -128,8 +129,8 @@ class Pull:
     def parts(self, start: int, stop: int) -> Iterator[bytes]:
         """Yield the bytes between two positions as they come.
 
-        A part of the file comes only when the whole is known to be right, for there would be no
-        end to hold back. An empty piece is yielded when nothing has come for a moment, so that the
+        A part of the file comes only after verification of the whole, since there would be no end
+        to hold back. An empty piece is yielded when nothing was received for a moment, so that the
         caller can use the thread for others.
 
         :raises WheelfitError: the rest cannot be fetched.
@@ -264,7 +265,7 @@ class Pull:
             if extent.total != self.size:
                 raise UnexpectedStatus("the file changed meanwhile", status=206, where=shown)
         elif response.status == 200:
-            skipped = draft.size  # what came before comes again; the hash tells if it differs
+            skipped = draft.size  # the received part comes again; the hash shows differences
             self._announce(response, shown)
         else:
             raise unexpected(response.status, where)
@@ -297,7 +298,7 @@ class Pull:
             )
 
     def _announce(self, response: Response, where: str) -> None:
-        """Note how long the answer says that it is."""
+        """Record the announced length of the answer."""
         if response.headers.get("content-encoding", "identity") != "identity":
             raise UnexpectedStatus(
                 "the file has a content encoding that was not requested", status=200, where=where
@@ -413,7 +414,7 @@ class Pulls:
             pull.wait_until_kept()
 
     def close(self) -> None:
-        """End all of them."""
+        """Stop all transfers."""
         with self._lock:
             self._closed = True
             running = list(self._running.values())

@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 
 
 _LEAST_AGE = 300.0
-"""Seconds after its last use in which a file stays: somebody is reading it."""
+"""Seconds after its last use in which a file stays, since a client may be reading it."""
 _ROOM = 0.9
-"""What is left of the most that is allowed, so that not every new file has to make room."""
+"""The part of the limit that is kept, so that not every new file has to make room."""
 
 
 class Pulled:
     """The mirrored files.
 
-    The time of the last use is known until the process ends; after that, that of the pull counts.
+    The time of the last use is known until the process ends; after that, the time of the pull is
+    used.
 
     :param blobs: the bytes; of mirrors alone, because any of them may be deleted.
     :param most: bytes that may be kept; None: no limit.
@@ -45,7 +46,7 @@ class Pulled:
         self._lock = threading.Lock()
 
     def size(self, sha256: str) -> int | None:
-        """Return how many bytes are kept under a digest, and note that they are used."""
+        """Return the number of bytes stored under a digest, and record the use."""
         size = self.blobs.size(sha256)
         if size is not None and self._most is not None:
             with self._lock:
@@ -60,7 +61,7 @@ class Pulled:
             raise storage_error(error, "a mirrored file") from error
 
     def added(self, sha256: str, size: int) -> tuple[str, ...]:
-        """Note a new file, and make room if there is too much; return the deleted digests."""
+        """Record a new file, and make room if there is too much; return the deleted digests."""
         if self._most is None:
             return ()
         with self._lock:
@@ -72,7 +73,7 @@ class Pulled:
             return tuple(self._make_room(self._most))
 
     def _make_room(self, most: int) -> Iterable[str]:
-        # What is stored counts, not what this process knows: others put files there too.
+        # The storage is listed, since other processes write there too.
         stored = list(self.blobs.stored())
         total = sum(blob.size for blob in stored)
         if total > most:

@@ -1,4 +1,4 @@
-"""What an operator decides about an index that is mirrored."""
+"""The operator's settings of a mirrored index."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NAMED = pattern(r"([^=:/?#]+)=(.+)", re.DOTALL)
 
 _ALL = "no"
 OWN = "own"
-"""How rules about owners call the index with uploads."""
+"""The name of the index with uploads in rules about owners."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +48,14 @@ class MirrorSettings:
 
     url: str = field(default="", repr=False)
     """Of the index, usually ending with ``/simple/``; a login in it is for this index alone. Of a
-    family: what its indexes lie below, if not where it says."""
+    family: the base of its indexes; by default the family's own.
+    """
     name: str = ""
-    """What rules about owners call it; by default its host."""
+    """Its name in rules about owners; by default its host."""
     bridge: str = ""
     """The family whose indexes are mirrored, each at an address of its own; empty: none."""
     family: BridgeFamily | None = field(default=None, repr=False)
-    """What that name stands for."""
+    """The family of that name."""
     folders: tuple[str, ...] = ()
     """Of a family: which of its indexes and pages, and of the folders of its files, as ``cpu`` or
     ``cu13*``; empty: all."""
@@ -65,9 +66,9 @@ class MirrorSettings:
     redirect: bool = False
     """Send clients to the upstream's files instead of keeping them."""
     fresh: float = 60.0
-    """Seconds in which a page counts without asking the upstream about it again."""
+    """Seconds in which a page is served without revalidation."""
     missing: float = 60.0
-    """Seconds in which a project that the upstream does not know is not asked for again."""
+    """Seconds in which a project that the upstream lacks is not requested again."""
     stale: float = 7 * 86400.0
     """Seconds for which a page is served although the upstream is down."""
     most: int | None = None
@@ -77,12 +78,12 @@ class MirrorSettings:
     allow: tuple[str, ...] = ()
     """Projects that may come from there, as ``torch`` or ``nvidia-*``; empty: all."""
     deny: tuple[str, ...] = ()
-    """Projects that may not, whatever is allowed."""
+    """Projects that are denied even if allowed otherwise."""
     hosts: tuple[str, ...] = ()
     """Hosts, as ``host`` or ``host:port``, that its pages may name although their addresses are
     private or their ports unusual."""
     lists_all: bool = False
-    """List all projects of the upstream, not only those somebody has asked for."""
+    """List all projects of the upstream, not only the requested ones."""
     documents: bool = False
     """Make the ``-variants.json`` that releases with variant wheels lack, from the wheels."""
     timeout: float = 15.0
@@ -95,8 +96,9 @@ class MirrorSettings:
     """File or folder of certificates to trust instead of the system's."""
 
     uploaded_prior_to: str = ""
-    """Offer files that were uploaded before this date, or so long ago; ``no``: all; empty: as the
-    server's setting says."""
+    """Offer files that were uploaded before this date, or so long ago; ``no``: all; empty: by the
+    server's setting.
+    """
 
     @property
     def cooldown(self) -> Cooldown:
@@ -181,13 +183,13 @@ def _each_of(texts: Iterable[str], known: re.Pattern[str], example: str) -> tupl
 
 
 def mirror_of_text(text: str, families: KnownFamilies = SHIPPED) -> MirrorSettings:
-    """Read what an option says: ``URL`` or ``NAME=URL``; or a family, as ``FAMILY[@URL]``.
+    """Read a mirror from an option: ``URL`` or ``NAME=URL``; or a family, as ``FAMILY[@URL]``.
 
     >>> mirror_of_text("torch=https://index.example/whl/cu128").name
     'torch'
 
-    :param families: those that there are.
-    :raises InvalidConfiguration: it is no such thing.
+    :param families: the existing families.
+    :raises InvalidConfiguration: it is none of these.
     """
     if (family := _FAMILY.fullmatch(text)) is not None:
         if family[2] and not family[3]:
@@ -229,9 +231,9 @@ def mirror_of_table(table: Table, families: KnownFamilies = SHIPPED) -> MirrorSe
 
 
 def check_names(mirrors: Iterable[MirrorSettings]) -> None:
-    """Refuse mirrors of one name, and one that is called as the uploads are.
+    """Raise on mirrors of one name, and on the name of the index with uploads.
 
-    :raises InvalidConfiguration: there are such.
+    :raises InvalidConfiguration: two sources have the same name.
     """
     names = [OWN, *(mirror.label for mirror in mirrors)]
     for name in names:
