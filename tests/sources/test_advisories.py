@@ -72,12 +72,35 @@ def test_an_archive(tmp_path: Path) -> None:
     assert "bomb.json" in notes[0]
 
 
-@pytest.mark.parametrize("kind", ["missing", "empty folder", "empty file", "text", "damaged"])
+def test_releases_that_pages_name_again(tmp_path: Path) -> None:
+    """Another build has the same vulnerabilities, and no answer is that of another release."""
+    (tmp_path / "a.json").write_text(record("A"))
+    advisories = Advisories(tmp_path)
+    for _ in range(2):
+        assert ids(advisories, "1.0+cu128") == ids(advisories, "1.0") == ["A"]
+        assert ids(advisories, "2.0+cu128") == ids(advisories, "2.0") == []
+    first = advisories.affecting(SOME, Version("1.0"))
+    assert advisories.affecting(SOME, Version("1.0")) is first  # of some there are hundreds
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["missing", "empty folder", "empty file", "text", "damaged", "lzma", "name", "NUL in the path"],
+)
 def test_what_has_no_records(tmp_path: Path, kind: str) -> None:
     """It is an error that names the place, not silence."""
     path = tmp_path / "records"
     if kind == "empty folder":
         path.mkdir()
+    elif kind == "NUL in the path":
+        path = tmp_path / "a\0b"
+    elif kind == "lzma":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+            archive.writestr("A.json", record("A"))
+    elif kind == "name":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("A\xe9.json", record("A"))
+        path.write_bytes(path.read_bytes().replace("\xe9".encode(), b"\xff\xfe"))
     elif kind == "damaged":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("A.json", record("A") * 50)

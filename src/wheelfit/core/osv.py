@@ -106,7 +106,7 @@ class Affected(Struct, frozen=True):
 
     def __contains__(self, version: Version) -> bool:
         # Databases know no builds: 2.8.0+cu128 is as vulnerable as 2.8.0.
-        public = Version(version.public)
+        public = Version(version.public) if version.local else version
         return version in self.versions or public in self.versions or any(
             public in one for one in self.ranges
         )  # fmt: skip

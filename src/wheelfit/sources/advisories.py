@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelfit.core.osv import LARGEST_RECORD, read_record
+from wheelfit.sources.memory_cache import Memory
 from wheelfit_runtime.errors import FileProblem, WheelfitError
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ _LOOK_AGAIN = 60.0
 _MOST_RECORDS = 1_000_000
 _MOST_BYTES = 4 << 30
 """Of all records, unpacked."""
+_MOST_ANSWERS = 1_000_000
+"""Of releases and their vulnerabilities, in memory."""
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Of packing in an archive: osv.dev uses no other, and each has errors of its own."""
 _SHOWN = 3
 
 
@@ -68,14 +73,9 @@ class Advisories:
         """Return the vulnerabilities of a release, withdrawn ones too, by their IDs."""
         self._look()
         records = self._records
-        found = []
-        for one in records.by_project.get(name, ()):
-            affected = records.affected.get((one.id, name))
-            if affected is None:
-                affected = records.affected[(one.id, name)] = one.affected()
-            if version in affected:
-                found.append(one)
-        return tuple(found)
+        if name not in records.by_project:
+            return ()
+        return records.affecting.get((name, version), lambda: records.find(name, version))
 
     def _look(self) -> None:
         """Start to read the records again if they have changed; the old ones count meanwhile."""
@@ -134,6 +134,21 @@ class _Records:
     by_project: Mapping[NormalizedName, tuple[Vulnerability, ...]]
     affected: dict[tuple[str, NormalizedName], Affected] = field(default_factory=dict)
     """What was read of the versions of those that were asked for, by ID and project."""
+    affecting: Memory[tuple[Vulnerability, ...]] = field(
+        default_factory=lambda: Memory(_MOST_ANSWERS, lambda found: len(found) + 1)
+    )
+    """Those of releases: of some projects there are hundreds, and pages name all releases."""
+
+    def find(self, name: NormalizedName, version: Version) -> tuple[Vulnerability, ...]:
+        """Return the vulnerabilities of a release, by comparing each one's versions."""
+        found = []
+        for one in self.by_project.get(name, ()):
+            affected = self.affected.get((one.id, name))
+            if affected is None:
+                affected = self.affected[(one.id, name)] = one.affected()
+            if version in affected:
+                found.append(one)
+        return tuple(found)
 
 
 def _records(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -147,13 +162,15 @@ def _records(path: Path) -> Iterator[tuple[str, bytes]]:
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
                 if member.filename.endswith(".json"):
+                    if member.compress_type not in _METHODS:
+                        raise NotImplementedError(f"method {member.compress_type} of packing")
                     with archive.open(member) as opened:
                         yield member.filename, opened.read(LARGEST_RECORD + 1)
     except OSError as error:
         raise FileProblem(
             f"OSV records cannot be read: {error.strerror or error}", where=str(path)
         ) from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         raise FileProblem(
             f"it is not an archive of OSV records: {error}",
             where=str(path),
@@ -176,9 +193,8 @@ def _stamp(path: Path) -> Hashable:
         if not path.is_dir():
             return found.st_mtime_ns, found.st_size, found.st_ino
         each = [os.stat(file) for file in _files(path)]  # noqa: PTH116 - of many
-    except OSError as error:
-        raise FileProblem(
-            f"OSV records cannot be read: {error.strerror}", where=str(path)
-        ) from None
+    except (OSError, ValueError) as error:  # with NUL in the path
+        reason = getattr(error, "strerror", None) or error
+        raise FileProblem(f"OSV records cannot be read: {reason}", where=str(path)) from None
     newest = max((one.st_mtime_ns for one in each), default=0)
     return len(each), sum(one.st_size for one in each), newest
