@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -202,8 +204,10 @@ def test_a_private_index_of_old_pages(tmp_path: Path) -> None:
         index.faults.html_only = True
         index.faults.hashes = index.faults.sizes = index.faults.metadata = False
         index.faults.login = ("me", "secret")
-        report = bring(index.url_with_login("me", "secret"), tmp_path / "new")
-        assert (report.added, report.refused, report.failed) == (1, (), ())
+        for added in (1, 0):  # only its content tells that a file is there
+            report = bring(index.url_with_login("me", "secret"), tmp_path / "new")
+            assert (report.added, report.kept) == (added, 1 - added)
+            assert (report.refused, report.failed) == ((), ())
         assert bring(index.url, tmp_path / "newer", projects=("some",)).failed
 
 
@@ -253,9 +257,25 @@ def test_an_export_of_devpi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert stored.uploaded.startswith("2020-02-29T12:00:00")
     devpi_export(there, wheel, "0" * 64)
     assert reasons(bring(there, tmp_path / "new")) == {wheel.name: {"hash-mismatch"}}
-    (there / "dataindex.json").write_text('{"indexes": []}')
-    with pytest.raises(FileProblem):
-        bring(there, tmp_path / "newer")
+    endless = (there / "dataindex.json").read_text().replace("[2020, ", f"[{10**30}, ")
+    for text in ('{"indexes": []}', "[" * 200_000, endless):
+        (there / "dataindex.json").write_text(text)
+        with pytest.raises(FileProblem):
+            bring(there, tmp_path / "newer")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of names that are no text")
+def test_a_folder_with_what_is_no_package(tmp_path: Path) -> None:
+    """Pipes and circular links are left alone, and a name that is not Unicode is refused like any wrong one."""
+    there = tmp_path / "packages"
+    build_wheel(there, "some", "1.0")
+    os.mkfifo(there / "other-1.0.tar.gz")
+    (there / "third-1.0.tar.gz").symlink_to("third-1.0.tar.gz")
+    odd = os.fsdecode(b"s\xff-1.0.tar.gz")
+    (there / odd).touch()
+    report = bring(there, tmp_path / "new")
+    assert (report.files, report.added) == (2, 1)
+    assert reasons(report) == {odd: {"invalid-filename"}}
 
 
 @pytest.mark.parametrize("name", ["../x", "", "a b"])

@@ -19,6 +19,7 @@ from wheelfit.operations.whole_index import existing_folder, is_remote, open_who
 from wheelfit.server.store.database import written
 from wheelfit.server.store.records import Violation
 from wheelfit.server.uploads.accepting import AcceptedUpload, accept_listed
+from wheelfit.server.uploads.rules import check_name
 from wheelfit.sources.concurrency import at_once
 from wheelfit.sources.local_files import LocalFiles, path_of
 from wheelfit.sources.package_tree import TreeIndex
@@ -241,6 +242,9 @@ class _Import:
 
     def take(self, file: File) -> None:
         """Add a file unless it is there."""
+        if violations := check_name(file.filename):
+            self.refused.append(RefusedFile(file.filename, violations))
+            return
         try:
             if self._is_there(file):
                 self.counts["kept"] += 1
@@ -291,7 +295,9 @@ class _Import:
                 now=datetime.now(UTC),
                 by=self._owner,
             )
-            if isinstance(found, AcceptedUpload):
-                self.counts.update(added=1, size=draft.size)
-            else:
+            if not isinstance(found, AcceptedUpload):
                 self.refused.append(RefusedFile(file.filename, found))
+            elif found.is_new:
+                self.counts.update(added=1, size=draft.size)
+            else:  # which a page without hashes could not tell
+                self.counts["kept"] += 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +25,10 @@ if TYPE_CHECKING:
 
 
 _DEVPI = "dataindex.json"
+_MISREAD = (
+    ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
+)  # fmt: skip
+"""Errors of reading a file that is something else."""
 
 
 class TreeIndex(FlatListing):
@@ -50,9 +53,14 @@ class TreeIndex(FlatListing):
             base = file_url(Path(folder))
             for name in sorted(names):
                 path = Path(folder, name)
-                with suppress(FileNotFoundError):  # a link that leads nowhere
-                    file = replace(local_file(name, base, self.name), size=path.stat().st_size)
-                    found.append(replace(file, **entries.get(path, {})))
+                try:
+                    if not path.is_file():  # a link that leads nowhere, or a pipe
+                        continue
+                    size = path.stat().st_size
+                except OSError as error:
+                    raise problem(path, error) from error
+                file = replace(local_file(name, base, self.name), size=size)
+                found.append(replace(file, **entries.get(path, {})))
         return found, ()
 
     def _entries_of_devpi(self) -> Mapping[Path, Mapping[str, Any]]:
@@ -69,7 +77,7 @@ class TreeIndex(FlatListing):
                     }
                 except OSError as error:
                     raise problem(top / _DEVPI, error) from error
-                except (ValueError, LookupError, TypeError, AttributeError) as error:
+                except _MISREAD as error:
                     raise FileProblem(
                         f"this is not an export of devpi: {error}", where=str(top / _DEVPI)
                     ) from None
