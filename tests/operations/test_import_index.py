@@ -147,6 +147,19 @@ def test_pages_that_lie(old: RecordingIndex, tmp_path: Path) -> None:
     }
 
 
+def test_times_that_no_index_has(old: RecordingIndex, tmp_path: Path) -> None:
+    """What is stored of an upload at the edge of the calendar can be read again, in UTC."""
+    content = json.loads(b"".join(SimpleIndexPage(old).get("some")))
+    times = ("0500-01-01T00:00:00Z", "0001-01-01T00:00:00+10:00", "9999-12-31T23:59:59-10:00")
+    for entry, time in zip(content["files"], times, strict=False):
+        entry["upload-time"] = time
+    old.faults.content["/simple/some/"] = json.dumps(content).encode()
+    assert bring(old.url, tmp_path / "new", projects=("some",)).added == 4
+    stored = [datetime.fromisoformat(one.uploaded) for one in files(tmp_path / "new").values()]
+    assert min(stored) == datetime(500, 1, 1, tzinfo=UTC)
+    assert max(stored) <= datetime.now(UTC)
+
+
 class SimpleIndexPage:
     """The pages of an index in JSON."""
 
@@ -266,7 +279,7 @@ def test_an_export_of_devpi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of names that are no text")
 def test_a_folder_with_what_is_no_package(tmp_path: Path) -> None:
-    """Pipes and circular links are left alone, and a name that is not Unicode is refused like any wrong one."""
+    """Pipes and circular links are left alone, and a name that is not Unicode is refused."""
     there = tmp_path / "packages"
     build_wheel(there, "some", "1.0")
     os.mkfifo(there / "other-1.0.tar.gz")

@@ -55,14 +55,15 @@ def time_of_upload(file: File) -> datetime | None:
     """Read when a file was uploaded; None if that is unknown, unreadable or without time zone.
 
     :param file: as listed.
+    :return: in UTC.
     """
-    from datetime import datetime  # noqa: PLC0415 - start-up
+    from datetime import UTC, datetime  # noqa: PLC0415 - start-up
 
     try:
         found = datetime.fromisoformat(file.upload_time or "")
-    except ValueError:
+        return None if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):  # in the year 1 or 9999, far from Greenwich
         return None
-    return found if found.tzinfo is not None else None
 
 
 class WheelOrigin(Struct, frozen=True):

@@ -170,7 +170,8 @@ def written(time: datetime) -> str:
     >>> written(datetime(2026, 1, 2, tzinfo=UTC))
     '2026-01-02T00:00:00.000000Z'
     """
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    plain = time.astimezone(UTC).replace(tzinfo=None)
+    return f"{plain.isoformat(timespec='microseconds')}Z"
 
 
 class FairLock:
