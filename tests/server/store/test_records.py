@@ -22,6 +22,7 @@ from server.uploading import DOCUMENT, NOW
 
 from wheelfit.core.labels import Label
 from wheelfit.errors import NeedsExtra, StorageUnavailable, UploadRefused, install_hint
+from wheelfit.server.store.audit import Actor, AuditFilter
 from wheelfit.server.store.database import MIGRATIONS, written
 from wheelfit.server.store.opening import open_blobs, open_database
 from wheelfit.server.store.records import NewFile, RecentUpload, Token
@@ -73,6 +74,20 @@ def test_recent_uploads(records: Records) -> None:
     recent = [RecentUpload(SOME, "1.0", LATER), RecentUpload(SOME, "2.0", TIME)]
     assert list(records.recent_uploads(10)) == recent
     assert list(records.recent_uploads(1)) == recent[:1]
+
+
+def test_long_texts_of_many_scripts(records: Records) -> None:
+    """No text that is kept is too long for an index of the database."""
+    text = "".join(map(chr, range(0x4E00, 0x4E00 + 4_000)))  # which does not pack well
+    add(records, new())
+    assert records.yank([new().filename], text, time=LATER) == 1
+    listing = records.listing(SOME)
+    assert listing is not None
+    assert listing.files[0].yanked == text
+    records.audit.refuse(Actor(), "upload", text, text, text)
+    (entry, *_) = records.audit.entries(AuditFilter(outcome="refused"))
+    assert text.startswith(entry.project)
+    assert text.startswith(entry.detail)
 
 
 def variant(label: str, document: Any = DOCUMENT, version: str = "1.0", **more: Any) -> NewFile:

@@ -20,6 +20,8 @@ Action = Literal[
 ]  # fmt: skip
 ACTIONS: tuple[Action, ...] = get_args(Action)
 _LONGEST = 1000
+_LONGEST_PROJECT = 255
+"""Characters of a project, which may be any text of a client, and has to fit into an index."""
 _REFUSALS = 100_000
 """Refusals that are kept at most, because any token can cause as many as it likes."""
 
@@ -161,7 +163,8 @@ def note(
     who = asdict(replace(actor, time=time))
     (serial,) = execute("SELECT COALESCE(MAX(serial), 0) FROM audit")[0]
     for number, (project, subject) in enumerate(about, serial + 1):
-        what = {"action": action, "outcome": outcome, "project": project, "subject": subject}
+        about_it = {"project": project[:_LONGEST_PROJECT], "subject": subject}
+        what = {"action": action, "outcome": outcome, **about_it}
         texts = {key: _plain(text) for key, text in {**who, **what, "detail": detail}.items()}
         insert(execute, "audit", serial=number, **texts)
 

@@ -268,8 +268,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ),
         "CREATE INDEX upload_of_session ON upload (session, filename)",
     ),
-    # With all that the list of recent uploads reads, so that it needs no row of the table.
-    ("CREATE INDEX file_of_time ON file (stage, uploaded, yanked, project, spelling)",),
+    (
+        # With all that the list of recent uploads reads, so that it needs no row of the table;
+        # but no reason of a yank, which may be too long for an index of PostgreSQL.
+        (
+            "CREATE INDEX file_of_time ON file (stage, uploaded, yanked, project, spelling)"
+            " WHERE yanked IS NULL"
+        ),
+    ),
     (
         # Changes and refusals, with actor and address.
         (
