@@ -85,6 +85,18 @@ def test_a_quarantined_project(host: Host) -> None:
     assert host.ask("GET", file).status == 200
 
 
+def test_a_project_whose_files_are_deleted(host: Host, tmp_path: Path) -> None:
+    """Its status goes on refusing uploads, and can still be changed."""
+    owner, operator = host.token("upload", owner="ann"), host.token("upload", "admin")
+    assert put(host, operator, "quarantined", "malware").status == 200
+    assert host.store.records.delete(["some-1.0-py3-none-any.whl"], time="2026-01-01T00:00:00Z")
+    second = build_wheel(tmp_path, "some", "2.0")
+    assert "closed-project" in text(host.upload(second, owner))
+    assert put(host, owner, "active").status == 403
+    assert put(host, operator, "active").status == 200
+    assert host.upload(second, owner).status == 200
+
+
 def test_what_cannot_be_set(host: Host) -> None:
     """Strangers, other words and projects that there are not are refused."""
     assert put(host, host.token("upload", owner="bob"), "archived").status == 403

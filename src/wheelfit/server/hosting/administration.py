@@ -59,7 +59,8 @@ class StoreAdministration:
         if marker not in STATUSES:
             raise InvalidConfiguration(f"a status is one of {', '.join(STATUSES)}")
         name = canonicalize_name(project)
-        if self.store.records.listing(name) is None or not self.may_read(name):
+        # A project whose files are all deleted has a status too: it refuses uploads, or no more.
+        if not self.store.records.serial(name) or not self.may_read(name):
             raise FileProblem("the index has no such project", where=project[:200])
         status = Status(marker, " ".join(reason.split()))
         self.store.records.set_status(name, status, time=written(self.now()))
