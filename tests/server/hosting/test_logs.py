@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 from typing import Literal
 
 import pytest
 
-from wheelfit.server.hosting.logs import Log
+from wheelfit.server.hosting.logs import Log, library_messages
 
 
 @pytest.mark.parametrize("form", ["json", "plain"])
@@ -37,3 +38,18 @@ def test_long_texts_are_cut() -> None:
     log("request", path="/" * 30_000)
     log.close()
     assert len(stream.getvalue()) < 3000
+
+
+def test_a_message_that_does_not_fit_its_arguments() -> None:
+    """What a library logs wrongly is logged as it is, and the library goes on."""
+    stream = io.StringIO()
+    log = Log(stream, "json")
+    others = set(logging.getLogger().handlers)  # those of pytest raise such errors
+    with library_messages(log):
+        (handler,) = set(logging.getLogger().handlers) - others
+        handler.handle(
+            logging.LogRecord("library", logging.ERROR, "", 1, "%d files", ("no",), None)
+        )
+    log.close()
+    line = json.loads(stream.getvalue())
+    assert (line["event"], line["logger"], line["message"]) == ("library", "library", "%d files")

@@ -118,11 +118,15 @@ class _ToLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
+        try:
+            message = record.getMessage()
+        except Exception:  # noqa: BLE001 - a message is no reason for its library to fail
+            message = str(record.msg)
         self._log(
             "library",
             level=record.levelname.lower(),
             logger=record.name,
-            message=record.getMessage().rstrip(),
+            message=message.rstrip(),
             traceback=None if error is None else traceback_of(error),
         )
 
