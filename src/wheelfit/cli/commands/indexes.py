@@ -241,7 +241,7 @@ Mirrors are described as for `wheelfit index serve`; servers may run meanwhile.
                         Operation("live_index.list_tokens", "indexes.show_tokens"),
                     ),
                     "revoke": Command(
-                        "Revoke a token: it can no longer be used for uploads.",
+                        "Revoke a token: the index no longer accepts it.",
                         (TOKEN, PLACE, STORE),
                         Operation("live_index.revoke_token", "indexes.show_revoked_token"),
                     ),
