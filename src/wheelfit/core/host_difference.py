@@ -31,19 +31,19 @@ class Difference:
 
     @property
     def only_left(self) -> tuple[str, ...]:
-        """Return what the second machine lacks, in the order of the first."""
+        """Return the items the second machine lacks, in the order of the first."""
         other = frozenset(self.right)
         return tuple(item for item in self.left if item not in other)
 
     @property
     def only_right(self) -> tuple[str, ...]:
-        """Return what the first machine lacks, in the order of the second."""
+        """Return the items the first machine lacks, in the order of the second."""
         other = frozenset(self.left)
         return tuple(item for item in self.right if item not in other)
 
     @property
     def reordered(self) -> bool:
-        """Return whether what both have stands in another order."""
+        """Return whether the common items are in another order."""
         left, right = frozenset(self.left), frozenset(self.right)
         return [i for i in self.left if i in right] != [i for i in self.right if i in left]
 
@@ -60,11 +60,11 @@ class Difference:
 
 
 def host_differences(left: HostFile, right: HostFile, base: Target) -> tuple[Difference, ...]:
-    """Return everything in which two machines differ; empty when nothing.
+    """Return the differences between two machines; empty if there are none.
 
-    The machines may be exchanged: then each difference is, too.
+    Exchanging the machines exchanges each difference.
 
-    :param base: the target in use; counts where a file says nothing.
+    :param base: the target in use; used where a file states nothing.
     """
     found = [*_of_targets(left.target(base, "left"), right.target(base, "right"))]
     namespaces = {entry.namespace for file in (left, right) for entry in file.providers}
@@ -109,7 +109,7 @@ def _parts(target: Target) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _pairs(
     namespace: str, left: HostFile, right: HostFile
 ) -> Iterator[tuple[str, HostProvider | None, HostProvider | None]]:
-    """Yield the entries of a namespace to compare with each other, with what to call them."""
+    """Yield the entries of a namespace to compare with each other, with their names."""
     entries = [
         [entry for entry in file.providers if entry.namespace == namespace]
         for file in (left, right)
@@ -126,7 +126,7 @@ def _pairs(
 
 
 def _filters(entry: HostProvider | None) -> tuple[str, ...]:
-    """Return what the plugin must be for which an entry answers."""
+    """Return the plugin and versions an entry applies to."""
     if entry is None:
         return ()
     return (*((entry.plugin_api,) if entry.plugin_api else ()), *entry.resolved)
@@ -143,7 +143,7 @@ def _of_entries(
     yield Difference(f"{path} :: features", tuple(features[0]), tuple(features[1]))
     for name in sorted(features[0].keys() | features[1].keys()):
         values = [some.get(name, ()) for some in features]
-        # That a flag is there, or is not, has been said.
+        # The presence of a flag is reported already.
         if (values[0] and values[1]) or not {*values[0], *values[1]} <= {"on"}:
             yield Difference(f"{path} :: {name}", *values)
     yield Difference(f"{path} :: devices", *(_devices(one) for one in both))

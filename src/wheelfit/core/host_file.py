@@ -1,11 +1,11 @@
-"""Host files: what a machine supports, written down (P-44).
+"""Host files: the support of a machine, as a file (P-44).
 
-``probe`` writes one, commands that choose wheels read it. The model knows nothing of
-TOML: it is made from a mapping and returns one. Files of uv's experiment
-(``variant-lock.toml``) have the same shape and load unchanged.
+``probe`` writes one, commands that choose wheels read it. The model is independent of TOML: it is
+made from a mapping and returns one. Files of uv's experiment (``variant-lock.toml``) have the same
+shape and load unchanged.
 
-A host file may also say which interpreter and platform the machine has. Where it does
-not, those of the current target count.
+A host file may also state the machine's interpreter and platform. By default those of the current
+target count.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class HostProvider:
     devices: tuple[DeviceValues, ...] = ()
     """What runs on which of several unlike devices (P-88)."""
     version: str = ""
-    """Version of the provider that was asked, as ``2026-11``; empty: not said."""
+    """Version of the provider, as ``2026-11``; empty: not stated."""
     warnings: tuple[str, ...] = ()
 
     def applies(self, package: str | None, plugin_api: str | None) -> bool:
@@ -107,7 +107,9 @@ class HostFile:
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Marker values that do not follow from interpreter and platform."""
     origin: str = ""
-    """What it describes, as ``this machine`` or ``preset cuda-12.8-sm90``; empty: not said."""
+    """The machine it describes, as ``this machine`` or ``preset cuda-12.8-sm90``; empty: not
+    stated.
+    """
     overrides: tuple[str, ...] = ()
     """What replaced detection when it was written: ``NAME=value``, or an option."""
     notes: tuple[str, ...] = field(default=(), compare=False)
@@ -127,14 +129,14 @@ class HostFile:
         overrides: Iterable[str] = (),
         scrub: Callable[[str], str] = str,
     ) -> HostFile:
-        """Write down what was detected.
+        """Build a host file from detections.
 
-        Namespaces about which nothing is known, or whose detection failed, get no entry:
-        an empty one would claim that nothing is supported.
+        Unknown namespaces, or those whose detection failed, get no entry: an empty one would claim
+        that nothing is supported.
 
-        :param target: interpreter and platform to write down; none: leave them out.
-        :param scrub: takes out of a text what identifies the machine or its user; people
-            share these files.
+        :param target: interpreter and platform to include; None: leave them out.
+        :param scrub: removes data that identifies the machine or its user from a text; users share
+            these files.
         """
         known = (found for found in detections if found.status not in _UNANSWERED)
         file = cls(
@@ -142,7 +144,7 @@ class HostFile:
                 HostProvider(
                     found.namespace,
                     features=found.features,
-                    # What a plugin said is no answer for another one.
+                    # The answer of a plugin does not apply to another one.
                     resolved=(f"{found.plugin.name}=={found.plugin.version}",)
                     if found.plugin
                     else (),
@@ -162,9 +164,9 @@ class HostFile:
         return file if target is None else file.with_target(target)
 
     def with_target(self, target: Target) -> HostFile:
-        """Return the same with interpreter and platform written down.
+        """Return the host file with interpreter and platform.
 
-        Marker values are written only where they say something new.
+        Marker values are included only where the others do not imply them.
         """
         implementation = target.environment["implementation_name"]
         version = target.python_full_version
@@ -192,7 +194,7 @@ class HostFile:
     def target(self, base: Target, name: str) -> Target:
         """Return the target the file describes.
 
-        :param base: the current target; counts where the file says nothing.
+        :param base: the current target; used where the file states nothing.
         """
         if self.interpreter is None and not self.platforms and not self.environment:
             return structs.replace(base, name=name)
@@ -240,7 +242,7 @@ _KINDS: Final = {"file": "host file ", "preset": "preset ", "machine": ""}
 
 @dataclass(frozen=True, slots=True)
 class HostDetector:
-    """A detector that reads a host file: a user's list of what is supported (P-12)."""
+    """A detector that reads a host file: a user's list of supported properties (P-12)."""
 
     file: HostFile
     name: str
@@ -251,7 +253,7 @@ class HostDetector:
     def detect(
         self, namespace: str, *, package: str | None = None, plugin_api: str | None = None
     ) -> Detection:
-        """Return what the file says of a namespace.
+        """Return the file's entry for a namespace.
 
         :returns: ``Status.UNKNOWN`` when the file has no entry that applies (P-44).
         """

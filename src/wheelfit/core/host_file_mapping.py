@@ -1,7 +1,7 @@
 """Host files as mappings: the keys of P-44, read with care and written in order.
 
-What a person may get wrong is an error that names the place. A key nobody knows is
-ignored with a note, unless it looks like a slip of a known one.
+A mistake is an error that names the place. An unknown key is ignored with a note, unless it looks
+like a misspelled known one.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 def parse_host_file(data: bytes, where: str) -> HostFile:
-    """Read a host file as it is written.
+    """Parse the bytes of a host file.
 
-    :raises UserError: ``invalid-host-file``; it is too large, is not TOML, or says something a host
-        file cannot say.
+    :raises UserError: ``invalid-host-file``; it is too large, is not TOML, or is not valid for a
+        host file.
     """
     try:
         table = strict_toml.load(data)
@@ -56,13 +56,13 @@ def read_host_file(
     """Read a host file.
 
     :raises UserError: ``invalid-host-file``; the file is of another version, a key is missing or
-        misspelled, or a value is not what it should be; names the place.
+        misspelled, or a value is not valid; names the place.
     """
     reader = _Reader(where, line_of)
     root = _Table(mapping, reader)
     metadata = root.optional("metadata")
     if metadata is None:
-        root.only(*_ROOT)  # a slip of the word is the better thing to say
+        root.only(*_ROOT)  # a misspelled key is the better explanation
         root.fail("metadata", "is missing", hint=f'write [metadata] version = "{FILE_VERSION}"')
     version = _file_version(metadata)
     root.only(*_ROOT)
@@ -93,7 +93,7 @@ _ROOT: Final = ("metadata", "provider", "interpreter", "platform", "environment"
 
 
 def _unsaid(file: HostFile, root: _Table) -> Iterator[str]:
-    """Yield how a file of uv's experiment is understood where it says less than ours do."""
+    """Yield notes on how a file of uv's experiment is read where it states less than ours."""
     if not file.created_by.lower().startswith("uv"):
         return
     if file.interpreter is None and not file.platforms:
@@ -132,7 +132,7 @@ def to_mapping(file: HostFile) -> dict[str, Any]:
 
 
 def _filled(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping without keys that say nothing."""
+    """Return a mapping without empty values."""
     return {key: value for key, value in mapping.items() if value}
 
 
@@ -157,7 +157,7 @@ class _Table(Table):
         self.report(Fault(self.path(key), message), hint)
 
     def only(self, *known: str) -> None:
-        """Note keys that are not known; refuse those that look like a slip."""
+        """Note unknown keys; raise an error for misspelled ones."""
         for key, near in self.unknown(known, cutoff=0.75):
             if near and not self.report.is_newer:  # else it may be a key of the newer format
                 self.fail(key, "is an unknown key", hint=f'did you mean "{near}"?')
@@ -360,7 +360,7 @@ _FIRST_OF_MACOS = re.compile(
 
 
 def _platform_mapping(platforms: tuple[str, ...]) -> dict[str, Any]:
-    """Write three facts instead of forty tags where they say the same."""
+    """Return three facts instead of forty tags where they are equivalent."""
     if match := _FIRST_TAGS.fullmatch(" ".join(platforms[:2])):
         machine, minor = match["machine"], int(match["minor"])
         if platforms == linux_platforms(machine, glibc=minor):
@@ -398,6 +398,6 @@ def _provider_mapping(provider: HostProvider) -> dict[str, Any]:
             ],
         }
     )
-    # Without any, the table says that nothing is supported.
+    # An empty table means that nothing is supported.
     properties = {feature.name: list(feature.values) for feature in provider.features}
     return {"namespace": provider.namespace, **listed, "properties": properties, **seen}

@@ -85,7 +85,7 @@ def contradictions(
 def _combined(
     documents: Iterable[tuple[str, VariantDocument]],
 ) -> tuple[VariantDocument, list[Contradiction]]:
-    """Return the union, and what contradicts; with any of that the union means nothing."""
+    """Return the union and the contradictions; with any of them the union is meaningless."""
     ordered = sorted(documents, key=lambda pair: pair[0])
     if not ordered:
         raise ValueError("nothing to combine")
@@ -140,10 +140,10 @@ def read_wheel_document(
     limits: JsonLimits = DEFAULT_LIMITS,
     accept_unknown_drafts: bool = False,
 ) -> VariantDocument:
-    """Read what a variant wheel says of itself (F-24, F-27).
+    """Read the metadata of a variant wheel about itself (F-24, F-27).
 
     :param data: its ``variant.json``; None: it has none.
-    :raises InvalidWheel: it says nothing that can be used of its label.
+    :raises InvalidWheel: it has no usable data about its label.
     """
     if data is None:  # F-27
         raise InvalidWheel("the wheel has no variant.json", where=where)
@@ -166,10 +166,10 @@ def read_wheel_document(
 def disagreement(
     wheel_document: VariantDocument, index_document: VariantDocument, label: Label
 ) -> str | None:
-    """Compare a wheel's own document with what drove the selection (F-93).
+    """Compare a wheel's own document with the one used for the selection (F-93).
 
-    :return: how they differ, one sentence without a final full stop; None when they
-        say the same about the label.
+    :return: the difference, one sentence without a final full stop; None if they agree about the
+        label.
     """
     fault = label_fault(wheel_document, label)
     if fault is not None:
@@ -189,9 +189,9 @@ def disagreement(
 
 
 def label_fault(document: VariantDocument, label: Label) -> str | None:
-    """Return what is wrong with a document inside a wheel: it has one label, its own (F-24).
+    """Return the fault of a document inside a wheel, which has only its own label (F-24).
 
-    :return: a sentence without a final full stop; None when nothing is wrong.
+    :return: a sentence without a final full stop; None if there is none.
     """
     others = sorted({*document.variants, *document.unusable} - {label})
     if others:
@@ -250,13 +250,13 @@ def _merge(
                 shown = (str(first), str(value))
                 conflicts.append(Contradiction(first_where, where, steps(key), shown))
                 continue
-            # Equal in meaning: keep one whatever the order of the input (F-63).
+            # Equal in meaning: keep one in any order of the input (F-63).
             merged[key] = (first_where, min(first, value, key=repr))
     return {key: value for key, (_, value) in merged.items()}
 
 
 def _comparable(provider: Provider) -> object:
-    """Return what must be equal, defaults removed (F-62)."""
+    """Return the parts of a provider that must be equal, without defaults (F-62)."""
     if not isinstance(provider, PluginProvider):
         return provider
     requires = tuple(_normalised(text)[1] for text in provider.requires)
@@ -300,7 +300,7 @@ def _check_providers(
 
 
 def _unusable(documents: Documents, conflicts: list[Contradiction]) -> dict[str, str]:
-    """Return broken labels; one that is sound elsewhere is a contradiction (F-61)."""
+    """Return broken labels; a label valid elsewhere is a contradiction (F-61)."""
     sound: dict[str, str] = {}
     for where, document in reversed(documents):
         sound.update(dict.fromkeys(document.variants, where))

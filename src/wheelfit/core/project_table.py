@@ -1,8 +1,8 @@
-"""The ``[variant]`` table of pyproject.toml: what the wheels of a project start from (B-1).
+"""The ``[variant]`` table of pyproject.toml: the defaults of a project's wheels (B-1).
 
-It has the structure of the document in a wheel, and one thing more: a provider may name
-a plugin that is asked when a wheel is built and fills in a static list (B-20). Nothing
-here runs a plugin; its answer is handed in.
+It has the structure of the document in a wheel, and one addition: a provider may name a plugin that
+is run when a wheel is built and fills in a static list (B-20). No plugin is run here; the caller
+passes its answer.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 TABLE = "variant"
 """Where it stands in pyproject.toml."""
 _STAND_IN = {"static-properties": {"x": ["1"]}}
-# Order of values and empty objects are the writer's business, not the author's. Providers
-# belong in the table whatever layout its $schema names.
+# Order of values and empty objects are decided by the writer, not the author. Providers belong in
+# the table whatever layout its $schema names.
 _OVERLOOKED = frozenset(["F-23", "F-25", "F-42"])
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -52,11 +52,11 @@ class BuildTimeProvider:
     plugin_api: str | None = None
     """Object reference of the plugin; None: the default of P-7."""
     optional: bool = False
-    """Whether users of the wheel must enable the provider; the build asks it anyway."""
+    """Whether users of the wheel must enable the provider; the build runs it anyway."""
 
     @property
     def plugin(self) -> PluginProvider:
-        """The plugin to ask, as other providers name theirs."""
+        """The plugin to run, in the form of other providers."""
         return PluginProvider(self.requires, self.plugin_api)
 
 
@@ -92,7 +92,7 @@ class ProjectTable:
 
     @property
     def asked_at_build(self) -> Mapping[str, BuildTimeProvider]:
-        """The plugins that a build asks, optional ones too (B-20)."""
+        """The plugins that a build runs, optional ones too (B-20)."""
         return {
             namespace: provider
             for namespace, provider in self.providers.items()
@@ -181,11 +181,11 @@ def wheel_document(
 ) -> VariantDocument:
     """Return the document of one wheel of the project (B-2, B-6, B-22).
 
-    Priorities and providers are those of the table, used by this wheel or not. Where a
-    plugin is asked at build time, its answer takes the place of the provider.
+    Priorities and providers are those of the table, used by this wheel or not. Where a plugin is
+    run at build time, its answer takes the place of the provider.
 
-    :param answers: what the plugins that a build asks answered, by namespace (B-20).
-    :param vocabulary: what is valid of other namespaces, where that is known (P-28).
+    :param answers: the answers of the plugins run by a build, by namespace (B-20).
+    :param vocabulary: the valid values of other namespaces, where known (P-28).
     :raises InvalidDocument: the document may not be written; names all faults at once.
     """
     faults: list[Fault] = []
@@ -204,7 +204,7 @@ def wheel_document(
         if answer is None or problem is not None:
             faults.append(Fault(path, problem or "", rule))
             continue
-        # P-27: a feature without values is unsupported, which a list says by leaving it out.
+        # P-27: a feature without values is unsupported, so a list leaves it out.
         features = tuple(config for config in answer.features if config.values)
         static = StaticProvider(features, provider.optional)
         providers[namespace] = order_static(namespace, static, prefixes, Findings(pedantic=False))
@@ -253,7 +253,7 @@ def _unusable(answer: PluginAnswer | None) -> tuple[str | None, str]:
 
 def _read(table: Mapping[str, Any]) -> ProjectTable:
     findings = _Findings(pedantic=True)
-    # B-4: without $schema the table is current, whatever its shape.
+    # B-4: without $schema the table is current, in any shape.
     document = {schema.KEY: schema.PEP_850, variants.KEY: {}, **table}
     promised = None
     if abi_exports.KEY in table:
@@ -339,7 +339,7 @@ def _build_time(namespace: str, values: Mapping[str, Any], findings: Findings) -
 def _old_build_time(
     namespace: str, provider: Provider, given: object, findings: Findings
 ) -> BuildTimeProvider | None:
-    """Read what old tables say instead of ``build-requires`` (F-47)."""
+    """Read the keys of old tables in place of ``build-requires`` (F-47)."""
     if not isinstance(provider, StaticProvider) or provider.features:
         return None
     values = given.get(namespace) if isinstance(given, Mapping) else None

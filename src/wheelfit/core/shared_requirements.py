@@ -1,9 +1,9 @@
-"""What packages that share an environment must have in common, as dated data.
+"""The properties that packages sharing an environment must have in common, as dated data.
 
-A property says what a build wants. Most are capabilities: every package may make of the GPU
-or the processor what it can. Some are requirements of the environment: libraries of two CUDA
-majors, or two implementations of BLAS, in one process are a known source of crashes and wrong
-results. Those are declared here, and by the user; whatever is not declared is a capability.
+A property is a requirement of a build. Most are capabilities: every package may use the GPU or the
+processor as it can. Some are requirements of the environment: libraries of two CUDA majors, or two
+implementations of BLAS, in one process are a known source of crashes and wrong results. Those are
+declared here, and by the user; all others are capabilities.
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ class Agreement(NamedTuple):
     title: str
     """How messages call it, as ``CUDA``."""
     features: tuple[Feature, ...]
-    """The features whose values say what a build was made for."""
+    """The features whose values are the target of a build."""
     part: Part = "whole"
     """Which part of a value must be the same: the number before the first dot, or all of it."""
     is_bound: bool = False
-    """Whether the values are lower bounds: of several the lowest says what a build was made
-    for, the others only say where it runs too."""
+    """Whether the values are lower bounds: the lowest of several is the target of a build, the
+    others only show where it runs too.
+    """
 
     def values(self, properties: PropertySet) -> frozenset[str]:
-        """Return the values a build goes with; none when it has no say."""
+        """Return the values a build is compatible with; none if it declares none."""
         found: set[str] = set()
         for feature in self.features:
             values: Sequence[str] = properties.values(feature.namespace, feature.name)
@@ -72,7 +73,7 @@ AGREEMENTS: tuple[Agreement, ...] = tuple(
     )
     for row in tables.ROWS
 )
-"""What is declared without anybody asking for it."""
+"""The agreements declared by default."""
 
 
 class Agreed(NamedTuple):
@@ -100,7 +101,7 @@ class Agreed(NamedTuple):
 
 
 def common(values: Iterable[frozenset[str]]) -> frozenset[str] | None:
-    """Return the values that builds have in common; None when none of them has a say."""
+    """Return the values that builds have in common; None when none of them declares one."""
     found: frozenset[str] | None = None
     for some in values:
         if some:
@@ -111,9 +112,9 @@ def common(values: Iterable[frozenset[str]]) -> frozenset[str] | None:
 def turned(
     before: PropertySet, after: PropertySet, agreements: Iterable[Agreement]
 ) -> Agreement | None:
-    """Return in what a build is for another value than the one before it; None: in nothing.
+    """Return the agreement in which two builds differ in value; None: in none.
 
-    A build that has no say any more, or has one now, is another one too.
+    A build that no longer declares a value, or newly does, differs too.
     """
     for agreement in agreements:
         one, other = agreement.values(before), agreement.values(after)
@@ -160,6 +161,6 @@ _DIGITS = pattern(r"(\d+)")
 
 
 def value_key(value: str) -> tuple[tuple[int, int, str], ...]:
-    """Return what sorts values as people do: ``9`` before ``12``, ``12.8`` before ``12.10``."""
+    """Return a natural sort key of a value: ``9`` before ``12``, ``12.8`` before ``12.10``."""
     parts = [part for part in _DIGITS.split(value) if part not in ("", ".")]
     return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts)

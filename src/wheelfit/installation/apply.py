@@ -87,22 +87,22 @@ def apply(
     patience: float = PATIENCE,
     file_system: FileSystem = NATIVE,
 ) -> Applied:
-    """Change an environment so that a plan comes true; all of it, or nothing.
+    """Apply a plan to an environment, as a whole or not at all.
 
     :param replace: overwrite files that belong to no distribution.
-    :param compile_bytecode: write ``.pyc`` files, as pip does unless told otherwise.
-    :param startup_files: what is done about wheels with files that run whenever Python starts.
-    :param linker: gives the files of the wheels their places; the fastest way by default.
+    :param compile_bytecode: write ``.pyc`` files, as pip does by default.
+    :param startup_files: the policy for wheels with files that run whenever Python starts.
+    :param linker: links or copies the files of the wheels; the fastest way by default.
     :param break_system_packages: change an externally managed environment too (PEP 668).
-    :param circumstances: what was chosen by, for the record in ``.dist-info``.
+    :param circumstances: the circumstances of the choice, for the record in ``.dist-info``.
     :raises PolicyRefusal: ``externally-managed``; PEP 668 forbids it.
-    :raises PlanOutdated: another process changed what the plan is about.
-    :raises WheelGone: another process removed or changed what would be installed.
+    :raises PlanOutdated: another process changed the packages of the plan.
+    :raises WheelGone: another process removed or changed a wheel to install.
     :raises EnvironmentUnavailable: it cannot be written, or is busy, or has no space.
-    :raises IntegrityError: a wheel is not sound, not the one chosen, or would overwrite
-        what is not its own.
-    :raises NotRemovable: it is unknown which files belong to what must go.
-    :raises PolicyRefusal: ``startup-file``; a wheel has such files, and there shall be none.
+    :raises IntegrityError: a wheel is not valid, not the chosen one, or would overwrite foreign
+        files.
+    :raises NotRemovable: the files of a package to remove are unknown.
+    :raises PolicyRefusal: ``startup-file``; a wheel has such files, and the policy forbids them.
     """
     environment.check_allowed(break_system_packages=break_system_packages)
     if not plan:
@@ -137,9 +137,9 @@ def rehearse(
     replace: bool = False,
     startup_files: StartupFiles = StartupFiles.WARN,
 ) -> None:
-    """Refuse what `apply` would refuse, as far as the wheels at hand tell; nothing is changed.
+    """Raise the errors of `apply`, as far as the wheels at hand show them; change nothing.
 
-    :param wheels: those at hand, by name; nothing is said of the others.
+    :param wheels: the wheels at hand, by name; others are not checked.
     """
     checked = tuple(
         check_wheel(pin, wheels[pin.name], Circumstances())
@@ -195,8 +195,8 @@ def _change_locked(job: _Job, patience: float) -> tuple[str, ...]:
     made = make_folders(places.library)
     try:
         with locked(Path(places.library), patience=patience) as held:
-            # Only with the lock is it certain that nobody is at work. If the environment was
-            # not what it seemed, the plan does not fit any more; that is found out below.
+            # Only with the lock is it certain that no other process is at work. If the environment
+            # was different, the plan does not fit any more; that is found out below.
             recovered = recover(places, job.disk) if held else None
             waiting = None if held else patience
             with Transaction(
@@ -241,7 +241,7 @@ def _change(job: _Job, transaction: Transaction) -> tuple[str, ...]:
 def _laid_out(
     job: _Job, staying: Iterable[Installed], look: FolderScan
 ) -> tuple[Sequence[Removal], dict[str, dict[str, str]], Sequence[Layout]]:
-    """Find what goes, from which folders, and what comes in its place."""
+    """Return the files to remove, by folder, and the layout of the wheels."""
     environment, real = job.environment, RealPaths()
     removals = tuple(
         plan_removal(entry, environment, staying, real, look) for entry in job.plan.remove
@@ -273,9 +273,9 @@ def _in_words(plan: Plan) -> list[str]:
 
 
 def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
-    """Return what is not removed, after making sure that the plan still fits.
+    """Return the distributions that stay, after verifying that the plan still fits.
 
-    :raises PlanOutdated: somebody changed the environment since the plan was made.
+    :raises PlanOutdated: the environment was changed since the plan was made.
     """
     going = {(entry.path, entry.version) for entry in plan.remove}
     installed = environment.installed()
@@ -296,9 +296,9 @@ def _staying(plan: Plan, environment: Environment) -> tuple[Installed, ...]:
 def _unchanged(
     layout: Layout, job: _Job, leaving: Mapping[str, Collection[str]], look: FolderScan
 ) -> Mapping[str, str]:
-    """Return which folders of a wheel are there already, and where.
+    """Return the folders of a wheel that are there already, with their places.
 
-    Files must be links, and nobody else may have brought any of them; with new bytecode none is
+    Files must be links, and none may belong to another distribution; with new bytecode none is
     unchanged.
     """
     wheel, environment = layout.wheel, job.environment
@@ -313,7 +313,7 @@ def _unchanged(
 
 
 def _stage(layout: Layout, job: _Job, transaction: Transaction, unchanged: Collection[str]) -> None:
-    """Put the files of a wheel into folders beside their places."""
+    """Write the files of a wheel into folders beside their places."""
     wheel, environment = layout.wheel, job.environment
     used = {part.scheme for part in wheel.parts} | {wheel.root}
     used |= {"scripts"} if wheel.commands else set()
@@ -349,7 +349,7 @@ def _compile_modules(environment: Environment, stage: Callable[[str], Path]) -> 
             [
                 str(environment.interpreter.executable),
                 *("-I", "-S", "-m", "compileall", "-q", "-j", "0"),
-                # Tracebacks shall name the final place.
+                # Tracebacks must name the final place.
                 *("-s", folder, "-p", str(finals[scheme])),
                 folder,
             ],

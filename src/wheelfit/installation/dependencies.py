@@ -1,4 +1,4 @@
-"""Who needs whom in an environment, as the metadata of what is installed says."""
+"""The dependencies in an environment, from the metadata of installed distributions."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ class Need:
     extra: NormalizedName | None = None
     """The extra of the needing package that it belongs to; None: it counts always."""
     is_asked: bool = True
-    """Whether it counts always, or a requirement of another package asks for that extra. Which
-    extras the user asked for is not recorded."""
+    """Whether it applies always, or a requirement of another package has that extra. The extras the
+    user requested are not recorded.
+    """
 
     @property
     def is_met(self) -> bool:
-        """Whether the installed version is one that is needed."""
+        """Whether the installed version meets the requirement."""
         if self.found is None:
             return False
         return self.requirement.specifier.contains(self.found.version, prereleases=True)
@@ -43,7 +44,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class InstalledNeeds:
-    """The packages of an environment and what they need."""
+    """The packages of an environment and their requirements."""
 
     packages: Mapping[NormalizedName, Installed]
     """Those that are imported, by name."""
@@ -52,13 +53,13 @@ class InstalledNeeds:
 
     @classmethod
     def of(cls, installed: Iterable[Installed], environment: Mapping[str, str]) -> InstalledNeeds:
-        """Read what each package needs."""
+        """Read the requirements of each package."""
         packages = by_name(installed)
         needs = [
             need for entry in packages.values() for need in _needs(entry, packages, environment)
         ]
         asked: set[tuple[NormalizedName, NormalizedName]] = set()
-        while True:  # an extra may ask for others
+        while True:  # an extra may require others
             more = {
                 (need.requirement.name, extra)
                 for need in needs
@@ -85,11 +86,11 @@ class InstalledNeeds:
         )
 
     def of_package(self, name: NormalizedName) -> tuple[Need, ...]:
-        """Return what a package needs, as far as that was asked for."""
+        """Return the requirements of a package, with those of required extras."""
         return tuple(need for need in self.needs if need.needing.name == name and need.is_asked)
 
     def needing(self, name: NormalizedName) -> tuple[Need, ...]:
-        """Return the needs of others that a package meets, asked for or not."""
+        """Return the needs of others that a package meets, also those of extras not required."""
         return tuple(
             need for need in self.needs if need.requirement.name == name != need.needing.name
         )

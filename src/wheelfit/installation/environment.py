@@ -96,10 +96,10 @@ class Environment:
         return self.commands.launcher in _LAUNCHERS.values()
 
     def to_be_taken_to(self, target: Target) -> Environment:
-        """Return the same with commands that a target can start.
+        """Return the environment with launchers for a target.
 
-        What is made elsewhere for Windows gets launchers of Windows; they look for
-        ``python.exe`` beside themselves and then on ``PATH``, for nobody here knows where it is.
+        Commands made elsewhere for Windows get launchers of Windows; they look for ``python.exe``
+        beside themselves and then on ``PATH``, since its place is unknown here.
         """
         platforms = {tag.platform for tag in target.tags}
         launcher = next((kind for name, kind in _LAUNCHERS.items() if name in platforms), None)
@@ -122,7 +122,7 @@ class Environment:
 
     @property
     def stdlib(self) -> Path:
-        """The folder of the standard library; with ``--root`` the one below the root."""
+        """The folder of the standard library; with ``--root`` below the root."""
         stdlib = self.interpreter.stdlib
         if self.kind is DestinationKind.ROOT and self.folder is not None:
             return self.folder / stdlib.relative_to(stdlib.anchor)
@@ -140,19 +140,19 @@ class Environment:
         return self._targets[0]
 
     def scan(self) -> Scan:
-        """Read what is installed here, and what looks so but is broken."""
+        """Read the installed distributions, including broken ones."""
         from wheelfit.installation.installed import scan  # noqa: PLC0415 - recovery goes without
 
         return scan(self.search, own=self.schemes.libraries())
 
     def installed(self) -> tuple[Installed, ...]:
-        """Read what is installed here; of one name, what is imported comes first."""
+        """Read the installed distributions; of one name the one imported comes first."""
         return self.scan().installed
 
     def check_allowed(self, *, break_system_packages: bool = False) -> None:
         """Refuse an environment that belongs to another package manager (PEP 668).
 
-        :raises PolicyRefusal: ``externally-managed``; nobody insists.
+        :raises PolicyRefusal: ``externally-managed``; the user does not override it.
         """
         text = self.interpreter.externally_managed
         if text is None or break_system_packages or self.kind is not DestinationKind.ENVIRONMENT:
@@ -195,10 +195,10 @@ class Environment:
     def check_writable(self, folders: Iterable[Path] | None = None) -> None:
         """Refuse, before anything else is done, an environment that cannot be written.
 
-        A folder that does not exist yet is judged by the nearest one that does. This
-        spares the user a download in vain; the writing itself may still fail.
+        A folder that does not exist yet is judged by its nearest existing parent. This avoids a
+        useless download; the writing itself may still fail.
 
-        :param folders: where something would be written; None: libraries and scripts.
+        :param folders: the folders to write to; None: libraries and scripts.
         :raises EnvironmentUnavailable: ``environment-read-only``; one of the folders cannot be
             written.
         :raises LinkInTheWay: a link leads out of the environment.
@@ -243,13 +243,13 @@ def _inspect_another(
     error: UnusableInterpreter,
     tell: Callable[[str], object],
 ) -> Interpreter:
-    """Inspect what else a version may mean, as where a shim of pyenv has no Python to start.
+    """Inspect other interpreters of a version, as where a shim of pyenv has no Python to start.
 
     An interpreter of a virtual environment is never passed over: another environment would be
     changed than the one that is meant.
 
-    :param refused: the first that it may mean.
-    :raises UnusableInterpreter: nothing else can be used either; the last says why.
+    :param refused: the first interpreter of the version.
+    :raises UnusableInterpreter: no other can be used either; has the reason of the last.
     """
     candidates = list(interpreters_called(python, environ))
     if refused not in candidates:
@@ -288,19 +288,18 @@ def open_environment(
     :param python: path, folder of a virtual environment, command or version; None: the
         active environment, else ``.venv`` in the current folder or one above.
     :param system: ``--system``: the first Python on ``PATH`` outside of virtual environments.
-    :param may_be_own: whether the environment that runs this process does where there is no
-        other, because it only tells for which Python wheels are chosen. It always does together
-        with one of the next three.
+    :param may_be_own: whether the environment that runs this process may be used where there is no
+        other, because only its Python matters. It always may together with one of the next three.
     :param prefix: ``--prefix``: lay everything out below this folder.
     :param root: ``--root``: put everything below this folder as if it were ``/``; may be
         combined with ``prefix``.
     :param target: ``--target``: put everything flat into this folder.
-    :param store: opens where it is kept what interpreters said of themselves; None: each is asked.
+    :param store: opens the cache of interpreters' facts; None: each interpreter is run.
     :param tags: whether wheels will be chosen for it; without, the standard library is enough.
-    :param tell: told which interpreters on ``PATH`` were skipped, because they do not work.
+    :param tell: called for interpreters on ``PATH`` that were skipped because they do not work.
     :raises UsageError: ``target`` together with another of the three, or one that is not a folder.
-    :raises UnusableInterpreter: there is no such interpreter, or it does not do.
-    :raises UserError: ``no-environment``; nothing is named, active or in a folder above.
+    :raises UnusableInterpreter: there is no such interpreter, or it cannot be used.
+    :raises UserError: ``no-environment``; no environment is named, active or in a folder above.
     """
     if system and python is not None:
         raise UsageError("--system and --python cannot be used together")
@@ -371,7 +370,7 @@ def _flat(folder: Path) -> Schemes:
 
 
 def _message(text: str) -> str | None:
-    """Return what EXTERNALLY-MANAGED wants users to be told (PEP 668)."""
+    """Return the message for users in EXTERNALLY-MANAGED (PEP 668)."""
     import configparser  # noqa: PLC0415 - for an error alone
 
     parser = configparser.ConfigParser(interpolation=None)

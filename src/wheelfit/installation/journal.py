@@ -1,11 +1,11 @@
-"""What is written down before an environment changes, so that any process can put it right.
+"""The journal written before an environment changes, so that any process can restore it.
 
-One file at one place: in the workplace in the library folder. It lists every step of a
-change and is complete and on the disk before the first one is made. Its name says how far
-things are: `JournalStage.JOURNAL`, and the change is undone by whoever finds it;
-`JournalStage.COMMITTED`, and it is done; `JournalStage.UNDONE`, and it is undone. In the last two
-cases only the workplace is left to be removed. A file that is not whole, or names something outside
-the environment, is refused: then nothing is touched.
+One file at one place: in the workplace in the library folder. It lists every step of a change and
+is complete and on the disk before the first one is made. Its name is the stage:
+`JournalStage.JOURNAL`, the process that finds it undoes the change; `JournalStage.COMMITTED`, it is
+done; `JournalStage.UNDONE`, it is undone. In the last two cases only the workplace is left to be
+removed. A file that is not whole, or names something outside the environment, is refused: then
+nothing is touched.
 
 The workplace may have come with a clone or an archive, or from another user. So it has a mark, the
 signature of its file number by the user's `Signer`, and the files in it are signed too.
@@ -47,7 +47,7 @@ class JournalStage(StrEnum):
     """The stage of a change, by the name of the file in the workplace."""
 
     JOURNAL = "journal"
-    """Steps are being made, or undone; what was is not lost, and nobody relies on what comes."""
+    """Steps are being made, or undone; the old state is not lost, and the new one not relied on."""
     COMMITTED = "committed"
     """All steps are made."""
     UNDONE = "undone"
@@ -88,9 +88,9 @@ class Journal:
 def format_folders(
     places: EnvironmentFolders, workplaces: list[str], made: dict[str, int]
 ) -> bytes:
-    """Return what names what was made elsewhere for a change.
+    """Return the list of folders made elsewhere for a change, as bytes.
 
-    :param made: for schemes, how many folders from theirs upwards were made.
+    :param made: by scheme, the number of folders created from its own upwards.
     """
     document = {
         "workplace": _number(places),
@@ -116,7 +116,7 @@ def mark_of(places: EnvironmentFolders, workplace: str, disk: FileSystem) -> str
 def mark_workplace(
     places: EnvironmentFolders, workplace: str, disk: FileSystem, *, made: bool
 ) -> None:
-    """Mark a workplace as this user's; one that existed before is checked first.
+    """Mark a workplace as this user's; an existing one is checked first.
 
     :param made: whether this process has just made it.
     """
@@ -162,7 +162,7 @@ def check_workplace(
         if flaw is None:
             raise
         names = []
-    # The mark says whose it is too: owner and mode are those that it was made with.
+    # The mark also fixes the owner: owner and mode are those of its creation.
     if mark_of(places, workplace, disk) in names:
         return
     if flaw is not None:
@@ -237,7 +237,7 @@ def read_changes(
 def read_folders(
     places: EnvironmentFolders, disk: FileSystem, *, trusting: bool = False
 ) -> tuple[list[str], dict[str, int]]:
-    """Return what `format_folders` was given; nothing if it was not written, or not here.
+    """Return the arguments of `format_folders`; empty if it was not written, or not here.
 
     :param trusting: the user vouches for it.
     """
@@ -257,7 +257,7 @@ def read_folders(
 def _document(
     path: str, places: EnvironmentFolders, disk: FileSystem, *, trusting: bool = False
 ) -> Any:
-    """Return what a journal says; it was written completely, by this user."""
+    """Return the content of a journal, written completely and by this user."""
     try:
         is_own = disk.lstat(path).st_uid == disk.lstat(places.workplace).st_uid
         data = disk.read(path, _LONGEST)
@@ -298,7 +298,7 @@ def _parse(document: Any, places: EnvironmentFolders, path: str) -> Journal:
 
 
 def _number(places: EnvironmentFolders) -> int:
-    """Return the file number of the workplace; the steps know what they move by such numbers."""
+    """Return the file number of the workplace; steps identify paths by such numbers."""
     return os.lstat(places.workplace).st_ino
 
 

@@ -1,14 +1,14 @@
-"""Remember what interpreters said of themselves, as long as none of it can have changed.
+"""Cache the facts of interpreters as long as they cannot have changed.
 
-An interpreter names every file that its answer may depend on: what it ran and loaded, its C
-library included, and the folders in which it looked. The answer counts while each of these is the
-very same file, by device, inode, size and both times; nobody can set the time of a change, so a
-file that was upgraded, edited or put in another's place is another. What files do not decide is
-compared as well: the kernel, and the variables that could steer an interpreter in spite of ``-I``.
+An interpreter names every file that its answer may depend on: what it ran and loaded, its C library
+included, and the folders in which it looked. The answer counts while each of these is the very same
+file, by device, inode, size and both times; the time of a change cannot be set, so an upgraded,
+edited or replaced file is another one. Other influences are compared as well: the kernel, and the
+variables that could steer an interpreter in spite of ``-I``.
 
-Not remembered are interpreters behind a script (which may choose another one tomorrow), systems
-that do not tell what a process has loaded, and whatever was changed just now. Nothing here fails:
-what cannot be read, or is damaged, is not known.
+Not cached are interpreters behind a script (which may choose another one tomorrow), systems that do
+not list the files a process has loaded, and files changed just now. No error is raised: an entry
+that cannot be read, or is damaged, is ignored.
 """
 # Fifty files are looked at in a millisecond, which pathlib does not allow.
 # ruff: noqa: PTH115, PTH118, PTH120
@@ -36,17 +36,17 @@ _VARIABLES = (
 )  # fmt: skip
 """Beginnings of variables by which a Python, or a distributor's patch in it, may be steered."""
 _JUST_NOW = 2 * 10**9
-"""Nanoseconds that may lie between two changes of a file which its times do not tell apart."""
+"""Nanoseconds that may lie between two changes of a file which its times do not distinguish."""
 _MOST_LINKS = 40
 _LIBRARIES = ("/etc/ld.so.cache", "/etc/ld.so.preload")
 """What decides which libraries a program loads, there or not."""
 
 Identity = list[list[int]]
-"""What tells a file from every other, and from what it was: of each link on the way, and of it."""
+"""The identity and state of a file, and of each link on the way to it."""
 
 
 def recall(path: str, environ: Mapping[str, str], store: Store) -> Mapping[str, Any] | None:
-    """Return what an interpreter said when it was asked last, if it would say the same now.
+    """Return the cached facts of an interpreter, if they still hold.
 
     :param path: the absolute path by which it would be started; links are not followed.
     :param environ: the variables with which it would be started.
@@ -69,14 +69,14 @@ def recall(path: str, environ: Mapping[str, str], store: Store) -> Mapping[str, 
 def keep(
     path: str, environ: Mapping[str, str], facts: Mapping[str, Any], began: int, store: Store
 ) -> None:
-    """Keep what an interpreter said, if it can be told later whether that still holds.
+    """Cache the facts of an interpreter, if their validity can be checked later.
 
-    :param facts: what it said; its ``files`` are those that it depends on.
+    :param facts: its facts; ``files`` are the files that they depend on.
     :param began: when it was started, in nanoseconds since the epoch.
     """
     facts = dict(facts)
     loaded = facts.pop("files", None) or ()
-    # Behind a script is somebody else; and where links lead, that must be what ran.
+    # A script starts another interpreter; and the target of links must be the program that ran.
     if facts["executable"] != path or os.path.realpath(path) not in loaded:
         return
     files = {name: _identity(name) for name in (path, *loaded, *_beside(path, loaded), *_LIBRARIES)}
@@ -87,7 +87,7 @@ def keep(
 
 
 def _circumstances(environ: Mapping[str, str]) -> list[str]:
-    """Return what decides besides files; the kernel is part of the answer."""
+    """Return the influences besides files, such as the kernel."""
     system = os.uname() if hasattr(os, "uname") else ()
     return [
         __version__,
@@ -97,7 +97,7 @@ def _circumstances(environ: Mapping[str, str]) -> list[str]:
 
 
 def _beside(path: str, loaded: Iterable[str]) -> Iterator[str]:
-    """Yield what decides where an interpreter finds everything, there or not."""
+    """Yield the files that decide an interpreter's paths, existing or not."""
     programs = {path, os.path.realpath(path)}
     yield from (f"{name}._pth" for name in loaded if "/libpython" in name)
     for program in programs:
@@ -109,7 +109,7 @@ def _beside(path: str, loaded: Iterable[str]) -> Iterator[str]:
 
 
 def _identity(path: str) -> Identity | None:
-    """Return what tells a file from every other; None if there is none."""
+    """Return the identity of a file; None if it is missing."""
     found = []
     try:
         for _ in range(_MOST_LINKS):

@@ -80,15 +80,15 @@ _Folders: TypeAlias = "dict[str, dict[str, None]]"
 def files_in_record(record: Path, dist_info: Path) -> tuple[str, ...]:
     """Return the files that a RECORD names, as absolute paths without ``..``.
 
-    :param record: the file; one that is not there names nothing.
-    :param dist_info: the folder that it lies in, or will or did.
+    :param record: the file; a missing one names nothing.
+    :param dist_info: its folder, now, before or later.
     """
     found = _folders_in_record(record, dist_info)
     return tuple(f"{folder}{os.sep}{name}" for folder, names in found.items() for name in names)
 
 
 def _folders_in_record(record: Path, dist_info: Path) -> _Folders:
-    """Return what `files_in_record` does by folder, looking closely at each folder once."""
+    """Return the result of `files_in_record` by folder, resolving each folder once."""
     try:
         data = record.read_bytes()
     except OSError:
@@ -140,11 +140,11 @@ def plan_removal(
     real: RealPaths | None = None,
     look: FolderReader | None = None,
 ) -> Removal:
-    """Find what goes with a distribution.
+    """Return the files to remove with a distribution.
 
-    :param look: looks at each folder once; for several that go together one and the same.
-    :raises NotRemovable: it has no RECORD, or none that can be read, or one that leads out of the
-        environment, or lies where this environment only looks.
+    :param look: reads each folder once; use the same for several removals together.
+    :raises NotRemovable: it has no readable RECORD, or one that leads out of the environment, or is
+        in a folder that this environment only reads.
     """
     check_removable(installed, environment)
     try:
@@ -173,8 +173,8 @@ def plan_removal(
             if reason is None and name in of_others:
                 reason = "another distribution has it too"
             if reason is _OUTSIDE and os.path.lexists(path):
-                # The row means a file of another environment. Skipping it would hide whatever
-                # else is wrong with that RECORD.
+                # The row means a file of another environment. Skipping it would hide other faults
+                # of that RECORD.
                 raise NotRemovable(
                     f"{installed} cannot be removed: its RECORD names {path}, which lies outside "
                     "the environment",
@@ -205,9 +205,9 @@ def plan_removal(
 
 
 def check_removable(installed: Installed, environment: Environment) -> None:
-    """Refuse what certainly cannot be removed, without a look at its files.
+    """Raise an error for a distribution that cannot be removed, without reading its files.
 
-    :raises NotRemovable: it has no RECORD, or lies where this environment only looks.
+    :raises NotRemovable: it has no RECORD, or is in a folder that this environment only reads.
     """
     if installed.outside:
         raise NotRemovable(
@@ -303,7 +303,7 @@ def _shared(
         try:
             theirs = _folders_in_record(other.path / "RECORD", other.path)
         except InvalidWheel:
-            continue  # then nobody can say
+            continue  # then it is unknown
         for folder, names in theirs.items():
             place = real.folder(folder)
             if both := mine.get(place, set()).intersection(names):
@@ -324,7 +324,7 @@ class Bounds:
         schemes = environment.schemes
         self.roots = tuple(dict.fromkeys(map(of, schemes.folders().values())))
         """The folders of the environment, links followed."""
-        # One `startswith` for all of them: it is asked for thousands of folders.
+        # One `startswith` for all of them: it is called for thousands of folders.
         self._starts = tuple(map(_start, self.roots))
         self._libraries = tuple(_start(of(library)) for library in schemes.libraries())
         self._scripts = of(schemes.scripts)
@@ -360,7 +360,7 @@ class Bounds:
         return None
 
     def takes_any(self, folder: str) -> bool:
-        """Return whether a file may lie in a folder whatever its name is."""
+        """Return whether files of any name may be in a folder."""
         if folder not in self._verdicts:
             self._verdicts[folder] = self._why_not_in(folder)
             if self._real.folder(folder) in self._particular:

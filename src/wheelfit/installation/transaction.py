@@ -1,13 +1,13 @@
-"""Change an environment so that whoever looks finds the old or the new, whatever happens.
+"""Change an environment such that it is always either the old or the new one.
 
-1. **Stage.** What comes is put into a *workplace* beside its place, in the same file system
-   (`wheelfit.installation.staging_folders`).
+1. **Stage.** New files are written into a *workplace* beside their places, in the same file system
+    (`wheelfit.installation.staging_folders`).
 2. **Plan.** All renames are planned before the first (`wheelfit.installation.steps`).
-3. **Journal.** They are written down, and that with the stage is on the disk
-   (`wheelfit.installation.journal`).
+3. **Journal.** They are written to the journal, which is on the disk, like the stage
+    (`wheelfit.installation.journal`).
 4. **Switch.** The renames are made.
-5. **Commit.** When they are on the disk, one rename of the journal says so.
-6. **Clean up.** What went is deleted, and the workplace with it.
+5. **Commit.** When they are on the disk, one rename of the journal marks it.
+6. **Clean up.** Replaced files are deleted, and the workplace with them.
 
 All of it is done through the folders of the environment, which are held open from the start
 (`FileSystem.below`): a link that takes the place of a folder meanwhile is an error, and is not
@@ -66,10 +66,10 @@ def environment_error(
     place: Path | None = None,
     needed: int | None = None,
 ) -> EnvironmentUnavailable:
-    """Return the error that says why the environment could not be changed.
+    """Return the error with the reason why the environment could not be changed.
 
-    :param place: of the environment, where everything is written.
-    :param needed: bytes of what should have come there.
+    :param place: the folder of the environment where everything is written.
+    :param needed: bytes needed there.
     """
     where = None if error.filename is None else os.fsdecode(error.filename)
     if error.errno in _DENIED:
@@ -96,10 +96,10 @@ def environment_error(
 
 
 class Transaction:
-    """Change an environment as a whole, or not at all.
+    """A change of an environment as a whole, or not at all.
 
-    Use as a context manager; the environment is locked. Fill the folders that `stage` gives,
-    then call `switch` once. Leaving the block without that removes what was staged.
+    Use as a context manager; the environment is locked. Fill the folders that `stage` gives, then
+    call `switch` once. Leaving the block without that removes the staged files.
 
     :param made: folders that were created for this change, the deepest first.
     :param patience: where the file system has no locks, the workplace is the lock: seconds to
@@ -125,12 +125,12 @@ class Transaction:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user may want to know in the end, a sentence each."""
+        """Notes for the user in the end, a sentence each."""
         return self._notes
 
     @property
     def files(self) -> FileSystem:
-        """What changes the folders of the environment, which it holds open."""
+        """The file system of the environment, whose folders it holds open."""
         return self._disk
 
     def __enter__(self) -> Self:
@@ -157,7 +157,7 @@ class Transaction:
                 self._open.__exit__(None, None, None)
 
     def _put_right(self, error: BaseException | None) -> None:
-        """Undo what is not committed, and remove the workplace."""
+        """Undo an uncommitted change, and remove the workplace."""
         try:
             recovered = self._recover()
         except (OSError, LinkInTheWay, NotRecoverable) as failure:
@@ -182,7 +182,7 @@ class Transaction:
         try:
             return recover(self._places, self._disk)
         except KeyboardInterrupt:
-            # So little is left to do that it is done first, unless somebody insists.
+            # The clean-up is short, so it is completed first; a second interrupt ends it.
             recover(self._places, self._disk)
             raise
 
@@ -201,13 +201,13 @@ class Transaction:
         changes: Sequence[str] = (),
         replace: bool = False,
     ) -> None:
-        """Put what was staged in its place, and remove what goes; all of it or nothing.
+        """Move the staged files to their places, and remove leaving ones; all or nothing.
 
-        :param leaving: by folder, an absolute path, the owner of each file in it that goes.
-        :param changes: what this is in words, for whoever finds the journal.
-        :param replace: what is in the way may go though nobody owns it.
-        :raises IntegrityError: ``file-conflict``; something is in the way.
-        :raises OSError: something could not be done; leave the block, and all is as before.
+        :param leaving: by folder, an absolute path, the owner of each leaving file in it.
+        :param changes: the changes in words, for readers of the journal.
+        :param replace: whether files without an owner that are in the way may be replaced.
+        :raises IntegrityError: ``file-conflict``; a file is in the way.
+        :raises OSError: an operation failed; leaving the block restores the old state.
         """
         self._workplaces.make_tops()
         ways = iter(_WAYS)
@@ -261,7 +261,7 @@ class Transaction:
         return tuple(self._noted(self._nearby(step)) for step in steps)
 
     def _nearby(self, step: Step) -> Step:
-        """Bring what is staged into the file system of its place, if it is in another one.
+        """Move a staged path into the file system of its place, if it is in another one.
 
         A link or a mount within the environment may lead there.
         """
@@ -300,7 +300,7 @@ class Transaction:
             raise
 
     def _withdraw(self, error: OSError) -> None:
-        """Revoke the commit: nobody knows whether it is on the disk."""
+        """Revoke the commit, which may not be on the disk."""
         committed = os.path.join(self._places.workplace, JournalStage.COMMITTED.value)  # noqa: PTH118
         try:
             with suppress(FileNotFoundError):

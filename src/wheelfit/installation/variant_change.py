@@ -1,7 +1,7 @@
-"""Which installed variants a plan exchanges for another build; pure, nothing is read or written.
+"""The installed variants that a plan replaces by another build, by pure functions.
 
-Another build of the same version can be as different as another version: made for another
-driver, or for none. So nobody exchanges one unnoticed.
+Another build of the same version can be as different as another version: made for another driver,
+or for none. So a variant is never replaced unnoticed.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ class VariantChange(Struct, frozen=True):
     because: str
     """Why, a clause without a final full stop."""
     needs_consent: bool
-    """Whether somebody must have agreed: what was chosen among builds goes, and what comes in
-    its place was not built for the same. Else it is only told."""
+    """Whether the user must agree: a build chosen among several leaves, and its replacement has
+    another target. Otherwise it is only reported.
+    """
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, for ``--json``."""
@@ -69,18 +70,18 @@ def variant_changes(
     misfits: Mapping[NormalizedName, str],
     agreements: Sequence[Agreement],
 ) -> tuple[VariantChange, ...]:
-    """Return what a plan exchanges for another build, in its order.
+    """Return the builds that a plan replaces by another one, in its order.
 
-    A label is a name that publishers give anew with each release, so one with the same label
-    is another build if it is for another CUDA.
+    Publishers define labels for each release, so a build with the same label is another build if it
+    is for another CUDA.
 
-    A plain wheel that gives way to a variant is only told of, for nobody chose it among
-    builds, unless it was installed with a wish that ruled such a variant out. So is a variant
-    whose successor has the same properties, but for the versions of other packages that it
-    was built for (P-56).
+    A plain wheel replaced by a variant is only reported, since it was not chosen among builds,
+    unless it was installed with a preference that excluded such a variant. So is a variant whose
+    successor has the same properties, but for the versions of other packages that it was built for
+    (P-56).
 
     :param misfits: why installed variants cannot stay, by name.
-    :param agreements: on what builds agree, as on a CUDA major.
+    :param agreements: the shared requirements, such as a CUDA major.
     """
     there = by_name(installed)
     changes = []
@@ -100,14 +101,14 @@ def variant_changes(
 
 
 def _turned(old: Installed, pin: Pin, agreements: Sequence[Agreement]) -> Agreement | None:
-    """Return in what a build of the same label is for something else, as for another CUDA."""
+    """Return the agreement in which a build of the same label differs, as in its CUDA."""
     if not (old.properties and pin.properties):
         return None
     return turned(old.properties, pin.properties, agreements)
 
 
 def _clause(reason: str, build: str) -> str:
-    """Return a reason, which may only say what a build needs or is, as a clause of its own."""
+    """Return a reason as a clause of its own, with the build as its subject if it has none."""
     return f"{build} {reason}" if reason.startswith(("needs ", "is ")) else reason
 
 
@@ -119,7 +120,7 @@ def _difference(agreement: Agreement, old: Installed, pin: Pin) -> str:
 
 
 def _reason(old: Installed, pin: Pin) -> str:
-    """Return what speaks against the installed label in the release that is to come."""
+    """Return the reason against the installed label in the new release."""
     for verdict in pin.choice.selection.verdicts:
         if verdict.filename.label == old.label:
             return verdict.reason.removeprefix("compatible; ")
@@ -130,7 +131,7 @@ def _needs_consent(old: Installed, pin: Pin) -> bool:
     if old.label is None:
         return any(_rules_out(wish, pin.properties) for wish in old.wishes)
     if not (old.properties and pin.properties):
-        return True  # of a build without properties nobody knows what it is
+        return True  # a build without properties is of unknown kind
     document = pin.choice.metadata.document
     return _of_machine(old.properties, old.document) != _of_machine(pin.properties, document)
 
@@ -144,6 +145,6 @@ def _rules_out(wish: str, properties: PropertySet) -> bool:
 
 
 def _of_machine(properties: PropertySet, document: VariantDocument | None) -> PropertySet:
-    """Return properties without those that speak of versions of other packages."""
+    """Return properties without those about versions of other packages."""
     abi = frozenset[str]() if document is None else abi_namespaces(document.providers)
     return PropertySet(item for item in properties if item.namespace not in abi)

@@ -1,8 +1,8 @@
-"""By what a lock can be told to be up to date without resolving again.
+"""The proof that a lock is up to date, without resolving again.
 
-A resolution depends on what was asked, and on what its sources list: of locked projects the files
-of the locked releases, since these versions stay as long as they will do, and of other projects
-that were looked at everything. If none of that has changed, the same lock would be written again.
+A resolution depends on the request and on the listings of its sources: of locked projects on the
+files of the locked releases, since these versions stay while they meet the request, and of other
+examined projects on all files. If none of that has changed, the same lock would be written again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _CONNECTIONS = 12
 
 
 class Consulted(Around):
-    """A repository that remembers of which projects it was asked for the page.
+    """A repository that records the projects whose pages were read.
 
     :param repository: lists projects and reads files.
     """
@@ -60,24 +60,23 @@ class Consulted(Around):
 
 
 class Validator(NamedTuple):
-    """What the sources list of one project, as far as a lock depends on it."""
+    """The part of a project's listing on which a lock depends."""
 
     digest: str
     """A digest of that; empty: no source has the project."""
     stamp: str = ""
-    """Of the whole page, as `wheelfit.sources.repository.stamp_of` has it; empty: it says
-    nothing."""
+    """The stamp of the page from `wheelfit.sources.repository.stamp_of`; empty: none."""
     fresh: float = 0.0
-    """Seconds for which the one index that supplies the project need not be asked again."""
+    """Seconds for which the only index of the project need not be read again."""
 
 
 def validators(
     lock: Lock, names: Iterable[NormalizedName], repository: Repository
 ) -> dict[str, Validator]:
-    """Return what the sources list of each project.
+    """Return the validators of projects.
 
     :param lock: the lock.
-    :param names: the projects that were looked at for it.
+    :param names: the projects examined for it.
     :param repository: lists projects and reads files.
     :raises WheelfitError: a source cannot be read.
     """
@@ -95,13 +94,13 @@ def is_valid(
 ) -> bool:
     """Return whether the sources list the same of each project.
 
-    A page that is the same is not taken apart.
+    An unchanged page is not parsed.
 
     :param lock: the lock.
-    :param expected: of `validators`.
+    :param expected: the result of `validators`.
     :param repository: lists projects and reads files.
-    :param is_fresh: returns whether a project, if its index lets others rely on what it sent,
-        need not be asked for.
+    :param is_fresh: returns whether the page of a project is still fresh, if its index allows
+        caching.
     :raises WheelfitError: a source cannot be read.
     """
     versions = _versions(lock)
@@ -126,10 +125,10 @@ def _versions(lock: Lock) -> Mapping[NormalizedName, AbstractSet[Version]]:
 
 
 def request_digest(*parts: object) -> str:
-    """Return a digest of what is asked; equal requests have equal ones in every process.
+    """Return a digest of a request; equal requests have equal ones in every process.
 
-    :param parts: all that decides the answer besides the sources: frozen dataclasses, mappings,
-        sets, sequences, and what has an unambiguous text.
+    :param parts: the values that decide the answer besides the sources: frozen dataclasses,
+        mappings, sets, sequences, and values with an unambiguous text.
     """
     text = json.dumps(list(map(_plain, parts)), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -178,13 +177,13 @@ def _validator(
     listed = [_listed(file, repository) for file in files]
     listed.sort(key=json.dumps)
     digest = request_digest(page.source, page.bridge, page.status, listed)
-    # What no hash of the page tells is looked at each time.
+    # Files without a hash on the page are read each time.
     is_told = all(file.hashes or file.is_selector for file in files)
     return Validator(digest, page.stamp, page.fresh) if is_told else Validator(digest)
 
 
 def _listed(file: File, repository: Repository) -> list[object]:
-    """Return what a page says of a file, and the state of one whose hash nobody promises."""
+    """Return the data of a file on a page, with its state if it has no promised hash."""
     hashes: object = sorted(file.hashes.items()) if not file.is_selector else ""
     if not file.hashes and file.is_local:
         status = os.stat(Path(file_path(file.url)))  # noqa: PTH116 - hundreds of them

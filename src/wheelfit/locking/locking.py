@@ -45,7 +45,7 @@ class LockResult:
     settled: tuple[ListedEnvironment, ...]
     """What each environment gets."""
     notes: tuple[str, ...] = ()
-    """What is worth telling, one sentence each."""
+    """Notes for the user, one sentence each."""
 
 
 Report = Callable[["LockEnvironment"], None]
@@ -65,16 +65,16 @@ def lock_everywhere(
 ) -> LockResult:
     """Return a lock that holds for every machine of some environments.
 
-    :param solver: what is asked, and where to look.
-    :param environments: all of them; no other machine is looked at.
-    :param old: an older lock, whose versions stay as long as they will do.
+    :param solver: the solver, with the request and the sources.
+    :param environments: all environments; no other machine is considered.
+    :param old: an older lock, whose versions stay while they meet the request.
     :param upgrade: projects whose version need not stay; None: none need.
-    :param every_platform: whether each must have a solution for each Python; otherwise what
-        has none is left out, as long as something is left.
+    :param every_platform: whether each must have a solution for each Python; otherwise environments
+        without one are left out, as long as one is left.
     :param every_python: whether each must have a solution on some platform.
     :param where: the file, for messages.
-    :param folder: where it will lie.
-    :param report: told which environment is begun.
+    :param folder: the folder of the lock file.
+    :param report: called with each environment when it is begun.
     :raises NoFit: there is no solution.
     """
     settled: list[ListedEnvironment] = []
@@ -136,14 +136,14 @@ def put_together(
     folder: Path | None = None,
     old: Lock | None = None,
 ) -> LockResult:
-    """Return one lock for what several environments get.
+    """Return one lock for the solutions of several environments.
 
-    :param settled: what each of them gets.
-    :param solver: what was asked, and where to look.
+    :param settled: the solution of each environment.
+    :param solver: the solver, with the request and the sources.
     :param where: the file, for messages.
-    :param folder: where it will lie.
+    :param folder: the folder of the lock file.
     :param old: an older lock, of which the tables of other tools are kept.
-    :raises NoFit: two environments that no marker tells apart need different versions.
+    :raises NoFit: two environments that no marker distinguishes need different versions.
     """
     request = solver.request
     merged = merge(settled, solver, folder)
@@ -175,7 +175,7 @@ def locked_versions(
     free: Collection[NormalizedName] | None = (),
     left_out: Collection[str] = (),
 ) -> Versions:
-    """Return the versions that a lock has for a target, whatever extras and groups.
+    """Return the versions that a lock has for a target, for any extras and groups.
 
     :param lock: the lock.
     :param target: the environment.
@@ -223,7 +223,7 @@ def _counts(root: Root, request: LockNeeds, settled: Iterable[ListedEnvironment]
 
 
 def _with_foreign_tables(lock: Lock, old: Lock, where: str) -> Lock:
-    """Keep what other tools wrote about the lock as a whole."""
+    """Keep the tables of other tools about the lock as a whole."""
     kept = old.to_mapping().get("tool", {})
     kept.pop(TOOL, None)
     if not kept:
@@ -254,9 +254,10 @@ def _left_out(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> Iterator[str]:
 
 
 def _nearest(failed: Sequence[tuple[LockEnvironment, NoFit]]) -> NoFit:
-    """Return the failure that the least would mend, with all environments that have it.
+    """Return the failure that is easiest to resolve, with all environments that have it.
 
-    What must be built everywhere goes before what has no wheel for the newest Python only.
+    Packages that must be built everywhere go before those that only lack a wheel for the newest
+    Python.
     """
 
     def lacking(why: NoFit) -> tuple[str, ...] | None:
@@ -294,21 +295,21 @@ def new_lock(
     conflicts: Iterable[Sequence[str]] = (),
     where: str = "",
 ) -> Lock:
-    """Build a lock; the order of what is given does not matter, but for environments.
+    """Build a lock; the order of arguments does not matter, except for environments.
 
     :param packages: entries of `wheelfit.locking.release.lock_release`, or of another lock.
-    :param plain: the same for tools that know no variants; None: there is no difference.
-    :param roots: the requirements that the lock is made for, with markers where an extra
-        or a group asks for them, as ``rich ; 'dev' in dependency_groups``; None: not
-        recorded, and then everything is installed everywhere.
-    :param requires_python: which Pythons it is for.
-    :param environments: markers of the environments that it is for, as asked for.
-    :param extras: that may be asked for.
-    :param dependency_groups: groups that may be asked for.
-    :param default_groups: those that count when none is asked for.
-    :param conflicts: extras and groups of which at most one may be asked for, as markers.
+    :param plain: the entries for tools without variants; None: the same.
+    :param roots: the requirements that the lock is made for, with markers where an extra or a group
+        requires them, as ``rich ; 'dev' in dependency_groups``; None: not recorded, and then
+        everything is installed everywhere.
+    :param requires_python: the Pythons it is for.
+    :param environments: markers of the environments it is for, as requested.
+    :param extras: that may be requested.
+    :param dependency_groups: groups that may be requested.
+    :param default_groups: the groups that apply when none is requested.
+    :param conflicts: extras and groups of which at most one may be requested, as markers.
     :param where: the file, for messages.
-    :raises InvalidLock: something is wrong; says everything at once.
+    :raises InvalidLock: the data is invalid; lists all faults at once.
     """
     table: dict[str, Any] = {"lock-version": "1.0"}
     if environments:
@@ -339,5 +340,5 @@ def _order(package: Mapping[str, Any]) -> tuple[str, Version, str]:
     try:
         version = parse_version(str(package.get("version", "0")))
     except InvalidVersion:
-        version = Version("0")  # whoever checks the lock says so
+        version = Version("0")  # the check of the lock reports it
     return str(package.get("name")), version, str(package.get("marker", ""))

@@ -1,7 +1,7 @@
-"""Ask the build backend of a project (PEP 517, PEP 660), in an environment that is given.
+"""Call the build backend of a project (PEP 517, PEP 660) in a given environment.
 
-The library ``build`` knows the hooks and the defaults for projects that name no backend. What a
-backend prints goes into a log; its end is in the error when it fails, and the whole is kept.
+The library ``build`` provides the hooks and the defaults for projects without a backend. The output
+of a backend goes into a log; its end is in the error when it fails, and the whole is kept.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 Kind: TypeAlias = Literal["wheel", "editable", "sdist"]
-"""Which hooks are called; of a source distribution no metadata can be asked for."""
+"""The hooks to call; of a source distribution no metadata can be requested."""
 ConfigSettings: TypeAlias = "Mapping[str, str | Sequence[str]]"
 
 PASSES_ON = "WHEELFIT_BACKEND_PASSES_ON"
-"""The variable by which `wheelfit.backend` knows that we ask: it leaves all to the own backend."""
+"""The variable that marks calls from here for `wheelfit.backend`: it passes all on."""
 _LINES = 20
 _TAIL = 64 << 10
 _MOST_KEPT = 32 << 20
@@ -119,8 +119,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 class Backend:
     """The build backend of one project.
 
-    :param environment: where the backend runs; needs what `requires` says.
-    :param echo: told every line that it prints.
+    :param environment: the environment of the backend; must have the requirements of `requires`.
+    :param echo: called with every line that it prints.
     :raises BuildFailed: the folder holds no project, or its ``[build-system]`` is wrong.
     """
 
@@ -150,20 +150,20 @@ class Backend:
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """What must be there before any hook is called (PEP 518)."""
+        """The requirements before any hook is called (PEP 518)."""
         return tuple(sorted(self._builder.build_system_requires))
 
     def further_requires(self, kind: Kind) -> tuple[str, ...]:
         """Return further requirements of the backend for this project."""
         with self._explained(f"asked what building {_THING[kind]} needs"):
             needs = self._builder.get_requires_for_build(kind, self._settings)
-            # The library makes a set of whatever it is, of a text one of its letters.
+            # The library makes a set of any value, of a text a set of its letters.
             if not self._gave_list or not all(isinstance(need, str) for need in needs):
                 raise build.BuildException("what its backend says is not a list of requirements")
             return tuple(sorted(needs))
 
     def metadata(self, kind: Kind, folder: Path) -> bytes | None:
-        """Return METADATA as the wheel will have it; None if only building it would tell."""
+        """Return the METADATA the wheel will have; None if only a build would show it."""
         with self._explained("asked for its metadata"):
             found = self._builder.prepare(kind, folder, self._settings)
             if found is None:
@@ -250,9 +250,9 @@ _THING = {
 
 
 def _kept(log: Path) -> Path | None:
-    """Return a copy of a log that stays when the folder of the build goes.
+    """Return a copy of a log that survives the folder of the build.
 
-    Of one that is long only the beginning and the end.
+    Of a long log only the beginning and the end.
     """
     try:
         handle, name = tempfile.mkstemp(prefix="wheelfit-build-", suffix=".log")

@@ -1,7 +1,7 @@
-"""Which results are older than the newest release that was asked for, and why.
+"""The results older than the newest allowed release, with the reasons.
 
-Nobody should find out a week later that an old release was taken. What the user's own requirements
-exclude is not a surprise, and is not told.
+Users should learn at once that an old release was chosen. Releases that their own requirements
+exclude are no surprise, and are not reported.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from wheelfit.resolution.solver import Solved
 
 _ROUNDS = 2_000
-"""Rounds of the solver after which nobody finds out why the newest release was not taken."""
+"""Rounds of the solver after which the search for the reason is given up."""
 
 
 class HeldBackSearch:
-    """The search for what was held back in one solution.
+    """The search for releases held back in a solution.
 
-    :param catalogue: what the solver was told.
-    :param roots: what the user asked for.
-    :param constraints: what the user's constraints say.
+    :param catalogue: the releases offered to the solver.
+    :param roots: the user's requirements.
+    :param constraints: the user's constraints.
     :param solved: the solution.
     :param prereleases: whether pre-releases count like final releases.
-    :param preferred: the version that an older lock has of each project.
+    :param preferred: the version of each project in an older lock.
     """
 
     def __init__(
@@ -62,11 +62,12 @@ class HeldBackSearch:
         self._prereleases = prereleases
 
     def each(self, names: Iterable[NormalizedName]) -> Iterator[HeldBack]:
-        """Yield what was held back.
+        """Yield the releases held back.
 
-        Of what the user did not name only what an option about binaries holds back is told.
+        Of projects the user did not name, only releases held back by an option about binaries are
+        included.
 
-        :param names: of projects of the result.
+        :param names: the projects of the result.
         """
         named = {need.package.name for need in self._roots}
         for name in names:
@@ -82,12 +83,12 @@ class HeldBackSearch:
 
     @cached_property
     def _roots_of(self) -> Mapping[NormalizedName, Sequence[Need]]:
-        """What the user asks of each project."""
+        """The user's requirements by project."""
         return _by_name(self._roots)
 
     @cached_property
     def _needs_for(self) -> Mapping[NormalizedName, Sequence[Need]]:
-        """What the user and the packages of the solution need of each project."""
+        """The requirements of the user and of the packages in the solution, by project."""
         versions = self._solved.versions.items()
         needs = (need for package, version in versions for need in self._needs_of(package, version))
         return _by_name((*self._roots, *needs))
@@ -237,7 +238,7 @@ class HeldBackSearch:
         return listing is not None and [*listing.releases] == [self._preferred.get(name)]
 
     def _instead(self, name: NormalizedName, versions: Mapping[Package, Version]) -> str:
-        """Return what else would be older, if the newest release were taken."""
+        """Return the requested package that would be older with the newest release."""
         for need in self._roots:
             package = Package(need.package.name)
             taken, other = self._solved.versions[package], versions.get(package)
@@ -254,7 +255,7 @@ def _by_name(needs: Iterable[Need]) -> Mapping[NormalizedName, Sequence[Need]]:
 
 
 def _wrong_python(release: Release, here: Version) -> str:
-    """Return which Python the wheels of a release need, if it is not the one here."""
+    """Return the Python the wheels of a release need, if it is not the current one."""
     wanted = {wheel.file.requires_python for wheel in release.wheels} - {None}
     reasons = [wrong_python(str(text), here) for text in sorted(map(str, wanted))]
     return str(reasons[0]).partition(",")[0] if reasons and all(reasons) else ""

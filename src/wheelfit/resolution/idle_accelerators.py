@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 def idle_accelerators(
     arriving: Collection[NormalizedName], remedies: Remedies
 ) -> Iterator[AcceleratorUse]:
-    """Yield which accelerators are left idle, each once.
+    """Yield the idle accelerators, each once.
 
-    :param arriving: what is new; of others nothing is told.
-    :param remedies: the result, and what would suit the machine in place of it.
+    :param arriving: the new packages; others are not reported.
+    :param remedies: the result, with builds that would suit the machine better.
     """
     yield from _Idle(arriving, remedies).found()
 
@@ -101,7 +101,7 @@ class _Idle:
         fitting = list(filter(partial(members_for(candidates), family), using))
         interpreters = _interpreters(candidates, name, family, fitting)
         if interpreters is None:
-            return  # another release has a build for the machine, which is told already
+            return  # another release has a build for the machine, which is reported already
         devices = listed([_hardware(one).devices for one in made_for])
         for namespace in self._present:
             if interpreters and namespace in _accelerators(fitting):
@@ -122,11 +122,11 @@ class _Idle:
         )
 
     def _may_be_idle(self, pin: Pin) -> bool:
-        """Return whether nothing says that a package uses an accelerator, or should not."""
+        """Return whether the accelerator use of a package is not stated."""
         return (
             not accelerators_of(pin.properties)
             and pin.choice.metadata.document is None  # variants have cautions of their own
-            and pin.version.local is None  # which says what it is: somebody chose that
+            and pin.version.local is None  # which names a build that was chosen
             and not pin.is_given
             and owner_of_libraries(pin.name) is None
             and pin.name not in self._remedies.with_libraries
@@ -135,7 +135,7 @@ class _Idle:
     def _needs_libraries(self, pin: Pin) -> bool:
         """Return whether a wheel needs libraries of an accelerator, whether they come or not."""
         if pin.core is None:
-            # Locks of other tools do not tell who needs what.
+            # Locks of other tools do not list dependencies.
             return any(map(owner_of_libraries, self._remedies.pins))
         with suppress(WheelfitError):
             return any(
@@ -146,7 +146,7 @@ class _Idle:
         return False
 
     def _uses(self, pin: Pin) -> Iterator[tuple[str, Remedy]]:
-        """Yield the namespaces of what the machine has and a package would use, with how."""
+        """Yield the namespaces of accelerators that a package could use, with the remedy."""
         extras, families = list(self._extras(pin)), self._remedies.around.policy.families(pin.name)
         if not (extras or families) or _names_builds(pin.name) or self._needs_libraries(pin):
             return
@@ -175,9 +175,9 @@ class _Idle:
                     yield namespace, remedy
 
     def _extras(self, pin: Pin) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-        """Yield extras that bring what an accelerator needs: namespace and majors, newest first.
+        """Yield extras with the libraries of an accelerator: namespace and majors, newest first.
 
-        :return: nothing for a package whose extras or name say that it is there already.
+        :return: nothing for a package whose extras or name show that they are there already.
         """
         needs = needs_of_extras(pin.core, self._remedies.around.environment) if pin.core else {}
         everything = {*self._remedies.pins, *self._remedies.around.there}
@@ -283,13 +283,13 @@ def _hardware(namespace: str) -> HardwareFamily:
 
 
 def _major_of(need: Requirement) -> str | None:
-    """Return of which major the libraries are that a requirement asks for."""
+    """Return the major of the libraries in a requirement."""
     versions = [clause.version for clause in need.specifier if clause.operator != "!="]
     return library_major(need.name, versions[0] if versions else "")
 
 
 def _names_builds(project: str) -> bool:
-    """Return whether a name says itself which accelerator a project is for, or that none."""
+    """Return whether a project's name states its accelerator, or that it has none."""
     from wheelfit.core.shorthands import names_builds  # noqa: PLC0415 - start-up
 
     return names_builds(project)

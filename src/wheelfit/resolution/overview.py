@@ -1,7 +1,7 @@
-"""Everything a release has, whatever the machine: each label, what it asks for, and who takes it.
+"""The overview of a release for all machines: labels, conditions, and who chooses them.
 
-No machine decides here. Machines that are only described may be asked which wheel they would
-take, so that the conditions can be seen at work.
+No machine decides here. Described machines may be included with the wheel each would choose, to
+show the conditions at work.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class OverviewHost:
     name: str
     """As ``--for`` takes it."""
     words: str
-    """What it is; empty: its name says it."""
+    """Its description; empty: its name is enough."""
     target: Target
     detector: Detector
     any_python: bool
@@ -65,13 +65,13 @@ class LabelRow:
 
     label: Label | None
     properties: PropertySet | None
-    """What it declares; None: it is plain, or nothing usable is said of it."""
+    """Its declared properties; None: it is plain, or has no usable ones."""
     condition: str
-    """What that asks of a machine, in words; why nobody can take it where nothing is said."""
+    """The properties a machine must support, in words; for an unusable label the reason."""
     wheels: tuple[Wheel, ...]
     """By file name."""
     takers: tuple[str, ...] = ()
-    """The machines that would take one of them, in the order in which they were asked."""
+    """The machines that would choose one of them, in the given order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Overview:
     degradations: tuple[Degradation, ...] = ()
     """What bad metadata cost (F-136)."""
     machines: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """What the machines are that were asked, by name."""
+    """The descriptions of the machines, by name."""
 
     def to_mapping(self) -> dict[str, Any]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""
@@ -133,13 +133,13 @@ def newest_release(
     constraints: Sequence[Requirement] = (),
     prereleases: bool = False,
 ) -> Release:
-    """Return the newest release with wheels that a requirement allows, whatever the machine.
+    """Return the newest release with wheels that a requirement allows, for any machine.
 
-    :param candidates: what there is.
+    :param candidates: the candidates.
     :param requirement: its marker and extras do not matter.
-    :param constraints: limits that hold besides.
+    :param constraints: further limits.
     :param prereleases: whether pre-releases count like final releases.
-    :raises ProjectNotFound: no source knows the project.
+    :raises ProjectNotFound: no source has the project.
     :raises NoSolution: no release with wheels fits the requirement.
     :raises NetworkError: a source cannot be read.
     """
@@ -171,10 +171,10 @@ def overview(
 ) -> Overview:
     """Describe every label of a release.
 
-    :param candidates: what there is, and how to choose.
+    :param candidates: the candidates, with the settings for choosing.
     :param release: the release.
-    :param metadata: of all its variant wheels; None: it is obtained.
-    :param overview_hosts: the machines that are asked what they would take.
+    :param metadata: of all its variant wheels; None: it is read.
+    :param overview_hosts: the machines whose choices to include.
     :raises NetworkError: a source cannot be read.
     """
     if metadata is None:
@@ -211,9 +211,9 @@ def overview(
 
 
 def metadata_of(candidates: Candidates, release: Release) -> ReleaseMetadata:
-    """Return the metadata of all variant wheels of a release, whatever their tags.
+    """Return the metadata of all variant wheels of a release, with any tags.
 
-    :param candidates: where to read, and how much trouble to take.
+    :param candidates: the candidates, with the repository and the limits on reading.
     :param release: the release.
     :raises NetworkError: a source cannot be read.
     """

@@ -1,10 +1,10 @@
-"""Ask ahead, so that many small answers travel at the same time.
+"""Prefetch metadata, so that many small requests run at the same time.
 
-The solver asks one question after the other. As soon as it learns what a release
-needs, the listings of those projects, and the metadata of the release that will
-probably be chosen from each, are fetched by a few threads; then what those need, and so
-on, so that all of a tree travels in as many steps as it is deep. This only warms what
-`Candidates` remembers: what is decided, and in which order, does not depend on it.
+The solver needs one answer after the other. As soon as it learns the requirements of a release, the
+listings of those projects, and the metadata of the release that will probably be chosen from each,
+are fetched by a few threads; then their requirements, and so on, so that a tree takes as many steps
+as it is deep. This only fills the cache of `Candidates`: decisions and their order do not depend on
+it.
 
 Threads begin once the solver gets no further for a moment, as when it waits for a server.
 Where a cache has all answers they would only stand in its way.
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from wheelfit.resolution.problem import Need, Package
 
     Following = Callable[[Package, Version], Iterable[Need]]
-    """What a release will probably need; asked from any thread."""
+    """Returns the probable requirements of a release; called from any thread."""
 
 _PATIENCE = 0.01
 """Seconds without a question, and without work, after which the solver seems to wait."""
 
 
 class Prefetch:
-    """A fetch in the background of what will probably be needed; a context manager.
+    """A background fetch of data that will probably be needed; a context manager.
 
-    :param candidates: what to warm.
-    :param threads: how many questions travel at once; 0: none, nothing is asked ahead.
+    :param candidates: the candidates whose cache to fill.
+    :param threads: the number of concurrent requests; 0: nothing is prefetched.
     :param prereleases: whether pre-releases count like final releases.
-    :param preferred: versions that are tried before newer ones.
+    :param preferred: versions tried before newer ones.
     """
 
     def __init__(
@@ -73,22 +73,22 @@ class Prefetch:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # Nobody waits for what is still under way: the threads are daemons, and
-        # what they bring is not needed any more.
+        # Running requests are not waited for: the threads are daemons, and their results are not
+        # needed any more.
         with self._lock:
             self._closed = True
         for _ in self._started:
             self._queue.put(None)
 
     def announce(self, need: Need, following: Following) -> None:
-        """Begin to fetch what a need will probably lead to, once per package.
+        """Begin to fetch the data a need will probably lead to, once per package.
 
-        :param following: asked what the release that will probably be chosen needs.
+        :param following: returns the requirements of the release that will probably be chosen.
         """
         self._begin(need.package, partial(self._fetch, need, following))
 
     def announce_release(self, name: NormalizedName, version: Version) -> None:
-        """Begin to fetch what tells whether a release is usable."""
+        """Begin to fetch the data that decides whether a release is usable."""
         self._begin((name, version), partial(self._read, name, version))
 
     def _begin(
@@ -132,8 +132,8 @@ class Prefetch:
             try:
                 work()
             except BaseException:  # noqa: BLE001, S112
-                # Whoever really needs it will meet the same error, in their own thread; also an
-                # interruption, when this thread waited for work that the main one was doing.
+                # The thread that really needs it will get the same error; also an interruption,
+                # when this thread waited for work that the main one was doing.
                 continue
 
     def _fetch(self, need: Need, following: Following) -> None:
@@ -148,9 +148,9 @@ class Prefetch:
             self.announce(further, following)
 
     def _read(self, name: NormalizedName, version: Version) -> bool:
-        """Return whether a release is usable, as far as no build has to tell.
+        """Return whether a release is usable, as far as that is known without a build.
 
-        Builds belong to the thread that decides: what they need is resolved meanwhile, and would
+        Builds belong to the deciding thread: their requirements are resolved meanwhile, and would
         wait for these threads while these wait for the end of the build.
         """
         wheel = self._candidates.choice(name, version).chosen

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 class Package(NamedTuple):
     """A project, one extra of it, or the build of one of its releases.
 
-    An extra is a package of its own that needs its project at the same version:
-    what it brings along then follows from that version like any dependency.
-    Likewise the build of a release that has several: its "versions" are numbers that
-    say which build, and what a build brings along follows from its number. A named
-    tuple, because the solver hashes it more often than anything else.
+    An extra is a package of its own that needs its project at the same version: its requirements
+    then follow from that version like any dependency. Likewise the build of a release that has
+    several: its "versions" are the numbers of builds, and the requirements of a build follow from
+    its number. A named tuple, because the solver hashes it more often than anything else.
     """
 
     name: NormalizedName
@@ -50,15 +49,16 @@ class Need(Struct, frozen=True):
     versions: VersionSet
     """Which versions will do."""
     text: object = ""
-    """How its author wrote it, for proofs: ``torch>=2.8``. Its ``str()`` is taken when one is
-    told, which is rare."""
+    """Its original text, for proofs: ``torch>=2.8``. ``str()`` is called only when a proof is
+    written.
+    """
     is_pin: bool = False
     """Whether it names one version with ``==`` or ``===``; only then yanked ones count."""
 
     def only(self, name: NormalizedName, version: Version) -> Need:
         """Return the need; if it is of a project, for one version.
 
-        :param name: of the project.
+        :param name: the name of the project.
         :param version: the version.
         """
         if self.package.name != name:
@@ -72,8 +72,9 @@ class Build(Struct, frozen=True):
     name: str
     """The label, or ``plain wheel``."""
     limits: tuple[Need, ...] = ()
-    """What the build was made for: it asks for nothing, but what is there must be among
-    these versions (P-52), and one of them must be there (P-54)."""
+    """The versions the build was made for: it requires nothing, but a package that is there must be
+    among these versions (P-52), and one of them must be there (P-54).
+    """
 
 
 _FIRST = 1_000_000
@@ -105,7 +106,7 @@ class Releases(Protocol):
         """
 
     def yanked(self, name: NormalizedName) -> frozenset[Version]:
-        """Return those of the versions that only a pin may ask for (PEP 592)."""
+        """Return the versions that only a pin may request (PEP 592)."""
 
     def postponed(self, name: NormalizedName) -> frozenset[Version]:
         """Return those of the versions to try after all others (``--prefer-binary``)."""
@@ -116,8 +117,8 @@ class Releases(Protocol):
     def kept(self, name: NormalizedName) -> Version | None:
         """Return the version to try before newer ones: the installed or a preferred one.
 
-        It is among ``versions``. Of what is installed it is asked for before them, so that a
-        project which is kept needs no listing.
+        It is among ``versions``. For installed projects it is called before them, so that a kept
+        project needs no listing.
         """
 
     def is_usable(self, name: NormalizedName, version: Version) -> bool:
@@ -139,12 +140,12 @@ class Releases(Protocol):
         """Return the version of a project that is there even if nothing needs it."""
 
     def needs(self, package: Package, version: Version) -> Sequence[Need]:
-        """Return what a usable release needs; of an extra, what it adds.
+        """Return the requirements of a usable release; of an extra, those it adds.
 
         A divided release needs nothing itself, its builds do.
 
-        :param version: of a build, its number.
+        :param version: the version; of a build, its number.
         """
 
     def announce(self, needs: Sequence[Need]) -> None:
-        """Take note that these will be asked about soon."""
+        """Announce needs that will be examined soon."""

@@ -41,11 +41,11 @@ class Pin(Struct, frozen=True):
     supported: PropertySet = EMPTY
     """Those that the target supports, as markers see them (F-103)."""
     extras: frozenset[NormalizedName] = frozenset()
-    """Extras that somebody needs."""
+    """The required extras."""
     reason: str = ""
     """Why this wheel and no other of the release, in words."""
     requested: bool = False
-    """Whether the user asked for it, and not only another package."""
+    """Whether the user requested it, not only another package."""
     is_given: bool = False
     """Whether the user named the very file (PEP 610 then wants a ``direct_url.json``)."""
     core: CoreMetadata | None = None
@@ -56,7 +56,7 @@ class Pin(Struct, frozen=True):
         """Return the chosen wheel of a release.
 
         :param choice: the choice among its wheels; one was chosen.
-        :param requested: whether the user asked for it.
+        :param requested: whether the user requested it.
         """
         wheel = choice.chosen
         if wheel is None:
@@ -92,7 +92,7 @@ class Pin(Struct, frozen=True):
 
     @property
     def context(self) -> VariantContext:
-        """What variant markers in its metadata see."""
+        """The context of variant markers in its metadata."""
         return VariantContext(self.label or "", self.supported)
 
     def __str__(self) -> str:
@@ -107,7 +107,7 @@ class Edge(NamedTuple):
 
 
 class HeldBack(Struct, frozen=True):
-    """A release that was taken though a newer one was asked for."""
+    """A release that was chosen although a newer one was allowed."""
 
     name: NormalizedName
     version: Version
@@ -139,17 +139,17 @@ class Resolution(Struct, frozen=True):
     edges: tuple[Edge, ...] = ()
     """Who needs whom, by names."""
     notes: tuple[str, ...] = ()
-    """Everything worth telling, one sentence each, the most important first."""
+    """Notes for the user, one sentence each, the most important first."""
     details: tuple[str, ...] = ()
-    """What went as it should and is told on request, one sentence each."""
+    """Details shown on request, one sentence each."""
     held: tuple[AgreementOutcome, ...] = ()
     """On what everything in the environment agrees, and what was given up for that."""
     replaced: frozenset[NormalizedName] = frozenset()
-    """Projects of which the user says himself what is needed of them, or leaves them out."""
+    """Projects whose requirements the user overrides, or that he leaves out."""
     held_back: tuple[HeldBack, ...] = ()
-    """What is older than the newest release that was asked for, and why."""
+    """The releases older than the newest allowed ones, with the reasons."""
     unmet: tuple[str, ...] = ()
-    """Needs that are not met because of what the user says, one sentence each."""
+    """Requirements left unmet by the user's overrides, one sentence each."""
     given_up: tuple[str, ...] = ()
     """Builds for which there are other releases, but none that go together, one sentence each."""
     leaving: Mapping[NormalizedName, str] = field(default_factory=lambda: MappingProxyType({}))

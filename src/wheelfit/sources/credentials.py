@@ -1,8 +1,8 @@
-"""Who may know which user name and password: decided here and nowhere else.
+"""The rules for sending user names and passwords, decided only here.
 
-Credentials come from the URL of an index, from netrc, and from keyring. They
-are attached to a request by its origin (scheme, host, port): those of an index
-go to URLs of its own origin only, whatever a page or a redirect says.
+Credentials come from the URL of an index, from netrc, and from keyring. They are attached to a
+request by its origin (scheme, host, port): those of an index go to URLs of its own origin only,
+also after links of a page or redirects.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def read_netrc(
     """Read the user's netrc file, if there is one.
 
     :param environ: ``NETRC`` names the file; otherwise ``.netrc`` or ``_netrc``.
-    :param home: where the file lies.
-    :param note: told if there is a file that cannot be used.
+    :param home: the folder of the file.
+    :param note: called if there is a file that cannot be used.
     """
     named = environ.get("NETRC")
     paths = [home.joinpath(named)] if named else [home / ".netrc", home / "_netrc"]
@@ -97,7 +97,7 @@ _LARGEST_NETRC = 1 << 20
 
 
 def _no_netrc(path: Path) -> str | None:
-    """Return why a path cannot hold logins: what never ends must not be read."""
+    """Return the reason a path cannot be read as netrc, as an endless file."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         return "it is not a file"
@@ -105,7 +105,7 @@ def _no_netrc(path: Path) -> str | None:
 
 
 class _Known(Struct, frozen=True):
-    """One configured index and what its URL says."""
+    """One configured index with the login in its URL."""
 
     url: str
     origin: Origin
@@ -119,8 +119,8 @@ class Credentials:
 
     :param indexes: configured URLs, with credentials if they have any.
     :param logins: from netrc.
-    :param keyring: asked only after a server has refused.
-    :param is_trusted: tells from host and port whether plain HTTP is fine there.
+    :param keyring: queried only after a server has refused.
+    :param is_trusted: returns whether plain HTTP is acceptable at a host and port.
     """
 
     def __init__(
@@ -165,8 +165,8 @@ class Credentials:
     def after_redirect(self, url: str, previous: str) -> Login | None:
         """Return the login for the target of a redirect.
 
-        Within one origin as always. Elsewhere only what netrc has for that very
-        host, if it is another host and the way there is no less safe.
+        Within one origin as always. Elsewhere only the login in netrc for that very host, if it is
+        another host and the connection is no less safe.
 
         :param url: the target, without credentials.
         :param previous: the URL that redirected.
@@ -181,7 +181,7 @@ class Credentials:
         return self._logins.hosts.get(new.host) if safe and old.host != new.host else None
 
     def after_refusal(self, url: str, refused: Login | None) -> Login | None:
-        """Ask keyring after a server answered 401; None if there is nothing new.
+        """Return the login from keyring after a server answered 401; None if there is no new one.
 
         :param url: without credentials.
         :param refused: the login that was not accepted.
@@ -196,7 +196,7 @@ class Credentials:
         key = (target, user)
         with self._lock:
             if key not in self._asked:
-                # The index is the more specific name, so it is asked for first.
+                # The index is the more specific name, so it is queried first.
                 names = [index.url] if index is not None else []
                 names.append(urlsplit(url).netloc)
                 found = (self._keyring.find(name, user) for name in names)
@@ -206,9 +206,9 @@ class Credentials:
         return login if login != refused else None
 
     def _is_safe(self, target: Origin) -> bool:
-        """Return whether a login may be shown to a server that only a page has named.
+        """Return whether a login may be sent to a server that only a page has named.
 
-        Anybody on the way can read what is said over plain HTTP.
+        Plain HTTP can be read on the way.
         """
         return (
             target.scheme == "https"

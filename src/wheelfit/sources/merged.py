@@ -27,26 +27,26 @@ IndexStrategy: TypeAlias = Literal["first-index", "unsafe-first-match", "unsafe-
 
 
 class Pool(ReadsFiles):
-    """A repository of indexes, and of the places that the user names beside them: ``Repository``.
+    """A ``Repository`` of indexes, and of the user's further sources.
 
     Files of two indexes never meet on one page under the strategy ``first-index`` (F-126): equal
-    labels need not have equal meaning there, and a stranger who publishes a private project's name
-    with a higher version gets nothing. The other strategies let the versions of all compete
+    labels need not have equal meaning there, and a public project with the name of a private one
+    and a higher version is never chosen. The other strategies let the versions of all compete
     (F-127). The files of the places beside them belong to the user, and compete always.
 
-    If a server cannot be read, the search does not go on to other servers, which would make an
-    outage a way to be asked in its place. What lies on this machine may stand in.
+    If a server cannot be read, the search does not go on to other servers, or an outage would let
+    them take its place. Files on this machine may stand in.
 
-    :param indexes: the most important first.
+    :param indexes: the most important index first.
     :param links: the places of ``--find-links``; of two files of one name, theirs counts.
-    :param pins: for projects that are pinned, the only indexes that are asked. Of ``links`` those
-        on this machine count for them, and no others.
+    :param pins: for projects that are pinned, the only indexes to read. Of ``links`` only those on
+        this machine count for them.
     :param markers: for projects whose pins have markers, the names of their indexes with these.
-    :param strategy: which of the indexes supply a project.
+    :param strategy: the rule for the indexes that supply a project.
     :param local: names of the repositories that need no network.
     :param others: reads files that none of them listed, such as a wheel that the user named; None
         leaves them to the first repository.
-    :param note: told when what lies on this machine stands in for a server.
+    :param note: called when files on this machine stand in for a server.
     """
 
     def __init__(
@@ -117,17 +117,17 @@ class Pool(ReadsFiles):
         return _joined(name, [*linked, *supplied], markers=rules)
 
     def stamp(self, name: NormalizedName) -> str | None:
-        """Return what tells that the page of a project is the same; None: it is to be read.
+        """Return the stamp of a project's page; None: the page must be read.
 
-        It is told of what the first index alone supplies.
+        Only a project supplied by the first index alone has one.
         """
         only = self.only_index(name)
         return None if only is None else stamp_of(only, name)  # of what it lacks it has none
 
     def only_index(self, name: NormalizedName) -> Repository | None:
-        """Return the index that alone supplies a project if it knows it; none is asked.
+        """Return the only index that may supply a project, without reading it.
 
-        :return: None if several sources may supply it, or what lies beside the indexes does.
+        :return: None if several sources may supply it, or a source beside the indexes does.
         """
         indexes, links = self._asked(name)
         is_first = len(indexes) == 1 or self._strategy == "first-index" or name in self._pins
@@ -143,7 +143,7 @@ class Pool(ReadsFiles):
         return pinned, tuple(each for each in self._links if each.name in self._local)
 
     def later_pages(self, name: NormalizedName) -> list[ProjectPage]:
-        """Return the pages of the indexes that were not asked, as an earlier one has the project.
+        """Return the pages of the indexes not read because an earlier one has the project.
 
         :param name: the normalised name.
         :raises NetworkError: one of them cannot be read.
@@ -176,7 +176,7 @@ class Pool(ReadsFiles):
 
     @property
     def has_later(self) -> bool:
-        """Whether there are indexes that are asked only for what earlier ones do not know."""
+        """Whether there are indexes read only for projects missing from earlier ones."""
         return self._strategy == "first-index" and len(self._indexes) > 1
 
     @property
@@ -222,7 +222,7 @@ class Pool(ReadsFiles):
 
 
 def _is_wheel_of(version: Version, filename: str) -> bool:
-    """Return whether a file is a wheel of a version, as far as its name tells."""
+    """Return whether a file is a wheel of a version, by its name."""
     if not filename.endswith(".whl"):
         return False
     try:
@@ -241,7 +241,7 @@ def _joined(
     order: tuple[str, ...] = (),
     markers: Sequence[tuple[str, str | None]] = (),
 ) -> ProjectPage | None:
-    """Return several pages as one; each file says in ``source`` where it is from."""
+    """Return several pages as one; ``source`` of each file is its repository."""
     if len(pages) < 2 and not (pages and markers):
         return pages[0] if pages else None
     wheels: set[str] = set()

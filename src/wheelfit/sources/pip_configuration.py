@@ -1,14 +1,12 @@
-"""Read what the user has told pip, so that wheelfit works wherever pip already does.
+"""Read pip's configuration, so that wheelfit works wherever pip already does.
 
-Two steps: ``configuration_files`` says which files pip would read, and
-``settings_from`` and ``rules_from`` turn their contents and the environment into settings of the
-sources and into rules about installing. Only ``read_pip_configuration`` and ``read_pip_rules``
-touch the machine.
+Two steps: ``configuration_files`` returns the files pip would read, and ``settings_from`` and
+``rules_from`` turn their contents and the environment into settings of the sources and into rules
+about installing. Only ``read_pip_configuration`` and ``read_pip_rules`` touch the machine.
 
-The order is pip's: all ``[global]`` sections (system, user, environment,
-``PIP_CONFIG_FILE``), then all ``[install]`` sections, then ``PIP_*`` variables.
-A later value replaces an earlier one as a whole, lists too; empty ones are as
-if they were not there.
+The order is pip's: all ``[global]`` sections (system, user, environment, ``PIP_CONFIG_FILE``), then
+all ``[install]`` sections, then ``PIP_*`` variables. A later value replaces an earlier one as a
+whole, lists too; empty ones are ignored.
 """
 
 from __future__ import annotations
@@ -45,9 +43,9 @@ class PipPlaces(Struct, frozen=True):
     isolated: bool = False
     """Whether ``PIP_*`` and the user's files are left out (``pip --isolated``)."""
     is_folder: Callable[[Path], bool] = Path.is_dir
-    """Tells whether a folder exists."""
+    """Returns whether a folder exists."""
     is_there: Callable[[Path], bool] = Path.exists
-    """Tells whether a file exists."""
+    """Returns whether a file exists."""
 
 
 class ConfigurationFile(Struct, frozen=True):
@@ -79,7 +77,7 @@ class InstallRules(Struct, frozen=True):
     others: Mapping[str, str] = field(default_factory=dict)
     """Further options that decide what is installed or where, by pip's name, as written."""
     origins: Mapping[str, str] = field(default_factory=dict)
-    """Which file or variable says so, by pip's name of the option."""
+    """The file or variable of each value, by pip's name of the option."""
 
     def said_by(self, name: str) -> str:
         """Return where an option is set, for messages.
@@ -145,7 +143,7 @@ def read_pip_configuration(surroundings: PipPlaces) -> SourceSettings:
 
 
 def read_pip_rules(surroundings: PipPlaces, command: str = "install") -> InstallRules:
-    """Read the files that exist, and return what they say about installing.
+    """Read the existing files, and return their rules about installing.
 
     :param command: the command of pip whose section counts.
     :raises InvalidConfiguration: as `read_pip_configuration`.
@@ -179,11 +177,11 @@ def _read(surroundings: PipPlaces) -> tuple[list[ConfigurationFile], Mapping[str
 def settings_from(
     files: Iterable[ConfigurationFile], environ: Mapping[str, str], *, home: Path
 ) -> SourceSettings:
-    """Return the settings that files and variables express.
+    """Return the settings in files and variables.
 
-    :param files: those counting least first.
-    :param environ: where ``PIP_*`` variables are; others do not matter.
-    :param home: what ``~`` means.
+    :param files: the least important first.
+    :param environ: the environment; only ``PIP_*`` variables are read.
+    :param home: the folder of ``~``.
     :raises InvalidConfiguration: a file has no sections, or a value is not of its kind.
     """
     settings = SourceSettings()
@@ -203,7 +201,7 @@ def settings_from(
             origins[field_name] = origin
     settings = replace(settings, origins=origins)
     if no_input and settings.keyring == "auto":
-        # As in pip: keyring may ask the user something, which nobody wants then.
+        # As in pip: keyring may prompt the user, which is not wanted then.
         settings = replace(settings, keyring="disabled")
     return settings
 
@@ -248,8 +246,8 @@ def _in_order(
             if parser.has_section(section):
                 for key, value in parser.items(section):
                     values[key] = (path, value)
-        # pip drops empty values only now: an empty one in a later file undoes
-        # what an earlier file says in the same section.
+        # pip drops empty values only now: an empty one in a later file removes the value of an
+        # earlier file in the same section.
         for key, (path, value) in values.items():
             if value:
                 yield f"{path} [{section}]", key, value
@@ -398,4 +396,4 @@ _RULE_NAMES = {"require-venv": "require-virtualenv"}
 """Second names that pip has for them."""
 
 _OTHERS = frozenset(["prefix", "root", "target"])
-"""What nobody may pass over without a word: it decides where files go."""
+"""The options never ignored silently, since they decide the location of files."""

@@ -1,4 +1,4 @@
-"""How a transfer tells that it gets on; whoever draws a bar implements ``Progress``."""
+"""The progress of transfers: the protocol ``Progress``, which progress bars implement."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from typing import Protocol
 class Progress(Protocol):
     """A receiver of the progress of one transfer.
 
-    The calls come in the order ``start``, any number of ``advance``, from any
-    thread, ``done``. A transfer that must begin anew calls ``start`` again. One
-    that fails never calls ``done``.
+    The calls come in the order ``start``, any number of ``advance``, from any thread, ``done``. A
+    transfer that must start again calls ``start`` again. A failed transfer never calls ``done``.
     """
 
     def start(self, total: int | None) -> None:
-        """Begin, or begin anew.
+        """Begin, or begin again.
 
-        :param total: bytes to come; None if nobody said.
+        :param total: bytes to come; None if unknown.
         """
 
     def rest_is_here(self, size: int) -> None:
@@ -26,7 +25,7 @@ class Progress(Protocol):
         """
 
     def advance(self, count: int) -> None:
-        """Add to what has arrived.
+        """Add to the bytes received.
 
         :param count: bytes since the last call.
         """
@@ -35,7 +34,7 @@ class Progress(Protocol):
         """End well."""
 
     def unpacking(self, total: int) -> Progress:
-        """Return what follows the unpacking of the file, which may go on at the same time.
+        """Return the progress of unpacking the file, which may go on at the same time.
 
         :param total: bytes that will be unpacked.
         """

@@ -52,15 +52,15 @@ _NO_RANGES = "the server gives no ranges"
 class RemoteFiles:
     """A reader of ``http:`` and ``https:`` files; the methods are those of ``Repository``.
 
-    :param pages: fetches what is small.
-    :param store: keeps what is known by its hash.
-    :param note: told what went otherwise than the index promised.
-    :param progress: told of wheels that are fetched only for their metadata.
-    :param most: bytes of whole wheels that may be fetched; None: as many as are wanted.
+    :param pages: fetches small files.
+    :param store: caches files by hash.
+    :param note: called with notes about files that differ from the index.
+    :param progress: called for wheels fetched only for their metadata.
+    :param most: bytes of whole wheels that may be fetched; None: no limit.
     :param wheels: keeps unpacked wheels; by default in the store.
-    :param lines: how many connections to each server may carry wheels.
+    :param lines: the limit on connections to each server for wheels.
     :param named: URLs of wheels that the user named, without credentials and hashes.
-    :param named_whole: whether those are wanted in any case, so that no parts of them are read.
+    :param named_whole: whether those are always fetched whole.
     """
 
     def __init__(
@@ -171,9 +171,9 @@ class RemoteFiles:
         return read_local_members(kept, [name], file.filename).get(name) if kept else None
 
     def _members(self, file: File) -> dict[str, bytes]:
-        """Read what is wanted of a wheel by ranges, and remember it.
+        """Read the needed members of a wheel by ranges, and cache them.
 
-        :raises TooCostly: the server gives no ranges.
+        :raises TooCostly: the server does not support ranges.
         """
         if self._named_whole and file.url in self._named:
             return self._members_of_whole(file)
@@ -206,9 +206,9 @@ class RemoteFiles:
         return members
 
     def _members_of_whole(self, file: File) -> dict[str, bytes]:
-        """Fetch a wheel as a whole, and read what is wanted of it.
+        """Fetch a whole wheel, and read the needed members.
 
-        One that is named is fetched once, even if it has no hash and no cache keeps it.
+        A named wheel is fetched once, even if it has no hash and no cache keeps it.
         """
 
         def fetch(folder: Path) -> Path:
@@ -223,7 +223,7 @@ class RemoteFiles:
             return read_local_members(fetch(Path(folder)), names, file.filename)
 
     def _remember(self, file: File, name: str, body: bytes) -> None:
-        """Keep a member: what has one hash never changes."""
+        """Cache a member, since a file of one hash never changes."""
         sha256 = file.hashes.get("sha256")
         if sha256 is not None:
             self._store.write("members", member_key(name, sha256, file.url), {}, body)
@@ -231,7 +231,7 @@ class RemoteFiles:
     # --- sizes ----------------------------------------------------------------------
 
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
-        """Return how large a wheel is, asking as little as possible."""
+        """Return the size of a wheel with as few requests as possible."""
         whole = self._whole.find(file)
         if whole is not None:
             return size_of_local(whole, unpacked=unpacked)
@@ -291,7 +291,7 @@ class RemoteFiles:
             raise
 
     def _without_looking_inside(self, file: File, *, unpacked: bool) -> FileSize:
-        """Return what the head of an answer says, without reading its body."""
+        """Return the size in the head of an answer, without reading its body."""
         total = file.size
         if total is None:
             try:
@@ -329,7 +329,7 @@ class RemoteFiles:
     # --- whole wheels ---------------------------------------------------------------
 
     def download(self, file: File, folder: Path, progress: Progress = NO_PROGRESS) -> Path:
-        """Put the whole file into a folder and return its path there."""
+        """Fetch the whole file into a folder and return its path there."""
         try:
             kept = self._whole.find(file) or self._kept_wheel(file)
             if kept is not None:
@@ -451,7 +451,7 @@ class RemoteFiles:
         target: BinaryIO,
         unpack: Callable[[ByteSource, Callable[[], None], Known], UnpackedWheel],
     ) -> UnpackedWheel | None:
-        """Unpack what is put together; None if it is not the wheel that was promised."""
+        """Unpack the assembled wheel; None if its hash is not the promised one."""
         from wheelfit.sources.segmented_download import StartOver  # noqa: PLC0415 - start-up
 
         try:

@@ -1,7 +1,7 @@
-"""The seam to the network: one request, one response, no cleverness.
+"""The interface to the network: one request, one response.
 
-Whatever may be repeated, redirected or authorized is decided above it, in
-``client``; a test puts its own transport in and sees each request.
+Retries, redirects and authorization are decided above it, in ``client``; a test uses its own
+transport and sees each request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Interrupted(Exception):
     :param hope: whether trying again may help: ``none`` for a certificate that
         is not trusted, ``little`` for a host that does not exist or refuses,
         ``good`` for a connection that broke.
-    :param hint: what the user can do; None if nothing is known.
+    :param hint: what the user can do; None if there is none.
     """
 
     def __init__(self, reason: str, *, hope: Hope = "good", hint: str | None = None) -> None:
@@ -32,18 +32,18 @@ class Interrupted(Exception):
         self.hope = hope
         self.hint = hint
         self.url: str | None = None
-        """Which URL was asked, if that is not the one the caller named."""
+        """The requested URL, if it is not the caller's."""
 
 
 class Response(Protocol):
     """A response: its head at once, its body in pieces.
 
-    Whoever has one closes it, read or unread.
+    The caller closes it, read or unread.
     """
 
     @property
     def status(self) -> int:
-        """The HTTP status, whatever it is."""
+        """The HTTP status."""
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -59,9 +59,9 @@ class Response(Protocol):
         """Return the connection to the pool, or cut it if the body was not read."""
 
     def cut(self) -> None:
-        """Break the body off, from another thread than the one that reads it.
+        """Cancel the body from another thread than the reading one.
 
-        That one, which may be waiting for a server that has fallen silent, goes on at once.
+        The reading thread, which may be waiting for a silent server, continues at once.
         """
 
 
@@ -86,7 +86,7 @@ class Transport(Protocol):
 class OnDemandTransport:
     """A transport that makes another one when it is first needed.
 
-    :param make: makes it; what it raises, the first request raises.
+    :param make: creates it; the first request raises its errors.
     """
 
     def __init__(self, make: Callable[[], Transport]) -> None:
@@ -95,7 +95,7 @@ class OnDemandTransport:
         self._lock = threading.Lock()
 
     def send(self, url: str, headers: Mapping[str, str]) -> Response:
-        """Send one request, as the protocol says."""
+        """Send one request; see `Transport`."""
         with self._lock:
             if self._made is None:
                 self._made = self._make()
@@ -103,7 +103,7 @@ class OnDemandTransport:
 
     def cut(self) -> None:
         """Break off everything that is under way, if there was anything."""
-        made = self._made  # no lock: whoever holds it may be waiting for what is cut
+        made = self._made  # no lock: its holder may be waiting for the response being cut
         if made is not None:
             made.cut()
 

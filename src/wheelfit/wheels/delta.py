@@ -1,9 +1,9 @@
-"""Find out which bytes of a wheel lie in another one, and read both as if they were one file.
+"""Find the bytes of a wheel that another one has, and read both as one file.
 
 Wheels that differ in little besides their name share most members byte by byte. The two central
-directories tell which: equal checksum, sizes and method. That is a guess, and it need not be
-more: whoever uses it compares the hash of the whole with what was promised of it. So headers
-that are not at hand are made from those of the other wheel instead of being asked for.
+directories show them: equal checksum, sizes and method. The result may be wrong, so the caller
+compares the hash of the whole with the promised one. Therefore missing headers are made from those
+of the other wheel instead of being requested.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST_EXTRA = 1 << 10  # bytes of extra fields that come with a header in one go
-_WORTH_A_HEADER = 16 << 10  # bytes of data for which a header alone is asked for
+_WORTH_A_HEADER = 16 << 10  # bytes of data for which a header alone is requested
 _FULL32 = 0xFFFFFFFF
 _ENTRY = struct.Struct("<4s4x4H3L3H8xL")
 _ENTRY_MARK = b"PK\x01\x02"
@@ -87,7 +87,7 @@ class RebuildPiece(NamedTuple):
 
     @property
     def is_missing(self) -> bool:
-        """Whether nobody has it yet."""
+        """Whether its bytes must still be fetched."""
         return self.origin is None and self.data is None
 
 
@@ -110,7 +110,7 @@ class RebuildPlan:
 
     @property
     def missing(self) -> tuple[RebuildPiece, ...]:
-        """What must be fetched."""
+        """The pieces to fetch."""
         return tuple(piece for piece in self.pieces if piece.is_missing)
 
     @property
@@ -172,7 +172,7 @@ def _parsed(data: bytes, end: DirectoryEnd, where: str) -> tuple[DirectoryEntry,
 def _parsed_strictly(
     data: bytes, end: DirectoryEnd, where: str
 ) -> list[tuple[int, bytes, tuple[int, int, int], tuple[int, int, int, int]]]:
-    """Read a directory with numbers that need more than 32 bits, or find out what is wrong."""
+    """Read a directory with numbers that need more than 32 bits, or report its fault."""
     return [
         (
             member.offset,
@@ -191,11 +191,11 @@ def shared_bytes(wanted: Directory, other: Directory) -> int:
 
 
 def make_plan(wanted: Directory, other: Directory, source: ByteSource, *, near: int) -> RebuildPlan:
-    """Plan how to put a wheel together.
+    """Plan the assembly of a wheel.
 
     :param near: missing parts with no more bytes between them are fetched together.
-    :return: what is only likely to be right.
-    :raises OSError: the other one cannot be read.
+    :return: a plan that is only probably right.
+    :raises OSError: the other wheel cannot be read.
     """
     by_name = {entry.name: entry for entry in other.entries}
     by_content = {entry.content: entry for entry in other.entries}
@@ -226,13 +226,13 @@ def _text(name: bytes) -> str:
 def _from_twin(
     entry: DirectoryEntry, twin: DirectoryEntry, source: ByteSource
 ) -> list[RebuildPiece]:
-    """Return the data of a member, and what follows it, from one with another header."""
+    """Return the pieces of a member, with those after it, from one with another header."""
     length = LOCAL_HEADER_SIZE + len(twin.name) + _LONGEST_EXTRA
     header = source.read_at(twin.start, min(length, twin.size))
     if len(header) < LOCAL_HEADER_SIZE or local_header_size(header) > len(header):
         return [RebuildPiece(entry.start, entry.stop)]
     header = header[: local_header_size(header)]
-    # Names are known; whatever else the lengths differ by is not.
+    # Names are known; other differences in length are not.
     size = len(header) + len(entry.name) - len(twin.name)
     if entry.size - size != twin.size - len(header):
         return [RebuildPiece(entry.start, entry.stop)]
@@ -246,7 +246,7 @@ def _from_twin(
 
 
 def _made_header(header: bytes, entry: DirectoryEntry, twin: DirectoryEntry) -> bytes | None:
-    """Change the header of another member into what the one of this member probably is."""
+    """Return the probable header of a member, made from another member's."""
     extra = header[LOCAL_HEADER_SIZE + len(twin.name) :]
     flags, *moment = entry.head
     old_flags, *old_moment = twin.head
@@ -347,4 +347,4 @@ class Rebuilt:
         return self._fetched.read_at(start, stop - start)
 
     def close(self) -> None:
-        """Do nothing: both files belong to somebody else."""
+        """Do nothing: both files belong to the caller."""

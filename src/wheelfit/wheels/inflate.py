@@ -23,8 +23,8 @@ _PIECE = 1 << 19
 def inflate(member: Member, packed: Iterable[bytes], *, where: str) -> Iterator[bytes]:
     """Yield the content of a member, never more than its entry promises.
 
-    The last step checks size and CRC-32: whoever uses the content must take
-    all pieces first, or write them where they can be thrown away.
+    The last step checks size and CRC-32: the caller must take all pieces before using the content,
+    or write them where they can be discarded.
 
     :raises InvalidWheel: the data is damaged, or size or CRC differ from the entry.
     """
@@ -48,27 +48,27 @@ def inflate(member: Member, packed: Iterable[bytes], *, where: str) -> Iterator[
 
 
 def inflate_whole(member: Member, packed: bytes, *, where: str, library: Any = None) -> bytes:
-    """Return the content of a small member at once, judged as `inflate` judges it.
+    """Return the content of a small member at once, checked as in `inflate`.
 
-    :param library: what unpacks; None: the fastest, which takes a millisecond to load.
+    :param library: the library that unpacks; None: the fastest, which takes a millisecond to load.
     """
     if member.method == DEFLATED:
         library = library or _fast_library()
         unpacker = library.decompressobj(-zlib.MAX_WBITS)
         with suppress(library.error):
-            # One byte more than promised tells "longer" from "just as long".
+            # One byte more than promised distinguishes "longer" from "just as long".
             content: bytes = unpacker.decompress(packed, member.size + 1)
             is_whole = unpacker.eof and not unpacker.unused_data and len(content) == member.size
             if is_whole and library.crc32(content) == member.crc:
                 return content
-    return b"".join(inflate(member, [packed], where=where))  # which can tell what is wrong
+    return b"".join(inflate(member, [packed], where=where))  # which reports the fault
 
 
 def _fast_library() -> Any:
-    """Return what unpacks and sums up much faster, or the standard library.
+    """Return the faster library for unpacking and CRC-32, or the standard library.
 
-    Both judge alike, but for one thing: only the standard library refuses a code that leaves
-    combinations of bits without a meaning, even if none of them occurs.
+    Both accept the same data, with one exception: only the standard library refuses a code that
+    leaves combinations of bits without a meaning, even if none of them occurs.
     """
     try:
         from isal import isal_zlib  # noqa: PLC0415  # most commands unpack nothing
@@ -109,7 +109,7 @@ def _unpack(library: Any, member: Member, packed: Iterable[bytes], where: str) -
 
 
 def _fast_unpacker() -> Any:
-    """Return what unpacks into one buffer per piece, where `zlib` makes it grow step by step."""
+    """Return a decompressor with one buffer per piece, which `zlib` grows step by step."""
     from isal import igzip_lib  # noqa: PLC0415  # most commands unpack nothing
 
     return igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
@@ -122,12 +122,12 @@ class _Unpacker:
         self._inside = zlib.decompressobj(-zlib.MAX_WBITS)
 
     def decompress(self, data: bytes, most: int) -> bytes:
-        """Return content, and keep what there is no room for."""
+        """Return content, and keep the input that exceeds the limit."""
         return self._inside.decompress(self._inside.unconsumed_tail or data, most)
 
     @property
     def needs_input(self) -> bool:
-        """Whether all that it was given has been used."""
+        """Whether all input has been used."""
         return not self._inside.unconsumed_tail
 
     @property
@@ -137,5 +137,5 @@ class _Unpacker:
 
     @property
     def unused_data(self) -> bytes:
-        """What came behind the end."""
+        """The data after the end."""
         return self._inside.unused_data

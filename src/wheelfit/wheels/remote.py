@@ -1,15 +1,14 @@
 """Read a few files of a remote wheel without fetching the wheel.
 
-A conversation without I/O: `dist_info_reader` asks for ranges of bytes and is
-handed parts; `read_members` drives it with a function that fetches one range.
-The first request is for the end of the file, so no HEAD request is needed: the
-answer tells the size. It usually holds the end of the central directory with
-the entries of dist-info, which stand last in most wheels, and often the files
-themselves, so that one or two requests do. Nobody needs the whole directory of
-a wheel with thousands of members.
+A generator without I/O: `dist_info_reader` yields ranges of bytes and is sent their parts;
+`read_members` drives it with a function that fetches one range. The first request is for the end of
+the file, so no HEAD request is needed: the answer has the size. It usually holds the end of the
+central directory with the entries of dist-info, which come last in most wheels, and often the files
+themselves, so that one or two requests do. The whole directory of a wheel with thousands of members
+is not needed.
 
-Where the server gives no ranges, `RangeUnsupported` is raised; where the file changed meanwhile or
-other bytes came than asked for, `UnexpectedStatus`; where the wheel is not sound, `InvalidWheel`.
+Raises `RangeUnsupported` if the server does not support ranges, `UnexpectedStatus` if the file
+changed meanwhile or other bytes came than requested, `InvalidWheel` if the wheel is not valid.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 FIRST_REQUEST = 1 << 16
-"""Bytes asked for at first, from the end of the file."""
+"""Bytes requested at first, from the end of the file."""
 
 _NEAR = 48 << 10  # two spans with a gap up to this are one request
 _LESS_NEAR = 1 << 20  # the same once two requests are spent
@@ -116,18 +115,19 @@ class RemotePart:
 
 
 _CONTENT_RANGE = pattern(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
-# 416 to a suffix, or one of the others, is how some servers say that they know no suffix ranges.
+# 416 to a suffix, or one of the others, is the answer of servers that do not support suffix ranges.
 _NO_RANGES = frozenset([200, 400, 405, 416, 501])
 
 
 def announced_extent(
     asked: Range, status: int, headers: Mapping[str, str], *, where: str
 ) -> Extent:
-    """Read from the head of an answer which bytes it will hold, before reading them.
+    """Read the range of an answer from its head, before reading its bytes.
 
     :param headers: the headers; names in lower case, or a mapping that ignores case.
-    :raises RangeUnsupported: the server gives no ranges; its body, if any, is the whole file.
-    :raises UnexpectedStatus: another status, or other bytes than asked for.
+    :raises RangeUnsupported: the server does not support ranges; its body, if any, is the whole
+        file.
+    :raises UnexpectedStatus: another status, or other bytes than requested.
     """
     if status in _NO_RANGES:
         raise RangeUnsupported(f"the server answered a range request with status {status}")
@@ -170,8 +170,8 @@ def read_members(
 
     At most three requests unless the files lie more than 1 MiB apart.
 
-    :param fetch: gives the bytes of a range, with the help of `announced_extent`.
-    :return: the content of those that exist.
+    :param fetch: fetches the bytes of a range, with the help of `announced_extent`.
+    :return: the content of the existing files.
     """
     return _converse(dist_info_reader(names, filename=filename, where=where), fetch)
 
@@ -187,7 +187,7 @@ def read_sizes(fetch: Callable[[Range], RemotePart], *, where: str) -> tuple[int
 
 
 def _converse(reader: Generator[Range, RemotePart, _T], fetch: Callable[[Range], RemotePart]) -> _T:
-    """Fetch what a reader asks for, and return what it found."""
+    """Fetch the ranges a reader yields, and return its result."""
     try:
         asked = next(reader)
         while True:
@@ -212,7 +212,7 @@ def dist_info_reader(
 ) -> Generator[Range, RemotePart, dict[str, bytes]]:
     """Yield the ranges needed, be sent each part, and return the files.
 
-    :return: the content of those that exist.
+    :return: the content of the existing files.
     """
     wanted = tuple(names)
     held = _HeldParts(where)
@@ -226,7 +226,7 @@ def dist_info_reader(
         members = parse_directory_tail(held.end_of(whole), where=where)
     chosen = _choose(members, wanted, filename, where)
     if len(chosen) < len(wanted) and len(members) < end.count:
-        # Absent, or not at the end: only the whole directory can tell.
+        # Absent, or not at the end: only the whole directory shows it.
         yield from held.fetch([whole])
         members = parse_directory(held.read(whole), end, where=where)
         chosen = _choose(members, wanted, filename, where)
@@ -288,7 +288,7 @@ def _likely_stop(member: Member) -> int:
 
 
 class _HeldParts:
-    """The parts that have come, and the few requests for what is missing."""
+    """The parts received, and the requests for missing ones."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -342,7 +342,7 @@ class _HeldParts:
         return True
 
     def fetch(self, spans: Iterable[Span]) -> Generator[Range, RemotePart, None]:
-        """Ask for what is missing of some spans; near ones in one request."""
+        """Yield the ranges missing from some spans; near ones in one request."""
         near = _NEAR if len(self._parts) < 2 else _LESS_NEAR
         missing: list[Span] = []
         for span in sorted(spans, key=lambda span: span.start):

@@ -1,9 +1,8 @@
 """The structure of a ZIP archive, read strictly: end record, directory, local headers.
 
-Everything here is a function of bytes, so that a wheel on disk and a wheel
-behind a server are read by the same code and get the same verdict. The central
-directory is the only truth; every other place must repeat it exactly, so that
-nobody who reads the archive in another way finds anything else in it.
+Everything here is a function of bytes, so that a wheel on disk and a wheel behind a server are read
+by the same code and get the same verdict. The central directory is the only truth; every other
+place must repeat it exactly, so that no other way of reading the archive finds different content.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _FULL32 = 0xFFFFFFFF
 _ZIP64_EXTRA = 0x0001
 _UNICODE_PATH_EXTRA = 0x7075
 
-_FLAG_LEVEL = 0x0006  # how hard the compressor tried; says nothing to a reader
+_FLAG_LEVEL = 0x0006  # the compression level, of no meaning to a reader
 _FLAG_DESCRIPTOR = 0x0008  # sizes follow the data; the directory has them anyway
 _FLAG_UTF8 = 0x0800
 _DESCRIPTOR_MARK = b"PK\x07\x08"
@@ -99,7 +98,7 @@ class Member(Struct, frozen=True):
     offset: int
     """Where the local header begins, in bytes from the start of the archive."""
     system: int
-    """The system that wrote it, as it says; 3 is Unix."""
+    """The system stated to have written it; 3 is Unix."""
     attributes: int
     """External attributes; on Unix the upper half is the mode."""
 
@@ -315,7 +314,7 @@ def _check_member(member: Member, where: str) -> None:
         raise InvalidWheel(
             f"{member.name!r} is a file by its name, but not by its attributes", where=where
         )
-    # Some readers look at the mode whatever system is said to have written it.
+    # Some readers apply the mode for any system in the entry.
     kind = member.attributes >> 16 & 0o170000
     if kind not in (0, _FOLDER if member.is_folder else _REGULAR):
         what = "is a symbolic link, which is" if kind == _LINK else "is"
@@ -369,7 +368,7 @@ class LocalHeader(Struct, frozen=True):
     size: int
     """Its length in bytes, with name and extra fields; the data follows."""
     announces_descriptor: bool
-    """Whether sizes and CRC are said to follow the data."""
+    """Whether sizes and CRC are marked as following the data."""
 
 
 def local_header_size(header: bytes) -> int:
@@ -379,10 +378,10 @@ def local_header_size(header: bytes) -> int:
 
 
 def check_local_header(header: bytes, member: Member, *, where: str) -> LocalHeader:
-    """Check that a local header repeats what the directory says.
+    """Check that a local header repeats the directory's entry.
 
     :param header: bytes from ``member.offset`` on, as many as `local_header_size` says.
-    :raises InvalidWheel: it says something else.
+    :raises InvalidWheel: it differs.
     """
     if len(header) < _LOCAL.size or not header.startswith(_LOCAL_MARK):
         raise InvalidWheel(f"the local header of {member.name!r} is missing", where=where)
@@ -424,15 +423,14 @@ def check_local_header(header: bytes, member: Member, *, where: str) -> LocalHea
 def check_surroundings(
     header: LocalHeader, member: Member, behind: bytes, gap: int, *, where: str
 ) -> None:
-    """Check what lies between the data of a member and what follows it.
+    """Check the bytes between the data of a member and the next structure.
 
-    Who reads an archive from front to back would find a hidden member there
-    (CVE-2025-54368).
+    A reader from front to back would find a hidden member there (CVE-2025-54368).
 
-    :param behind: the first bytes behind the data, 24 or up to what follows.
+    :param behind: the first bytes after the data, 24 or up to the next structure.
     :param gap: bytes from the end of the data to the next member or the directory.
-    :raises InvalidWheel: it does not reach that far, or too far, or what follows the data
-        contradicts the directory.
+    :raises InvalidWheel: the data ends too early or too late, or the bytes after it contradict the
+        directory.
     """
     if gap < 0:
         raise InvalidWheel(f"{member.name!r} is cut off", where=where)
@@ -486,7 +484,7 @@ def _widen(
 ) -> tuple[int, ...]:
     """Read the numbers that do not fit in 32 bits from the ZIP64 extra field.
 
-    What the field says without need must be true as well: some readers believe it first.
+    Unneeded values in the field must be true as well: some readers prefer it.
     """
     narrow = values.count(_FULL32)
     extra = extras.get(_ZIP64_EXTRA, b"")

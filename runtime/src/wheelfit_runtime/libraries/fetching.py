@@ -97,11 +97,11 @@ def resolve(
     span: Span,
     progress: Progress,
 ) -> tuple[list[ListedWheel], str, Transport | None]:
-    """Return the wheels to have, the version of the family, and who fetches them.
+    """Return the required wheels, the version of the family, and the transport.
 
-    :raises NoFit: there is nothing that would do.
-    :raises NetworkError: nobody can be asked.
-    :raises UserError: the lock has another version than was asked for.
+    :raises NoFit: no wheel is compatible.
+    :raises NetworkError: no index can be read.
+    :raises UserError: the lock has another version than requested.
     """
     family = request.family
     if request.lock is not None:
@@ -123,7 +123,7 @@ def resolve(
         found = transport.resolve(wanted, machine, progress)
     except NoFit as error:
         found = _without_table(request, machine, projects, span, transport, progress, error)
-    # What a table or an installer adds to what was asked for, the libraries may need.
+    # The libraries may need the wheels that a table or an installer adds to the request.
     listed = [wheel for wheel in found if wheel.project != family.table]
     missing = set(projects.values()) - {wheel.project for wheel in listed}
     if missing:
@@ -179,7 +179,7 @@ def _of_one_minor(
         minors = sorted({(*version, 0)[:2] for version in versions if version is not None})
         if len(minors) < 2:
             return found
-        # What has the oldest has nothing newer, so the others are asked for that.
+        # The project with the oldest minor has no newer version, so the others are limited to it.
         major, minor = minors[0]
         span = Span(span.low, (major, minor + 1))
 
@@ -187,7 +187,7 @@ def _of_one_minor(
 def _version(
     request: LibraryRequest, projects: Mapping[str, str], wheels: Iterable[ListedWheel]
 ) -> str:
-    """Return the version of the family that some wheels are; what was asked for if none tells."""
+    """Return the version of the family from its wheels; the requested one if none shows it."""
     family = request.family
     versions = {wheel.project: wheel.version for wheel in wheels}
     if family.table in versions:
@@ -220,11 +220,11 @@ def stored_wheel(
 ) -> StoredWheel:
     """Return a wheel of the store, fetched if it is not there.
 
-    :param transport: who fetches; None: whoever can, for a lock names it.
-    :param damaged: hashes of wheels of which files are not what they were.
-    :raises IntegrityError: nobody promised a hash of it, or it is another one.
-    :raises NotInStore: it is not there, and nothing may be fetched.
-    :raises StoreUnavailable: it cannot be kept.
+    :param transport: the transport; None: any that works, for a lock has the URL.
+    :param damaged: hashes of wheels with changed files.
+    :raises IntegrityError: it has no promised hash, or another one.
+    :raises NotInStore: it is not in the store, and fetching is not allowed.
+    :raises StoreUnavailable: it cannot be stored.
     """
     if not listed.sha256:
         raise IntegrityError(
@@ -275,7 +275,7 @@ def _fetched_file(
     transport: Transport | None,
     progress: Progress,
 ) -> str:
-    if _is_local(listed):  # as a lock or the settings of an installer say; no index can
+    if _is_local(listed):  # from a lock or the settings of an installer, never from an index
         source = Path(url2pathname(urlsplit(listed.url).path))
         if not source.is_file():
             raise FileProblem("a wheel that was named is not there", where=str(source))
@@ -295,9 +295,9 @@ _MAGIC = b"\x7fELF"
 def in_order(
     entries: Iterable[StoredWheel], asked: Mapping[str, tuple[str, ...]]
 ) -> tuple[ChosenLibrary, ...]:
-    """Return the libraries to load, each once, what is needed first.
+    """Return the libraries to load, each once, dependencies first.
 
-    :param asked: by component: how the names of its libraries begin.
+    :param asked: by component: the prefixes of its libraries' names.
     """
     known: dict[str, tuple[StoredWheel, str, int, SharedObject]] = {}
     for entry in entries:

@@ -1,7 +1,7 @@
-"""Make requests with the standard library alone, as programs can that have no installer with them.
+"""Make requests with the standard library alone, for programs without an installer.
 
-What is not encrypted is asked of this machine only, and a login goes to the server that it is
-for, and to no other it may redirect to.
+Unencrypted requests go to this machine only, and a login goes to its own server only, not to a
+target of its redirects.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PIECE = 1 << 16
 _LARGEST = 8 << 30
 """Bytes that are read where no size is promised."""
 _SLOWEST = 1000
-"""Bytes a second; who sends less for as long as a server may say nothing has said nothing."""
+"""Bytes a second; a server that stays below for the allowed silence counts as silent."""
 _PAUSE = 0.3
 _LONGEST_PAUSE = 30.0
 """Seconds a server may have us wait; where it wants more, we give up."""
@@ -54,10 +54,10 @@ BUNDLES = (
 class HttpsClient:
     """A client of servers over HTTPS.
 
-    :param home: the address of a server whose login may be in it.
-    :param silence: seconds a server may say nothing.
-    :raises Unreachable: the address is not encrypted, and of another machine.
-    :raises UserError: it is none.
+    :param home: the URL of a server, with its login if there is one.
+    :param silence: seconds a server may be silent.
+    :raises Unreachable: the URL is not encrypted, and of another machine.
+    :raises UserError: it is not a valid URL.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class HttpsClient:
     ) -> None:
         """Write a body into a file.
 
-        :param size: bytes that were promised; None: nobody said.
+        :param size: promised bytes; None: unknown.
         """
 
         def work() -> None:
@@ -133,7 +133,7 @@ class HttpsClient:
             raise _Temporary(Unreachable("the connection ended too early", where=shown(url)))
 
     def _tried(self, work: Callable[[], _T]) -> _T:
-        """Return what a request gives, made again where that may help."""
+        """Return the result of a request, with retries where they may help."""
         attempt = 1
         while True:
             try:
@@ -198,7 +198,7 @@ class HttpsClient:
 
 
 class _Redirections(urllib.request.HTTPRedirectHandler):
-    """A redirect handler that never leaves an encrypted place for one that is not."""
+    """A redirect handler that refuses redirects from encrypted to unencrypted URLs."""
 
     def __init__(self, authorize: Callable[[urllib.request.Request], None]) -> None:
         self._authorize = authorize
@@ -228,7 +228,7 @@ class _Redirections(urllib.request.HTTPRedirectHandler):
         msg: str,
         headers: http.client.HTTPMessage,
     ) -> Any:
-        """Follow one, and close what redirects if that cannot be."""
+        """Follow a redirect; close the response if that fails."""
         try:
             return super().http_error_302(req, fp, code, msg, headers)
         except (ValueError, WheelfitError):
@@ -239,9 +239,9 @@ class _Redirections(urllib.request.HTTPRedirectHandler):
 
 
 class _Temporary(Exception):
-    """Raised for an error that may not come again.
+    """Raised for a temporary error.
 
-    :param pause: seconds that the server wants; 0: it says nothing.
+    :param pause: seconds to wait as requested by the server; 0: not stated.
     """
 
     def __init__(self, error: NetworkError, pause: float = 0.0) -> None:
@@ -251,7 +251,7 @@ class _Temporary(Exception):
 
 
 def trusting() -> ssl.SSLContext:
-    """Return whom to trust: as ``SSL_CERT_FILE`` says, else the system."""
+    """Return a context that trusts the certificates of ``SSL_CERT_FILE``, else the system's."""
     context = ssl.create_default_context()
     named = {"SSL_CERT_FILE", "SSL_CERT_DIR"} & os.environ.keys()
     paths = ssl.get_default_verify_paths()

@@ -35,12 +35,11 @@ if TYPE_CHECKING:
 
 
 def choose(request: LibraryRequest, known: Selection | None, problem: OSError | None) -> Selection:
-    """Return what to load, fetched where it is not there.
+    """Return the libraries to load, fetching missing ones.
 
-    :param known: what was chosen before, of which something is missing or not loadable.
-    :raises EnvironmentUnavailable: ``library-not-loadable``; nothing is wrong with the files that
-        the loader refuses.
-    :raises WheelfitError: it cannot be had; the reason is its class.
+    :param known: the previous selection, of which a part is missing or not loadable.
+    :raises EnvironmentUnavailable: ``library-not-loadable``; the loader refuses undamaged files.
+    :raises WheelfitError: the libraries are not available; the class is the reason.
     """
     damaged = _damaged(request.store, known)
     if problem is not None and not damaged and known is not None and known.is_in(request.store):
@@ -61,7 +60,7 @@ def choose(request: LibraryRequest, known: Selection | None, problem: OSError | 
 
 
 def _damaged(store: Store, known: Selection | None) -> frozenset[str]:
-    """Return the wheels that are not what they were; one that is gone is none of them."""
+    """Return the wheels with changed files, without missing ones."""
     if known is None:
         return frozenset()
     from wheelfit_runtime.libraries.verifying import damage_of  # noqa: PLC0415
@@ -86,7 +85,7 @@ def _select(request: LibraryRequest, progress: Progress, damaged: frozenset[str]
             return _stored(request, span, damaged)
         may_be_old = not (damaged or request.is_ahead or request.lock is not None)
         if may_be_old and not can_be_written(request.store):
-            # Nobody need be asked for newer ones that could not be kept, as in an image.
+            # Newer ones that could not be stored, as in an image, need not be looked up.
             with suppress(NotInStore):
                 return _stored(request, span, damaged)
         try:
@@ -95,7 +94,7 @@ def _select(request: LibraryRequest, progress: Progress, damaged: frozenset[str]
 
             found = fetch_selection(request, machine, projects, span, progress, damaged)
         except (NetworkError, StoreUnavailable):
-            # Nobody to ask, or no space left: what is there may do.
+            # Without a network or space the stored libraries may do.
             if may_be_old:
                 with suppress(NotInStore):
                     return _stored(request, span, damaged)
@@ -105,13 +104,13 @@ def _select(request: LibraryRequest, progress: Progress, damaged: frozenset[str]
 
 
 def _remember(request: LibraryRequest, selection: Selection) -> None:
-    # Where the store cannot be written all is chosen anew the next time, which is right too.
+    # Where the store cannot be written the choice is repeated the next time, which is right too.
     with suppress(OSError):
         write_selection(request.store, request.name, selection)
 
 
 def _known(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Selection | None:
-    """Return what another process has just chosen, or another driver got of the same versions."""
+    """Return another process's new selection, or the same versions for another driver."""
     found = read_selection(request.store, request.name, request.fingerprint)
     if found is None and request.lock is None:
         wanted = (request.family.name, request.components, str(span), False)
@@ -136,7 +135,7 @@ def _is_sound(selection: Selection, store: Store, damaged: frozenset[str]) -> bo
 
 
 def _stored(request: LibraryRequest, span: Span, damaged: frozenset[str]) -> Selection:
-    """Return the newest of what was chosen before that will do, without asking anybody."""
+    """Return the newest usable earlier selection, without any request."""
     fitting = []
     for selection in read_all(request.store):
         version = parse_version(selection.version)

@@ -37,7 +37,7 @@ def can_be_written(store: Store) -> bool:
 
 @contextmanager
 def working_folder(store: Store) -> Iterator[str]:
-    """Yield a folder for what is under way, and remove it in the end."""
+    """Yield a temporary folder in the store, and remove it in the end."""
     sweep(store)
     folder = os.path.join(store.root, "partial", unique_name())
     try:
@@ -51,7 +51,7 @@ def working_folder(store: Store) -> Iterator[str]:
 
 
 def keep(store: Store, folder: str, sha256: str) -> StoredWheel:
-    """Put a filled folder in its place; if one is there already, that one stays.
+    """Move a filled folder to its place; an existing one there stays.
 
     :param folder: with ``tree`` and ``wheel.txt``, below a `working_folder`.
     """
@@ -62,9 +62,9 @@ def keep(store: Store, folder: str, sha256: str) -> StoredWheel:
 
 
 def put(folder: str, place: str) -> None:
-    """Move a folder to its place; if one is there already, whoever was faster has the same.
+    """Move a folder to its place; an existing one there has the same content.
 
-    :param place: its parent is made if it is not there.
+    :param place: its parent is created if it is missing.
     """
     make_folder(os.path.dirname(place))
     try:
@@ -84,13 +84,13 @@ def remove(store: Store, entry: StoredWheel) -> None:
 
 
 def touch(entry: StoredWheel) -> None:
-    """Set the time of a wheel to now, so that nobody removes it before it is chosen."""
+    """Set the time of a wheel to now, so that it is not removed before it is chosen."""
     with suppress(OSError):
         os.utime(entry.folder)
 
 
 def sweep(store: Store) -> None:
-    """Remove what processes left behind that were killed."""
+    """Remove temporary folders of killed processes."""
     folder = os.path.join(store.root, "partial")
     with suppress(OSError):
         for name in os.listdir(folder):
@@ -101,7 +101,7 @@ def sweep(store: Store) -> None:
 
 
 def unwritable(root: str, error: OSError) -> StoreUnavailable:
-    """Return what to say when a store cannot be written."""
+    """Return the error for a store that cannot be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreUnavailable(
             "no space left on the disk of the library store",
@@ -118,7 +118,7 @@ def unwritable(root: str, error: OSError) -> StoreUnavailable:
 
 
 def not_in_store(request: LibraryRequest, note: str) -> NotInStore:
-    """Return what to say where something is not in the store, and nothing may be fetched."""
+    """Return the error for a missing library where fetching is not allowed."""
     names = [request.family.name, request.version, *request.components]
     driver = request.driver
     if driver is not None and driver.cuda is not None and request.version == str(driver.cuda[0]):

@@ -22,7 +22,7 @@ _SM = Feature("nvidia", "sm_arch")
 
 
 class Evidence(NamedTuple):
-    """What a decision is made of."""
+    """The evidence for a decision."""
 
     declarations: Declarations
     environ: Mapping[str, str]
@@ -31,34 +31,34 @@ class Evidence(NamedTuple):
     judged: tuple[Judgement, ...]
 
     def of(self, group: str) -> list[Judgement]:
-        """Return what is installed of a group."""
+        """Return the judgements of a group's installed implementations."""
         return [judgement for judgement in self.judged if judgement.implementation.group == group]
 
     def demanded(self, group: str) -> str:
-        """Return the implementation that somebody demands of a group; empty: none."""
+        """Return the implementation the user forces for a group; empty: none."""
         return self.environ.get(variable_of(group), "").strip()
 
 
 class MachineDetection(Protocol):
-    """The detection of what the machine supports for this process."""
+    """The function that detects the machine's support for this process."""
 
     def __call__(
         self, names: Sequence[str], environ: Mapping[str, str], *, devices: bool
     ) -> Process:
-        """Return what is known of some namespaces, and what the process has loaded."""
+        """Return the detections of some namespaces, and the values of loaded libraries."""
         ...
 
 
 class Sources:
     """The evidence about one process, for one thread at a time.
 
-    Of the machine each thing is looked at once, as long as the environment stays the same.
+    Each namespace is detected once, while the environment stays the same.
 
     :param environ: returns the environment.
-    :param paths: returns where modules are looked for.
-    :param look: finds out what the machine supports: given namespaces, the environment, and
-        whether devices are asked for.
-    :param folders: returns folders with declarations beside those that ``paths`` lead to.
+    :param paths: returns the search path of modules.
+    :param look: detects the machine: called with namespaces, the environment, and whether devices
+        are needed.
+    :param folders: returns further folders with declarations.
     :param table: returns the declarations of an application that has them as a module.
     """
 
@@ -85,10 +85,9 @@ class Sources:
         failed: Mapping[tuple[str, str], str],
         known_of: Iterable[str] | None = (),
     ) -> Evidence:
-        """Read the declarations, and detect what they name of the machine.
+        """Read the declarations, and detect the namespaces they name.
 
-        :param known_of: groups of which what is known and not installed is looked at too;
-            None: all.
+        :param known_of: groups whose known, uninstalled implementations are judged too; None: all.
         """
         environ = self._environ()
         declared = scan(self._paths(), self._table(), self._folders())
@@ -120,7 +119,7 @@ class Sources:
     def _process(
         self, namespaces: Iterable[str], environ: Mapping[str, str], *, devices: bool
     ) -> Process:
-        """Look at what was not looked at yet in this environment; at what is loaded always."""
+        """Detect namespaces not detected in this environment yet, and always loaded libraries."""
         if self._looked_by != environ:  # a mask or an override may be new
             self._looked_by = dict(environ)
             self._detections.clear()
@@ -137,9 +136,9 @@ class Sources:
 
 
 def _as_demanded(judgement: Judgement, failed: str, environ: Mapping[str, str]) -> Judgement:
-    """Add to what the machine says what has failed, and what somebody demands.
+    """Add failed imports, and the user's demands, to a judgement.
 
-    :param failed: why it could not be imported; empty: it could, or nobody has tried.
+    :param failed: why it could not be imported; empty: no import has failed.
     """
     implementation = judgement.implementation
     if failed:

@@ -1,7 +1,7 @@
-"""Export what the implementation of a package has: its names, and the modules below it.
+"""Export the names and submodules of a package's implementation.
 
-A package comes here first, so this imports little: until `load` has begun, no thread can be told
-what will be below the package.
+A package imports this first, so it imports little itself: before `load` has begun, other threads
+cannot find submodules of the package.
 """
 
 from __future__ import annotations
@@ -29,14 +29,13 @@ _NOTHING: object = object()
 def load(group: str, *, into: str | None = None, submodules: bool = False) -> ModuleType:
     """Return the best implementation of a group, imported.
 
-    Twice in a process it is the same one.
+    Later calls in a process return the same one.
 
-    :param group: what is to be implemented, as ``spam``.
-    :param into: name of a module that gets the public names, as ``__name__``; what it has
-        already stays.
+    :param group: the name of the group, as ``spam``.
+    :param into: name of a module that gets the public names, as ``__name__``; existing names stay.
     :param submodules: whether modules below the implementation can be imported below ``into`` too,
         as ``spam.core``.
-    :raises NoImplementation: nothing that is installed fits; an `ImportError` too.
+    :raises NoImplementation: no installed implementation is compatible; also an `ImportError`.
     """
     if into is not None and submodules:
         offer_submodules(into, lambda: _loader().module_of(group))
@@ -53,7 +52,7 @@ def _loader() -> GroupLoader:
 
 
 def export(module: ModuleType, into: str) -> None:
-    """Put the public names of a module into another; what that has already stays.
+    """Copy the public names of a module into another, without replacing names.
 
     :param into: name of the other, as ``spam``; it is being imported, or was.
     :raises NoImplementation: the two are one and the same.
@@ -109,8 +108,8 @@ def export(module: ModuleType, into: str) -> None:
 def offer_submodules(into: str, implementation: Callable[[], str]) -> None:
     """Make modules below an implementation importable below a package too.
 
-    It is said before the implementation is imported: another thread, or what the implementation
-    imports, may want a module of a package that is not all there.
+    This is done before the implementation is imported: another thread, or the implementation's own
+    imports, may need a module of a package that is not complete yet.
 
     :param implementation: returns the name of the other, as ``spam_cu12``; may wait for it.
     """
@@ -124,8 +123,8 @@ def offer_submodules(into: str, implementation: Callable[[], str]) -> None:
 class Submodules:
     """A finder of modules below a package in its implementation; they are the same modules.
 
-    What a package has itself comes first. Nothing is imported or waited for to find something:
-    the import system holds a lock over that, which all threads need.
+    A package's own modules come first. Finding neither imports nor waits, since the import system
+    holds a lock meanwhile that all threads need.
     """
 
     def __init__(self) -> None:
@@ -180,7 +179,7 @@ def _as(fullname: str, name: str) -> ModuleSpec | None:
 class _Same(Loader):
     """An importer of one module under a second name.
 
-    :param spec: how it is imported under that; None: nobody knows.
+    :param spec: its spec under the first name; None: unknown.
     """
 
     def __init__(self, name: Callable[[], str], spec: ModuleSpec | None = None) -> None:
@@ -202,11 +201,11 @@ class _Same(Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Take back what the import system has written on it: it is what it was."""
+        """Restore the attributes that the import system has overwritten."""
         module.__spec__ = self._spec
 
     def get_code(self, fullname: str) -> CodeType | None:  # noqa: ARG002 - as loaders have it
-        """Return what ``python -m`` runs."""
+        """Return the code that ``python -m`` runs."""
         loader: Any = self._spec.loader if self._spec is not None else None
         code: CodeType | None = None
         if hasattr(loader, "get_code"):

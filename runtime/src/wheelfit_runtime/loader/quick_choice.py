@@ -1,9 +1,9 @@
 """Choose by the level of the processor alone, with few imports.
 
 Most packages that are split are split for processors, and `import spam` should cost what a check
-written by hand costs. So where all implementations of a group ask for one feature of this kind of
-processor, and nobody overrides anything, the choice is made here. It is the one that `planning`
-makes; where that is not certain, nothing is chosen here.
+written by hand costs. So where all implementations of a group require one feature of this kind of
+processor, and there are no overrides, the choice is made here. It is the one that `planning` makes;
+where that is not certain, nothing is chosen here.
 """
 
 # Nothing is imported that it could do without.
@@ -41,11 +41,11 @@ _KEYS = frozenset(
 _KNOWN_KEYS = frozenset(("schema", "group", "known"))
 _ITEM_KEYS = frozenset(("implementation", "install", "properties"))
 _LAST = 1_000_000
-"""The place of what asks for nothing."""
+"""The place of an implementation without requirements."""
 
 
 class QuickChoice:
-    """An implementation that fits, without a reason to tell the user anything."""
+    """A compatible implementation, without warnings for the user."""
 
     __slots__ = ("module", "name", "title")
 
@@ -109,7 +109,7 @@ def choose(
 ) -> QuickChoice | None:
     """Return the best implementation of a group; None: a full plan is needed.
 
-    :param documents: what `read_documents` returns.
+    :param documents: the result of `read_documents`.
     :param machine: the architecture, which is a namespace, as ``x86_64``.
     :param supported: returns one feature of a namespace and its values here, the best first.
     """
@@ -135,7 +135,7 @@ def choose(
 
 
 def is_plain(document: Any) -> bool:
-    """Return whether a document is beyond doubt one that `declarations` reads, and usual."""
+    """Return whether a document is a certain and usual one for `declarations`."""
     if not isinstance(document, dict) or type(document.get("schema")) is not int:
         return False
     if document["schema"] not in (0, 1) or not _is_name(document.get("group")):
@@ -221,7 +221,7 @@ def _split(text: str) -> tuple[str, str, str]:
 def _parser() -> Callable[[str], Any]:
     """Return a JSON parser: `json` itself only where there is no scanner in C.
 
-    With `json` come regular expressions, which cost more than all that is needed here.
+    `json` imports regular expressions, which cost more than all other imports here.
     """
     try:
         from _json import make_scanner  # noqa: PLC0415 - see above
@@ -241,7 +241,7 @@ def _parser() -> Callable[[str], Any]:
 
 
 class _Settings:
-    """What `json.JSONDecoder` tells its scanner."""
+    """The attributes that `json.JSONDecoder` gives its scanner."""
 
     strict = True
     object_hook = None

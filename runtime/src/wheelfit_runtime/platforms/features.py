@@ -1,4 +1,4 @@
-"""What a provider says a machine supports, as values.
+"""The detected support of a machine, as values.
 
 Providers produce these, ``core.property_support`` consumes them.
 """
@@ -42,13 +42,13 @@ class Status(StrEnum):
     DISABLED = "disabled"
     """Switched off: by the user, by an override that cannot be read, or as optional."""
     FAILED = "failed"
-    """The attempt to find out failed; the evidence says how (P-17)."""
+    """The detection failed; the evidence has the reason (P-17)."""
     UNKNOWN = "unknown"
-    """Nobody is asked: no provider that may be used, or a host file without an entry."""
+    """Not detected: no provider may be used, or a host file has no entry."""
 
 
 class DeviceValues(NamedTuple):
-    """What runs on one of several unlike devices (P-88)."""
+    """The values supported by one of several unlike devices (P-88)."""
 
     feature: str
     """Name of the feature, as ``sm_arch``."""
@@ -61,7 +61,7 @@ class DeviceValues(NamedTuple):
 def of_unlike_devices(
     feature: str, devices: Iterable[tuple[object, Iterable[str]]]
 ) -> tuple[DeviceValues, ...]:
-    """Return what runs on each of several devices; nothing if on all of them the same does."""
+    """Return the values of each of several devices; empty if all support the same."""
     found = tuple(
         DeviceValues(feature, str(device), frozenset(values)) for device, values in devices
     )
@@ -88,7 +88,7 @@ class PluginOrigin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """The answer for one namespace: what is supported, and how that was found (P-21)."""
+    """The answer for one namespace: the supported values and the evidence (P-21)."""
 
     namespace: str
     features: tuple[FeatureConfig, ...] = ()
@@ -107,4 +107,4 @@ class Detection:
     seconds: float = field(default=0.0, compare=False)
     """How long the look took."""
     plugin: PluginOrigin | None = None
-    """Which plugin was asked (P-15); None: no plugin was."""
+    """The plugin that was run (P-15); None: no plugin was."""

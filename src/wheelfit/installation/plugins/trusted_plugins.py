@@ -1,9 +1,8 @@
-"""Ask the plugins that are trusted: the fifth and the sixth step for one interpreter.
+"""Run trusted plugins: the fifth and the sixth step for one interpreter.
 
-Whether a plugin may be asked is decided before any source is asked for it. Then its wheels are
-found, compared with their trusted hashes, installed into an environment of their own, and the
-plugin is asked there in a child process. Whatever goes wrong is an answer for its namespace and
-for no other (P-17).
+Whether a plugin may be run is decided before any source is read for it. Then its wheels are found,
+compared with their trusted hashes, installed into an environment of their own, and the plugin is
+run there in a child process. A fault is an answer for its namespace and for no other (P-17).
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _LINES = 3
 
 
 class TrustedPlugins(Struct):
-    """The plugins of steps 5 and 6; each question is asked once."""
+    """The plugins of steps 5 and 6; each question is answered once."""
 
     rules: PluginRules
     interpreter: Interpreter
@@ -64,18 +63,18 @@ class TrustedPlugins(Struct):
     deadline: float
     """Seconds a plugin has to answer (P-37)."""
     note: Callable[[str], None]
-    """Told before a plugin is installed or asked that was not looked at (P-18)."""
+    """Called before an unreviewed plugin is installed or run (P-18)."""
     tell: Callable[[str], None]
-    """Told before any plugin is asked: no code of others runs unseen."""
+    """Called before any plugin is run: no foreign code runs unseen."""
     answers: Memo[PluginQuestion, Detection] = field(default_factory=Memo)
     environments: PluginEnvironments | None = None
 
     def refusal(self, question: PluginQuestion) -> str | None:
-        """Return why a plugin may not be asked; nothing is touched to find out (P-14)."""
+        """Return the reason a plugin may not be run; nothing is touched to find out (P-14)."""
         return self.rules.judge(question).refusal
 
     def ask(self, question: PluginQuestion) -> Detection:
-        """Install a plugin, unless that is done already, and ask it (P-15)."""
+        """Install a plugin, unless that is done already, and run it (P-15)."""
         return self.answers.get(question, lambda: self._ask(question))
 
     def _ask(self, question: PluginQuestion) -> Detection:
@@ -156,7 +155,7 @@ class TrustedPlugins(Struct):
     def _changed(
         error: WheelfitError, only: OnlyTrusted, question: PluginQuestion
     ) -> WheelfitError | _ChangedError:
-        """Return the error to raise: another one where what the sources have is not trusted."""
+        """Return the error to raise: another one where the files of the sources are not trusted."""
         commands = (
             command_that_trusts(requirement, question) for requirement in question.requirements
         )
@@ -176,13 +175,13 @@ class TrustedPlugins(Struct):
 
 
 def _unpacked(file: File, repository: Repository, folder: Path) -> UnpackedWheel:
-    """Return a wheel unpacked afresh: what is trusted by its hash is not taken from a cache."""
+    """Return a freshly unpacked wheel, since files trusted by hash do not come from a cache."""
     path = repository.download(file, folder)
     return LocalFiles().unpacked(replace(file, url=path.as_uri()), folder)
 
 
 class _ChangedError(Exception):
-    """What was trusted is not what there is."""
+    """Raised when the files differ from the trusted ones."""
 
 
 def _promised(pins: Sequence[Pin]) -> Mapping[str, str] | None:

@@ -1,4 +1,4 @@
-"""The page of a family, made of the pages of its members; pure, nobody is asked."""
+"""The page of a family, made of the pages of its members, by pure functions."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def page_of_names(
     """Return the page of a family whose members have names of their own.
 
     :param family: the family.
-    :param pages: that of its own name, and those of its members.
-    :param here: platform tags of the one machine that it is for; none: it is for any.
+    :param pages: the page of its own name, and those of its members.
+    :param here: platform tags of the machine it is for; none: any machine.
     :return: None if none of them is known.
     """
     own = pages[family.name]
@@ -66,13 +66,13 @@ def page_of_indexes(
     pages: Mapping[tuple[str, ...], ProjectPage | None],
     hosts: Collection[str] = (),
 ) -> ProjectPage | None:
-    """Return the page of a project whose builds are in places of their own.
+    """Return the page of a project whose builds are in separate indexes.
 
     :param family: the family.
     :param name: one of its projects.
     :param pages: by the locations of members.
-    :param hosts: those from which files of these places may come; empty: any.
-    :return: None if no place knows the project.
+    :param hosts: the hosts from which files may come; empty: any.
+    :return: None if no index has the project.
     """
     known = [page for page in pages.values() if page is not None]
     if not known:
@@ -107,12 +107,12 @@ def listed_by_rule(
     *,
     has_metadata: bool = False,
 ) -> ProjectPage:
-    """Return a page of wheels that no page lists.
+    """Return a page of wheels that no index page lists.
 
-    Whoever puts a build into the names of such files, as ``+cu12torch2.10``, does so when they are
-    made already: their METADATA has no local version, and here they have none either.
+    The build in the names of such files, as ``+cu12torch2.10``, is added after they are made: their
+    METADATA has no local version, and here they have none either.
 
-    :param paths: where they are, below the base or as URLs.
+    :param paths: their locations, below the base or as URLs.
     :param base: the address of the family.
     :param name: the project.
     :param source: the name of the repository that reads them.
@@ -135,7 +135,7 @@ def without_local(filename: str) -> str:
 
 
 def _is_of_variants(file: File) -> bool:
-    """Return whether a file says that a project has variants itself."""
+    """Return whether a file shows that a project has variants itself."""
     if file.filename.endswith(VARIANTS_SUFFIX):
         return True
     filename = _wheel(file)
@@ -156,12 +156,12 @@ def _wheel(file: File) -> WheelFilename | None:
 
 
 class _Making:
-    """The files of a page in the making.
+    """The files of a page under construction.
 
     :param family: the family.
-    :param source: where what exists nowhere seems to be.
-    :param hosts: those from which files may come; empty: any.
-    :param here: platform tags of the one machine that it is for; none: it is for any.
+    :param source: the source of files that exist nowhere.
+    :param hosts: the hosts from which files may come; empty: any.
+    :param here: platform tags of the machine it is for; none: any machine.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class _Making:
         self._pages: dict[int, list[tuple[File, WheelFilename]]] = {}
 
     def add(self, member: FamilyMember, page: ProjectPage) -> None:
-        """Add the wheels of a member, as what they are in the family."""
+        """Add the wheels of a member as builds of the family."""
         if member.label is None:
             return
         declared = document_bytes(self._family, member)
@@ -266,7 +266,7 @@ class _Making:
         return found
 
     def _is_known(self, file: File) -> bool:
-        """Return whether a file is on a host from which it may come; otherwise tell of that."""
+        """Return whether a file is on an allowed host; add a note otherwise."""
         if not self._hosts:
             return True
         origin = "/".join(file.url.split("/", 3)[:3])  # few, of many thousands of files

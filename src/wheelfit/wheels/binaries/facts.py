@@ -70,7 +70,7 @@ class DeviceCode(Struct, frozen=True):
     number: int
     """The architecture, as 90."""
     suffix: str = ""
-    """``a``, ``f`` or nothing; `ANY_SUFFIX` where the file does not tell."""
+    """``a``, ``f`` or empty; `ANY_SUFFIX` where the file does not show it."""
     version: tuple[int, int] | None = None
     """Of PTX: its ISA, as (8, 7)."""
 
@@ -81,7 +81,7 @@ class DeviceCode(Struct, frozen=True):
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The values of ``sm_arch`` that it may stand for; none for what nothing runs."""
+        """The values of ``sm_arch`` that it may stand for; none for code no GPU runs."""
         if self.kind not in (CodeKind.MACHINE, CodeKind.PTX):
             return ()
         kind = "real" if self.kind is CodeKind.MACHINE else "virtual"
@@ -90,7 +90,7 @@ class DeviceCode(Struct, frozen=True):
 
     @property
     def sort_key(self) -> tuple[str, int, str, tuple[int, int]]:
-        """What images are sorted by: kind, architecture, version."""
+        """The sort key of images: kind, architecture, version."""
         return (self.kind.value, self.number, self.suffix, self.version or (0, 0))
 
     def __str__(self) -> str:
@@ -119,7 +119,7 @@ class InstructionUse(Struct, frozen=True):
     avx: int = 0
     """Instructions in the form of AVX, or of AVX-512."""
     asks: bool = False
-    """Whether anything in it asks which processor it runs on."""
+    """Whether any code in it detects the processor."""
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, for ``--json``."""
@@ -132,7 +132,7 @@ class InstructionUse(Struct, frozen=True):
 
 
 class IsaLevels(Struct, frozen=True):
-    """The x86-64 levels of a binary, each as ``v3``; None: it does not say (P-102)."""
+    """The x86-64 levels of a binary, each as ``v3``; None: not stated (P-102)."""
 
     needed: str | None = None
     """The loader refuses the binary below this level (a note of the linker's)."""
@@ -185,7 +185,7 @@ class Binary(Struct, frozen=True):
     code: tuple[DeviceCode, ...] = ()
     """The images for GPUs that can be loaded, each kind once, sorted."""
     python_symbols: tuple[str, ...] = ()
-    """The functions and data of Python that it wants, sorted; empty where nobody looked."""
+    """The functions and data of Python that it imports, sorted; empty if not read."""
     debug: int = 0
     """Bytes of debug information."""
     build_paths: tuple[str, ...] | None = None
@@ -195,7 +195,7 @@ class Binary(Struct, frozen=True):
     targets: tuple[str, ...] = ()
     """What it has code of AMD's GPUs for, as ``gfx90a:xnack+``, sorted."""
     faults: tuple[str, ...] = ()
-    """What could not be read, so that more may be in it than is said here."""
+    """The unreadable parts, so that it may contain more than listed here."""
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, for ``--json``."""
@@ -250,7 +250,7 @@ class Binaries(Struct, frozen=True):
 
     @property
     def with_code(self) -> tuple[Binary, ...]:
-        """Those that have code for NVIDIA's GPUs that can be loaded."""
+        """The binaries with loadable code for NVIDIA's GPUs."""
         return tuple(member for member in self.members if member.code)
 
     @property
@@ -260,7 +260,7 @@ class Binaries(Struct, frozen=True):
 
     @property
     def with_targets(self) -> tuple[Binary, ...]:
-        """Those that have code for AMD's GPUs."""
+        """The binaries with code for AMD's GPUs."""
         return tuple(member for member in self.members if member.targets)
 
     @property

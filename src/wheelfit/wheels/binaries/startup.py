@@ -1,8 +1,8 @@
-"""Functions of an ELF library that the loader and Python call, whatever the processor is.
+"""Functions of an ELF library that the loader and Python call on every processor.
 
-These are initialisers, ``PyInit_NAME``, and the methods and slots of the module that it makes. What
-a library chooses by the processor it calls itself, by pointers or behind a question; such functions
-are not among these.
+These are initialisers, ``PyInit_NAME``, and the methods and slots of the module that it makes.
+Functions a library chooses by the processor it calls itself, by pointers or after a check; they are
+not among these.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SORTED_TABLE = b"\x01\x1b\x03\x3b"
 """How compilers write the table of functions: 32-bit numbers, relative to its beginning."""
 
 _QUESTIONS = (b"__cpu_model", b"__cpu_indicator_init", b"__cpu_features2", b"getauxval")
-"""What a library imports that asks which processor it runs on."""
+"""Symbols of a library that detects which processor it runs on."""
 
 # Offsets in PyModuleDef: name, methods, slots. Objects of free-threaded builds are longer.
 _LAYOUTS = ((40, 64, 72), (56, 80, 88))
@@ -59,7 +59,7 @@ class CodeSection:
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """What is known of the functions of a library."""
+    """The functions of a library that are called at start-up."""
 
     sections: tuple[CodeSection, ...]
     functions: tuple[int, ...] = ()
@@ -71,7 +71,7 @@ class Startup:
     modules: tuple[tuple[str, int], ...] = ()
     """Names and addresses of the functions that make modules."""
     asks: bool = False
-    """Whether it uses what tells processors apart when it is loaded."""
+    """Whether it detects the processor when it is loaded."""
 
     def end_of_function(self, address: int) -> int:
         """Return where the function of an address ends, as far as that is known."""
@@ -104,7 +104,7 @@ class _Image:
         return None
 
     def pointer(self, address: int) -> int:
-        """Return what the loader writes to an address, or what stands there; 0: nothing."""
+        """Return the value the loader writes to an address, or its content; 0: nothing."""
         found = self.pointers.get(address)
         if found is None:
             place = self.place(address)
@@ -160,7 +160,7 @@ def _read(image: _Image, window: Window) -> Startup:
 
 
 def _symbols(image: _Image, window: Window) -> tuple[list[int], list[tuple[str, int]], bool]:
-    """Return the values of dynamic symbols, the functions that make modules, and if it asks."""
+    """Return dynamic symbols' values, module initialisers, and whether it detects CPUs."""
     values: list[int] = []
     modules: list[tuple[str, int]] = []
     asks = False
@@ -212,7 +212,7 @@ def _functions(image: _Image, window: Window) -> tuple[tuple[int, ...], tuple[in
 
 
 def with_ends(window: Window, startup: Startup, functions: frozenset[int]) -> Startup:
-    """Return what is known of the functions of a library, with the ends of some.
+    """Return the start-up functions of a library with the ends of some functions added.
 
     Code of an assembler may follow a function, and no table lists it.
     """
@@ -234,7 +234,7 @@ def with_ends(window: Window, startup: Startup, functions: frozenset[int]) -> St
 
 
 def module_functions(window: Window, startup: Startup, referred: frozenset[int]) -> frozenset[int]:
-    """Return the functions that Python calls: what makes a module, its methods and its slots.
+    """Return the functions that Python calls: module initialisers, methods and slots.
 
     :param referred: addresses that the functions which make modules refer to; the definition of
         the module is among them.

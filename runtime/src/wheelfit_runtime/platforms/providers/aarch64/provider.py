@@ -26,7 +26,7 @@ NAMESPACE = "aarch64"
 _VERSION = "version"
 _VERSIONS = tables.VERSIONS  # newest first
 _ABILITIES = (*tables.FEATURES, *tables.APPENDED)
-_LAST_FROM_BITS = "8.4a"  # P-112: no bit tells of what 8.5 adds besides
+_LAST_FROM_BITS = "8.4a"  # P-112: no bit shows the other additions of 8.5
 _FIRST_OF_CORES = "8.5a"
 _BASELINE = "8a"
 
@@ -53,7 +53,7 @@ def _stated(surroundings: SystemView) -> tuple[str, Evidence] | None:
 
 
 def of_version(version: str) -> Cpu:
-    """Return a processor that has what a version of the architecture needs, and no more.
+    """Return a processor with the required abilities of an architecture version, and no more.
 
     :param version: as ``8.2a``.
     """
@@ -62,7 +62,7 @@ def of_version(version: str) -> Cpu:
         flags |= added
         if name == version:
             break
-    # From 8.5 on the bits alone do not tell (P-113): a Neoverse N2 is known to be one.
+    # From 8.5 on the bits alone are not enough (P-113): a Neoverse N2 is known to be one.
     cores = (Core(0x41, 0xD49),) if _is_newer(version, _LAST_FROM_BITS) else ()
     return Cpu(flags, cores)
 
@@ -70,9 +70,9 @@ def of_version(version: str) -> Cpu:
 def supported(cpu: Cpu, *, bits_decide: bool = True, reference: bool = False) -> Detection:
     """Return version and abilities of a processor, in the reference plugin's order.
 
-    :param bits_decide: take versions up to 8.4a from the ability bits, as on Linux
-        (P-112); otherwise from what is known of the core, and an unknown one is 8a.
-    :param reference: leave out the abilities that the reference does not know (P-43).
+    :param bits_decide: take versions up to 8.4a from the ability bits, as on Linux (P-112);
+        otherwise from the table of cores, and an unknown core is 8a.
+    :param reference: leave out abilities unknown to the reference (P-43).
     """
     version = _version(cpu, bits_decide=bits_decide)
     flags = cpu.flags or frozenset()
@@ -127,7 +127,7 @@ def _version(cpu: Cpu, *, bits_decide: bool) -> str:
         elif bits_decide:
             fits = has_bits
         else:
-            # Older systems do not tell of every ability: what is known of the core decides.
+            # Older systems do not report every ability: the table of cores decides.
             fits = not _is_newer(version, of_core or _BASELINE)
         if not fits:
             break
@@ -136,7 +136,7 @@ def _version(cpu: Cpu, *, bits_decide: bool) -> str:
 
 
 def _version_of_core(cpu: Cpu) -> str | None:
-    """Return what the core table says of the weakest core; None if one is unknown (P-114)."""
+    """Return the version of the weakest core in the table; None if one is unknown (P-114)."""
     if cpu.cores:
         found = [tables.CORE_VERSIONS.get(core) for core in cpu.cores]
         known = [version for version in found if version is not None]
@@ -153,7 +153,7 @@ def _is_newer(version: str, other: str) -> bool:
 
 
 def read(surroundings: SystemView) -> Cpu:
-    """Ask where this kind of system keeps the answer."""
+    """Read the processor from the sources of this kind of system."""
     if surroundings.system == "Darwin":
         return probes.parse_macos(sysctl.read(surroundings, probes.MACOS_NAMES))
     if surroundings.system == "Linux":

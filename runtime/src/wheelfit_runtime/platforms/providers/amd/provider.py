@@ -57,7 +57,7 @@ def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detec
         return replace(answer(NAMESPACE, evidence=forced.evidence), status=Status.DISABLED)
     if _GFX in own:  # then no warning about other GPUs is of use
         forced = forced._replace(names=own[_GFX])
-    # Where all of it is said, nothing that could be found out would count.
+    # Where all values are given, no detected one would count.
     is_known = own.keys() == set(_ORDER) or forced.is_complete
     driver = forced.applied_to(AmdDriver() if is_known else read(surroundings))
     found = supported(
@@ -106,7 +106,7 @@ def _rocm_values(version: tuple[int, int] | None, same_major: bool) -> tuple[str
 
 
 def _warnings(driver: AmdDriver, usable: Sequence[AmdGpu]) -> tuple[str, ...]:
-    """Return what keeps wheels from being chosen though a GPU is there."""
+    """Return the warnings about present GPUs that no wheel can use."""
     warnings = [driver.problem] if driver.problem else []
     if driver.gpus and not usable:
         warnings += [f"{gpu} cannot be used: {gpu.problem}" for gpu in driver.gpus[:1]]
@@ -124,7 +124,7 @@ def _warnings(driver: AmdDriver, usable: Sequence[AmdGpu]) -> tuple[str, ...]:
 
 
 def read(surroundings: SystemView) -> AmdDriver:
-    """Look at files, and only if they give reason to, ask AMD's tools (P-124, P-125)."""
+    """Read files, and run AMD's tools only if they give reason to (P-124, P-125)."""
     files = probes.read_kfd(surroundings) if surroundings.system == "Linux" else None
     topology = probes.parse_kfd(files) if files is not None else None
     driver = AmdDriver(
@@ -165,7 +165,7 @@ def _without_driver(surroundings: SystemView, driver: AmdDriver) -> AmdDriver:
 
 
 def _with_release(driver: AmdDriver, surroundings: SystemView) -> AmdDriver:
-    """Add which ROCm is installed: what the first file says that says something."""
+    """Add the version of the installed ROCm, from the first file that states one."""
     for path, text in probes.read_release(surroundings):
         seen = Evidence(path, text)
         driver = driver._replace(evidence=(*driver.evidence, seen))
@@ -176,7 +176,7 @@ def _with_release(driver: AmdDriver, surroundings: SystemView) -> AmdDriver:
 
 
 def _ask_tools(surroundings: SystemView, driver: AmdDriver) -> AmdDriver:
-    """Ask where a GPU may be that the kernel does not list: Windows, and its Linux."""
+    """Run the tools where a GPU may be that the kernel does not list: Windows, and its Linux."""
     signs = ("/sys/module/amdgpu", probes.KFD_DEVICE, _DXG)
     if surroundings.system == "Windows":
         sign = "Windows"
@@ -195,7 +195,7 @@ def _ask_tools(surroundings: SystemView, driver: AmdDriver) -> AmdDriver:
     failures = {tool.name: child_answers.failure(tool.answer) for tool in told}
     gpus: tuple[AmdGpu, ...] = ()
     evidence = list(driver.evidence)
-    for tool in told:  # nobody else is asked once one names a GPU
+    for tool in told:  # no other is run once one names a GPU
         gpus = probes.gpus_of_tool(tool)
         names = ", ".join(gpu.name for gpu in gpus) or "no GPU"
         evidence.append(Evidence(tool.name, failures[tool.name] or names))
@@ -207,7 +207,7 @@ def _ask_tools(surroundings: SystemView, driver: AmdDriver) -> AmdDriver:
 
 
 class _Forced(NamedTuple):
-    """What AMD's variables replace."""
+    """The values that AMD's variables replace."""
 
     off: bool = False
     names: tuple[str, ...] = ()
@@ -262,9 +262,9 @@ def _forced_names(variable: str, text: str, separators: str) -> Sequence[str]:
 
 
 def _hints(driver: AmdDriver, surroundings: SystemView, spoken: set[str]) -> tuple[str, ...]:
-    """Return what a user may do, where what there is will not be enough.
+    """Return hints for the user where the detected facts are not enough.
 
-    :param spoken: features of which the user has said what counts.
+    :param spoken: features that the user has overridden.
     """
     if not any(not gpu.problem for gpu in driver.gpus):
         return ()

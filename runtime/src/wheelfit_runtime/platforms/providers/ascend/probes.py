@@ -1,4 +1,4 @@
-"""What files and Huawei's tool tell of NPUs, their driver and CANN (P-140 to P-143)."""
+"""Facts about NPUs, their driver and CANN from files and Huawei's tool (P-140 to P-143)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DRIVER = "/usr/local/Ascend/driver/version.info"
 MANAGER = "/dev/davinci_manager"
-"""Through which the driver is asked; there as soon as it is loaded."""
+"""The device file of the driver; present as soon as it is loaded."""
 
 # Patterns are compiled where they are needed: most machines have nothing to match.
 _NODE = r"v?davinci[0-9]{1,4}"
@@ -67,14 +67,14 @@ class AscendDriver(NamedTuple):
 
 
 class AscendSigns(NamedTuple):
-    """What is there, as the files say it."""
+    """The devices and driver described by files."""
 
     devices: tuple[PciDevice, ...]
     """Huawei's processing accelerators on the bus, in the order of their addresses."""
     nodes: tuple[str, ...]
     """Device nodes, that of the driver among them."""
     driver: str | None
-    """What the driver's file says; None when it cannot be read."""
+    """The content of the driver's file; None when it cannot be read."""
 
 
 def read_files(surroundings: SystemView) -> AscendSigns:
@@ -117,14 +117,14 @@ def parse_files(signs: AscendSigns) -> AscendFiles:
 # --- which CANN is installed ----------------------------------------------------------------------
 
 _PLACES = ("/usr/local/Ascend/ascend-toolkit/latest", "/usr/local/Ascend/cann")
-"""Where it is installed unless somebody chose another place; the second since 8.5."""
+"""The default folders of its installation; the second since 8.5."""
 
 _INSTALLED = r"(?m)^version=(\S+)\s*$"
 _RUNNING = r"(?m)^toolkit_running_version=\[(?:[^:\]]*:)?([^:\]]+)\]"
 
 
 def read_cann(surroundings: SystemView) -> tuple[tuple[str, str], ...]:
-    """Return path and text of the files that say a version, the one that counts first."""
+    """Return path and text of the files that state a version, the preferred one first."""
     named = surroundings.environ.get("ASCEND_TOOLKIT_HOME", "").rstrip("/")
     names = (
         f"{surroundings.architecture}-linux/ascend_toolkit_install.info",
@@ -140,7 +140,7 @@ def read_cann(surroundings: SystemView) -> tuple[tuple[str, str], ...]:
 
 
 def parse_cann(text: str) -> str | None:
-    r"""Return the version that a file says, or None.
+    r"""Return the version in a file, or None.
 
     >>> parse_cann("package_name=Ascend-cann-toolkit\nversion=8.2.RC1\narch=aarch64")
     '8.2.RC1'
@@ -151,7 +151,7 @@ def parse_cann(text: str) -> str | None:
     return match[1] if match else None
 
 
-# --- Huawei's tool, where files do not tell enough ------------------------------------------------
+# --- Huawei's tool, where files lack facts --------------------------------------------------------
 
 QUESTION = "npu-smi info"
 _MASKS = "ASCEND_RT_VISIBLE_DEVICES|ASCEND_VISIBLE_DEVICES"
@@ -161,7 +161,7 @@ _SMI_VERSION = pattern(r"\bVersion:\s*(\S+)")
 
 
 class NpuTable(NamedTuple):
-    """What the tool says."""
+    """The answer of the tool."""
 
     cards: tuple[AscendCard, ...]
     """In its order; a card with two chips is there once."""

@@ -37,7 +37,7 @@ _VERSION_VALUE = r"[0-9]{1,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?(?:\.rc[0-9]{1,4})?"
 
 def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
     forced = _read_forced(surroundings.environ)
-    # Where all of it is said, nothing that could be found out would count.
+    # Where all values are given, no detected one would count.
     is_known = {*forced.values, *own} == set(_ORDER)
     driver = forced.applied_to(AscendDriver() if is_known else read(surroundings))
     if _TYPE in own:  # then no warning about NPUs is of use
@@ -75,7 +75,7 @@ def supported(driver: AscendDriver, *, reference: bool = False) -> Detection:
 def type_of(chip: str) -> str | None:
     """Return the type of an NPU, or None when the name of its chip can be no value (P-140).
 
-    :param chip: as the tool says it, in lower case and without ``ascend``.
+    :param chip: as the tool prints it, in lower case and without ``ascend``.
 
     >>> type_of("910b3"), type_of("310p3"), type_of("910"), type_of("310")
     ('910b', '310p', 'a3', '310')
@@ -88,7 +88,7 @@ def type_of(chip: str) -> str | None:
 
 
 def _values_of(card: AscendCard) -> tuple[str, ...]:
-    """Return what an NPU may be called, its type first (P-141)."""
+    """Return the values for an NPU, its type first (P-141)."""
     name = type_of(card.chip)
     if name is None:
         return ()
@@ -96,13 +96,13 @@ def _values_of(card: AscendCard) -> tuple[str, ...]:
 
 
 def _version_values(text: str | None) -> tuple[str, ...]:
-    """Return a version as the reference writes it: what follows patch and ``rc`` is dropped."""
+    """Return a version as the reference writes it: without the part after patch and ``rc``."""
     match = re.match(_VERSION_VALUE, text.lower()) if text else None
     return (match[0],) if match else ()
 
 
 def read(surroundings: SystemView) -> AscendDriver:
-    """Look at files, and ask the tool for what they do not tell (P-143)."""
+    """Read files, and run the tool for facts they lack (P-143)."""
     if surroundings.system != "Linux":
         return AscendDriver(evidence=(Evidence(surroundings.system, "has no driver for NPUs"),))
     files = probes.parse_files(probes.read_files(surroundings))
@@ -124,7 +124,7 @@ def read(surroundings: SystemView) -> AscendDriver:
 
 
 def _cards(files: AscendFiles) -> tuple[AscendCard, ...]:
-    """Return the NPUs, if the files tell of each what it is and whether it can be used."""
+    """Return the NPUs, if the files show the type and usability of each."""
     chips = [tables.TYPE_OF_DEVICE.get(device) for device in files.devices]
     known = [chip for chip in chips if chip is not None]
     # A container sees the whole bus; which of the devices it was given, only the tool knows.
@@ -159,7 +159,7 @@ def _ask_tool(surroundings: SystemView, files: AscendFiles, driver: AscendDriver
 
 
 def _with_toolkit(driver: AscendDriver, surroundings: SystemView) -> AscendDriver:
-    """Add which CANN is installed: what the first file says that says something."""
+    """Add the version of the installed CANN, from the first file that states one."""
     for path, text in probes.read_cann(surroundings):
         version = probes.parse_cann(text)
         seen = Evidence(path, version or "says no version")
@@ -170,7 +170,7 @@ def _with_toolkit(driver: AscendDriver, surroundings: SystemView) -> AscendDrive
 
 
 class _Forced(NamedTuple):
-    """What the variables replace."""
+    """The values that the variables replace."""
 
     values: Mapping[str, str]
     """By feature."""

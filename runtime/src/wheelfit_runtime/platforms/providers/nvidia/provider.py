@@ -84,7 +84,7 @@ def supported(driver: NvidiaDriver, *, reference: bool = False) -> Detection:
 
 
 def _sm_values(gpus: Sequence[NvidiaGpu], *, reference: bool) -> tuple[str, ...]:
-    """Return the values of the highest device, then what the others add (P-87, P-88)."""
+    """Return the values of the highest device, then those of the others (P-87, P-88)."""
     capabilities = sorted({gpu.capability for gpu in gpus}, reverse=True)
     if reference:
         highest = capabilities[:1]
@@ -101,7 +101,7 @@ def _all_values(capability: Capability) -> tuple[str, ...]:
 
 
 def read(surroundings: SystemView) -> NvidiaDriver:
-    """Look at files, and only if they give reason to, ask the driver (P-96 to P-98)."""
+    """Read files, and query the driver only if they give reason to (P-96 to P-98)."""
     files = nvidia_files.parse(nvidia_files.read(surroundings))
     if not files.is_worth_asking and not surroundings.library_folders:
         return NvidiaDriver(evidence=(Evidence("files", "no sign of an NVIDIA GPU or driver"),))
@@ -123,7 +123,7 @@ def read(surroundings: SystemView) -> NvidiaDriver:
         proof = nvidia_library.parse(answer, files, surroundings.deadline)
         if proof.broken:
             driver = proof._replace(evidence=(*driver.evidence, *proof.evidence))
-    # A tool that lies about proves no driver: without one in the kernel it is not asked (P-98).
+    # An installed tool does not prove a driver: without one in the kernel it is not run (P-98).
     may_ask = files.has_driver or surroundings.system == "Windows"
     is_unknown = driver.cuda_version is None and driver.driver_version is None
     if may_ask and is_unknown and not driver.broken:
@@ -142,7 +142,7 @@ def read(surroundings: SystemView) -> NvidiaDriver:
 
 
 def _compatibility_package(driver: NvidiaDriver, files: NvidiaFiles) -> tuple[Evidence, ...]:
-    """Return what tells of a user-mode driver newer than the kernel's (P-94)."""
+    """Return evidence of a user-mode driver newer than the kernel's (P-94)."""
     release = files.kernel_version
     if release is None or driver.cuda_version is None:
         return ()
@@ -157,7 +157,7 @@ def _compatibility_package(driver: NvidiaDriver, files: NvidiaFiles) -> tuple[Ev
 
 
 def _masks(environ: Mapping[str, str], driver: NvidiaDriver) -> tuple[Evidence, ...]:
-    """Return what hides devices from processes, and what becomes of it (P-89)."""
+    """Return evidence of variables that hide devices from processes (P-89)."""
     found = []
     mask = environ.get("CUDA_VISIBLE_DEVICES")
     if mask is not None:
@@ -170,7 +170,7 @@ def _masks(environ: Mapping[str, str], driver: NvidiaDriver) -> tuple[Evidence, 
 
 
 def _tegra_warnings(driver: NvidiaDriver, files: NvidiaFiles) -> tuple[str, ...]:
-    """Return what to know of machine code on boards with a built-in GPU (P-90)."""
+    """Return warnings about machine code on boards with a built-in GPU (P-90)."""
     boards = [gpu for gpu in driver.gpus if gpu.capability in tables.TEGRA]
     if not boards or not files.jetson:
         return ()
@@ -180,7 +180,7 @@ def _tegra_warnings(driver: NvidiaDriver, files: NvidiaFiles) -> tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Forced:
-    """What NVIDIA's variables replace, and conda's."""
+    """The values that NVIDIA's and conda's variables replace."""
 
     version: Capability | None
     capability: Capability | None
@@ -211,7 +211,7 @@ class _Forced:
 
 
 def _read_forced(environ: Mapping[str, str]) -> _Forced:
-    """Read NVIDIA's variables, and conda's where NVIDIA's say nothing (P-85, CEP 46)."""
+    """Read NVIDIA's variables, and conda's where NVIDIA's are not set (P-85, CEP 46)."""
     of_driver = _stated(environ, _FORCE_DRIVER, overrides.CONDA_CUDA)
     of_gpu = _stated(environ, _FORCE_SM, overrides.CONDA_CUDA_ARCH)
     return _Forced(
@@ -264,7 +264,7 @@ def provider_with(look: Callable[[SystemView], NvidiaDriver]) -> BuiltInProvider
 
     def find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detection:
         forced = _read_forced(surroundings.environ)
-        # Where all of it is said, nothing that could be found out would count.
+        # Where all values are given, no detected one would count.
         is_known = own.keys() == set(_ORDER) or forced.is_complete
         driver = NvidiaDriver() if is_known else look(surroundings)
         found = supported(forced.applied_to(driver), reference=surroundings.reference)
