@@ -1,11 +1,11 @@
-"""Call a function for many items, wherever a `concurrent.futures` executor has it done.
+"""Calls of a function for many items, by any `concurrent.futures` executor.
 
-One item that fails, or takes its process with it, costs the others nothing. Results come in the
-order of the items, whoever was done first, and no more is under way at once than workers need.
+An item that fails, or kills its process, does not affect the others. Results come in the order of
+the items, and no more items are in progress at once than workers need.
 
-What goes to a worker and what comes back are bytes that are written and read here. So a result
-that cannot be sent is the fault of its item, and not the end of the process that waits for it;
-and no library that moves them has to understand them.
+Items and results travel as bytes that are written and read here. So a result that cannot be sent is
+the fault of its item, and not the end of the process that waits for it; and no library that moves
+them has to understand them.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ class Outcome(Generic[Item, Value]):
 
     item: Item
     value: Value | None = None
-    """What the function returned; None too if it failed."""
+    """The result of the function; None too if it failed."""
     error: WheelfitError | None = None
     attempts: int = 0
-    """How often it was begun; none if it was done in an earlier run."""
+    """The number of attempts; 0 if it was done in an earlier run."""
     seconds: float = 0.0
-    """How long the last of them took."""
+    """The duration of the last attempt."""
 
     @property
     def is_kept(self) -> bool:
@@ -96,11 +96,11 @@ def may_pass(error: BaseException) -> bool:
 
 @dataclass(slots=True)
 class Batch(Generic[Item, Value]):
-    """Items for each of which one function is called.
+    """Items for each of which a function is called.
 
-    An item is tried again if what went wrong may pass: its worker died, or a disk or a server
-    failed. Those that were under way when a worker died are tried again one by one, so that the
-    one which kills it is found out and takes none of the others along.
+    An item is tried again after errors that may pass: its worker died, or a disk or a server
+    failed. Items in progress when a worker died are tried again one by one, so that the item which
+    kills it is identified and does not affect the others.
     """
 
     function: Callable[[Item], Value]
@@ -109,20 +109,20 @@ class Batch(Generic[Item, Value]):
     items: Sequence[Item]
     _: KW_ONLY
     executor: Executor
-    """When it breaks it is asked to go on."""
+    """After it breaks, it must accept further items."""
     workers: int | Callable[[], int] = 1
-    """How many items are worked on at once; a function where that may change."""
+    """The number of parallel items; a function where that may change."""
     attempts: int = 3
-    """How often an item is begun before it is given up."""
+    """The number of attempts at an item."""
     batch: int = 1
-    """How many items are sent at once; more where sending takes as long as working."""
+    """The number of items sent at once; more where sending takes as long as working."""
     record: WorkRecord[Item, Value] | None = None
-    """What was done in earlier runs, and where what is done now is written down."""
+    """The record of finished items, of this run and earlier ones."""
     progress: Progress = NO_PROGRESS
     weigh: Callable[[Item], int] = lambda _: 1
-    """What an item counts for the progress."""
+    """The weight of an item in the progress."""
     done: Callable[[Outcome[Item, Value]], None] = lambda _: None
-    """Told of each outcome as soon as it is known, in any order."""
+    """Called with each outcome as soon as it is known, in any order."""
     pause: Callable[[float], None] = time.sleep
     """Waits before an item is tried again for a fault that may pass."""
     ended: dict[int, Outcome[Item, Value]] = field(default_factory=dict, init=False)
@@ -137,9 +137,9 @@ class Batch(Generic[Item, Value]):
     def run(self) -> list[Outcome[Item, Value]]:
         """Return the outcome of each item, in their order.
 
-        :raises KeyboardInterrupt: what waits is given up, and what was done is written down.
-        :raises EnvironmentUnavailable: ``unfit-workers``; workers have another wheelfit; nothing
-            more is begun.
+        :raises KeyboardInterrupt: waiting items are given up, and finished ones are recorded.
+        :raises EnvironmentUnavailable: ``unfit-workers``; workers have another wheelfit; no further
+            item is started.
         """
         self.progress.start(sum(map(self.weigh, self.items)))
         for position, item in enumerate(self.items):
@@ -160,7 +160,7 @@ class Batch(Generic[Item, Value]):
         return [self.ended[position] for position in range(len(self.items))]
 
     def _fill(self) -> bool:
-        """Begin what may be begun now; tell whether anything is under way."""
+        """Start as many items as possible; return whether any are in progress."""
         workers = self.workers() if callable(self.workers) else self.workers
         limit = workers * _AHEAD
         while not self.suspects and len(self.under_way) < limit:
@@ -173,7 +173,7 @@ class Batch(Generic[Item, Value]):
                 self._begin((position,))
             else:
                 break
-        # One at a time and alone, so that it is known who killed a worker.
+        # One at a time and alone, to identify the item that killed a worker.
         while self.suspects and not self.under_way:
             self._begin((self.suspects.popleft(),))
         return bool(self.under_way)
@@ -241,7 +241,7 @@ class Batch(Generic[Item, Value]):
 
 
 def _work(version: str, packed: bytes) -> list[bytes]:
-    """Call the function for some items; whatever goes wrong is the fault of one of them."""
+    """Call the function for some items; every error is attributed to one of them."""
     if version != __version__:
         raise EnvironmentUnavailable(
             f"a worker has wheelfit {__version__}, here it is {version}",

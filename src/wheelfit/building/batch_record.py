@@ -1,10 +1,9 @@
-"""Record the work that is done, so that the same command resumes where it was ended.
+"""A record of finished work, so that the same command resumes after an interruption.
 
-It is a cache: without it everything is done again, and the same comes out. What is written is
-one line for each item, with a sum of its own. A line that was not written to its end is what a
-process leaves that was killed; the item is done again. Anything else that is wrong means that
-nobody knows what happened to the file, and it is begun anew. So is one that somebody else signed:
-it may have come with a clone or an archive, beside wheels that nobody built here.
+It is a cache: without it everything is done again, with the same result. It has one line for each
+item, each with its own signature. An incomplete last line was left by a killed process; its item is
+done again. After any other damage the file is started again. So is a file with another user's
+signature: it may have come with a clone or an archive, beside wheels that were built elsewhere.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _LARGEST = 256 << 20
 
 
 def digest_of(*parts: str | bytes | Path) -> str:
-    """Return what stays equal as long as all of some texts and files do.
+    """Return a digest of some texts and files.
 
     >>> digest_of("a", "bc") == digest_of("ab", "c")
     False
@@ -52,16 +51,16 @@ def digest_of(*parts: str | bytes | Path) -> str:
 class WorkRecord(Generic[Item, Value]):
     """The record of work done in earlier runs and in this one.
 
-    :param path: where it stands; made with the first item that is done.
-    :param purpose: what the work is, with all that decides the result beside the item: what was
-        done for another purpose, or by another wheelfit, does not count.
-    :param key: what stays equal as long as the same would come of an item; it has the content of
-        files, as `digest_of`. An item whose key cannot be told (OSError) is done again.
+    :param path: of the file; created with the first finished item.
+    :param purpose: the purpose of the work, with all inputs beside the item: records of another
+        purpose, or another wheelfit, are ignored.
+    :param key: returns a digest of an item's inputs, with the content of files, as `digest_of`. An
+        item whose key cannot be read (OSError) is done again.
     :param to_data: a value as plain data.
-    :param of_data: the value again, or None if it does not hold any more, as when its file is gone.
-    :param sign: returns the signature of a text; a secret of the user makes sure that a record is
-        the user's own. By default only damage is noticed.
-    :param note: told why a record does not count.
+    :param of_data: the value again, or None if it is outdated, as when its file is gone.
+    :param sign: returns the signature of a text; with a secret of the user it proves that a record
+        is the user's own. By default only damage is noticed.
+    :param note: called with the reason why a record is ignored.
     """
 
     def __init__(
@@ -96,13 +95,13 @@ class WorkRecord(Generic[Item, Value]):
         self.close()
 
     def close(self) -> None:
-        """Close the file; what was done is in it already."""
+        """Close the file; finished work is in it already."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def value(self, item: Item) -> Value | None:
-        """Return what came of an item in an earlier run; None if it must be done."""
+        """Return the result of an item in an earlier run; None if it must be done."""
         try:
             key = self._key(item)
         except OSError:
@@ -124,7 +123,7 @@ class WorkRecord(Generic[Item, Value]):
             if self._file is None:
                 self._file = self._open()
             self._file.write(self._line({"key": key, "value": self._to_data(value)}))
-            self._file.flush()  # who kills the process shall not undo what is done
+            self._file.flush()  # finished work must survive a killed process
         except OSError as error:
             words = f"the record of finished work cannot be written: {error.strerror}"
             raise FileProblem(words, where=str(self._path)) from error
@@ -181,7 +180,7 @@ class WorkRecord(Generic[Item, Value]):
         return f"{self._sign(text)}{_SEPARATOR}{text}\n".encode()
 
     def _content(self, line: bytes) -> Mapping[str, Any] | None:
-        """Return what a line says; None if it is damaged, or signed by somebody else."""
+        """Return the content of a line; None if it is damaged, or has another signature."""
         signature, _, text = line.rstrip(b"\n").partition(_SEPARATOR.encode())
         try:
             if signature.decode() != self._sign(text.decode()):

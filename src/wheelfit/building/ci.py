@@ -30,7 +30,7 @@ _GITLAB_LONGEST = 255
 
 
 def _kind(platform: str) -> str:
-    """Return what a platform needs of a runner; containers run 32 bits as well."""
+    """Return the kind of runner for a platform; containers run 32 bits as well."""
     if platform == ANY or platform.endswith(("linux_x86_64", "linux_i686")):
         return "linux"
     if platform.endswith(("linux_aarch64", "linux_armv7l")):
@@ -67,13 +67,12 @@ _RUNNERS: Mapping[str, Mapping[str, str]] = {
 def github_matrix(
     matrix: Matrix, jobs: Sequence[Job], *, by_target: bool = False, project: str = "."
 ) -> str:
-    """Return what ``strategy.matrix: ${{ fromJSON(...) }}`` reads, in one line.
+    """Return the JSON for ``strategy.matrix: ${{ fromJSON(...) }}``, in one line.
 
     :param by_target: whether all wheels of a Python and platform are one job.
-    :param project: its folder, from that in which jobs run.
+    :param project: its folder, relative to the folder in which jobs run.
     :raises UsageError: there are more jobs than GitHub runs.
-    :raises InvalidDocument: ``invalid-project``; it is not known which runner builds for a
-        platform.
+    :raises InvalidDocument: ``invalid-project``; no runner is known for a platform.
     """
     entries = []
     for group in _grouped(jobs, by_target=by_target):
@@ -98,8 +97,8 @@ def gitlab_pipeline(
 ) -> str:
     """Return a pipeline for ``trigger: include: artifact``, in YAML.
 
-    :param template: a file of the repository with a job ``.build-wheel``, which says what is done;
-        None: as much as suits a Linux runner.
+    :param template: a file of the repository that defines a job ``.build-wheel``; None: a job for a
+        Linux runner.
     :raises UsageError: the name of a job would be too long.
     """
     lines = ["# Written by `wheelfit matrix --for gitlab`; pyproject.toml says what is in it."]
@@ -128,7 +127,7 @@ def gitlab_pipeline(
             runners = _runners(matrix, "gitlab", group[0].platform)
             told = _entry(group, project).items()
             entry = {key.upper(): text for key, text in told if key != "name"}
-            # A tag that is said twice asks for no more than one.
+            # A repeated tag requires no more than a single one.
             entry |= {tag: runners[min(n, len(runners) - 1)] for n, tag in enumerate(tags)}
             if len(f"{name}: [{', '.join(entry.values())}]") > _GITLAB_LONGEST:
                 raise UsageError(
@@ -148,7 +147,7 @@ def _grouped(jobs: Sequence[Job], *, by_target: bool) -> list[tuple[Job, ...]]:
 
 
 def _entry(group: Sequence[Job], project: str) -> dict[str, str]:
-    """Return what the jobs of one target are told."""
+    """Return the variables of the jobs of one target."""
     labels = ["plain" if job.label is None else str(job.label) for job in group]
     return {
         "name": f"{', '.join(labels)} on {group[0].identifier or f'Python {group[0].python}'}",
@@ -162,7 +161,7 @@ def _entry(group: Sequence[Job], project: str) -> dict[str, str]:
 
 
 def _arguments(project: str, labels: Iterable[Label | None]) -> str:
-    """Return the words that ask `wheelfit build` for these wheels and no others."""
+    """Return the arguments with which `wheelfit build` builds these wheels and no others."""
     words: dict[Label | None, str] = {None: "--plain", NULL: "--null"}
     folder = [] if project == "." else [shlex.quote(project)]
     return " ".join([*folder, *(words.get(label) or f"--variant {label}" for label in labels)])

@@ -1,4 +1,4 @@
-"""Open the workers of `wheelfit.building.batch`: this process, others, or a cluster.
+"""The workers of `wheelfit.building.batch`: this process, others, or a cluster.
 
 All of them are executors of `concurrent.futures`. This is the one importer of the libraries of
 clusters; their errors are turned into ours here.
@@ -51,9 +51,9 @@ class Workers:
 
     executor: Executor
     count: Callable[[], int]
-    """Says how many items they can work on at once; of a cluster it may change."""
+    """Returns the number of parallel items; of a cluster it may change."""
     words: str
-    """What they are, as ``2 processes``."""
+    """Their description, as ``2 processes``."""
     on_all: Callable[[Callable[..., Any], Any], Mapping[str, Any]] | None = None
     """Calls a function with an argument on every worker; None if they are on this machine."""
 
@@ -91,10 +91,10 @@ class Workers:
 def open_workers(
     url: str | None = None, *, jobs: int | None = None, patience: float = _PATIENCE
 ) -> Iterator[Workers]:
-    """Open workers; an error in the block ends what is under way here.
+    """Open workers; an error in the block stops local work in progress.
 
     :param url: None or ``processes`` for this machine, else ``dask://host:port``.
-    :param jobs: how many processes here; 1: this one; None: 1, or one for each processor with
+    :param jobs: the number of local processes; 1: this one; None: 1, or one for each processor with
         ``processes``.
     :param patience: seconds to wait for a scheduler, and for its first worker.
     :raises UsageError: there is no such executor, or a cluster was given a number of processes.
@@ -104,7 +104,7 @@ def open_workers(
         wheelfit, or another one.
     """
     if url is None or url == "processes":
-        # What this process may use, not what the machine has: a container gets less.
+        # The processors of this process, not of the machine: a container gets less.
         count = jobs or (1 if url is None else len(os.sched_getaffinity(0)) if _LINUX else _CORES)
         with _Here() if count == 1 else _Processes(count) as executor:
             words = "this process" if count == 1 else f"{count} processes"
@@ -144,11 +144,11 @@ class _Here(Executor):
 
 
 class _Processes(Executor):
-    """Processes of this machine; when they break, others take their place.
+    """Processes of this machine, replaced when they break.
 
-    Their interpreters are started anew, as threads of ours may hold anything at any time. The
-    futures of the pool stay here: it ends its thread with an error when it breaks after somebody
-    else has cancelled one of them (Python 3.11).
+    Their interpreters are spawned, since our threads may hold locks at any time. The futures of the
+    pool stay here: its thread ends with an error if it breaks after other code has cancelled one of
+    them (Python 3.11).
     """
 
     def __init__(self, count: int) -> None:
@@ -171,7 +171,7 @@ class _Processes(Executor):
             self._pool.shutdown(wait, cancel_futures=cancel_futures)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Wait for what is under way; after an error end it, so that what was begun is undone."""
+        """Wait for work in progress; after an error terminate it, so that it is undone."""
         if kind is not None and self._pool is not None:
             # There is a public way from Python 3.14 on.
             for process in list((self._pool._processes or {}).values()):  # noqa: SLF001
@@ -203,14 +203,14 @@ def _pass_on(
 
 
 class _Ended(BaseException):
-    """This process was asked to end."""
+    """Raised when this process receives a signal to stop."""
 
 
 _working = False
 
 
 def _begin_process() -> None:
-    """Prepare a process for work: ours says when it ends, and no terminal."""
+    """Prepare a process for work: it ends with its parent, and ignores the terminal."""
     import multiprocessing  # noqa: PLC0415 - as above
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -226,7 +226,7 @@ def _begin_process() -> None:
 
 
 def _end(*_: object) -> None:
-    """End the process; what is being written is taken back on the way."""
+    """Terminate the process; a running write is undone first."""
     if _working:
         raise _Ended
     os._exit(143)
@@ -249,7 +249,7 @@ def _dask_client(url: str, patience: float) -> Iterator[Client]:
         from distributed import Client  # noqa: PLC0415 - an extra, and half a second
     except ImportError:
         raise NeedsExtra("dask", "distributed") from None
-    # What it logs when a connection breaks is said by us, once.
+    # Its log about broken connections is replaced by our error.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     scheme, _, rest = url.partition("://")
     address = f"{'tls' if scheme == 'dask+tls' else 'tcp'}://{rest}"
@@ -315,10 +315,10 @@ class _Dask(Executor):
         self._counted = (0.0, 0)
 
     def count(self) -> int:
-        """Return how many threads work there; it may change at any time."""
+        """Return the number of threads in the cluster; it may change at any time."""
         when, count = self._counted
         if time.monotonic() - when > _RECOUNT or not when:
-            with suppress(Exception):  # that the scheduler is gone, results will say
+            with suppress(Exception):  # the results show whether the scheduler is gone
                 count = sum(self._client.nthreads().values())
             self._counted = (time.monotonic(), count)
         return max(1, count)
@@ -353,7 +353,7 @@ def _in_our_words(error: BaseException) -> BaseException:
 
     from distributed.scheduler import KilledWorker  # noqa: PLC0415
 
-    # What the work itself raises comes back as a result, so an error of the system is Dask's own.
+    # Errors of the work itself come back as results, so an error of the system is Dask's own.
     gone = (CancelledError, asyncio.CancelledError, OSError, RuntimeError)
     if isinstance(error, gone):
         return Unreachable("the scheduler stopped or gave up the work", hint="run it again")
@@ -382,7 +382,7 @@ def _look_at_all(paths: tuple[str, ...]) -> list[tuple[int, int] | None]:
 
 @contextmanager
 def _token(folder: Path) -> Iterator[str]:
-    """Write a file that nobody else has into a folder, for as long as the block lasts."""
+    """Write a file with a unique name and size into a folder, for the length of the block."""
     path = Path(os.path.realpath(folder), f".wheelfit-{secrets.token_hex(8)}")
     try:
         path.write_bytes(b"x" * (1 + secrets.randbelow(4096)))

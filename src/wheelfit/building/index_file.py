@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 def write_index_files(folder: Path) -> tuple[Path, ...]:
     """Write ``{name}-{version}-variants.json`` for each release with variant wheels (B-50).
 
-    All releases are combined before the first file is written: after an error
-    no file has changed. A file that is right already is left alone.
+    All releases are combined before the first file is written: after an error no file has changed.
+    A correct file is left alone.
 
-    :return: the index files of all releases, written or right already.
-    :raises InconsistentDocuments: wheels of a release contradict each other; if
-        that concerns several releases, the note tells of the others (F-65).
+    :return: the index files of all releases, written or unchanged.
+    :raises InconsistentDocuments: wheels of a release contradict each other; if that concerns
+        several releases, the note lists the others (F-65).
     :raises InvalidWheel: a variant wheel is not sound, or not about its label.
     :raises FileProblem: something cannot be read or written.
     """
@@ -65,9 +65,9 @@ def read_wheel_document(path: Path) -> VariantDocument:
 
 
 def check_consistency(wheels: Mapping[Path, Path]) -> None:
-    """Compare what variant wheels say of their releases, also those that lie beside (F-60, F-143).
+    """Compare documents of variant wheels, and those of other wheels beside them (F-60, F-143).
 
-    :param wheels: place of each wheel, and where it is meanwhile.
+    :param wheels: the final path of each wheel, and its present one.
     """
     meant: dict[Release, list[tuple[str, Path]]] = {}
     for place, path in wheels.items():
@@ -116,9 +116,9 @@ def _filename(path: Path) -> WheelFilename | None:
 
 
 def combined_index_file(documents: Sequence[tuple[str, VariantDocument]]) -> bytes:
-    """Return what the index file of a release says, from what its wheels do (B-50).
+    """Return the index file of a release, combined from its wheels (B-50).
 
-    :raises InvalidWheel: what they say together cannot be written.
+    :raises InvalidWheel: the combined document cannot be written.
     """
     combined = combine(documents)
     try:
@@ -140,7 +140,7 @@ def _update(path: Path, content: bytes) -> Path:
 
 
 def _all_in_one(errors: list[WheelfitError]) -> WheelfitError:
-    """Return the first error, telling of the others too."""
+    """Return the first error, with the others in its note."""
     first, *others = errors
     if others:
         told = [first.note] if first.note else []

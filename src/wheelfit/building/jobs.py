@@ -40,7 +40,7 @@ class JobResult:
     wheel: BuiltWheel | None = None
     error: WheelfitError | None = None
     seconds: float = 0.0
-    """How long it took, with the others that were built together with it."""
+    """Its duration, including the wheels built together with it."""
 
     def to_mapping(self) -> dict[str, object]:
         """Return it as plain data, for ``--json``."""
@@ -62,7 +62,7 @@ def is_for(job: Job, platform: str) -> bool:
     >>> is_for(Job(None, "3.13", "macosx_universal2"), "macosx_arm64")
     True
 
-    :param platform: as `wheelfit.building.matrix.platform_of` says; empty if it has no name.
+    :param platform: as `wheelfit.building.matrix.platform_of` returns it; empty if it has no name.
     """
     if job.platform == "macosx_universal2":
         return platform.startswith("macosx_")
@@ -70,7 +70,7 @@ def is_for(job: Job, platform: str) -> bool:
 
 
 def same_files(results: Iterable[JobResult]) -> Iterator[str]:
-    """Yield what several Pythons or platforms came to alike, one sentence each."""
+    """Yield wheels that several Pythons or platforms built alike, one sentence each."""
     found: dict[str, list[Job]] = {}
     for result in results:
         if result.wheel is not None:
@@ -82,9 +82,9 @@ def same_files(results: Iterable[JobResult]) -> Iterator[str]:
 
 
 def source_digest(archive: Path) -> str:
-    """Return what stays equal as long as the files in a source distribution do.
+    """Return a digest of the files in a source distribution.
 
-    When they were packed does not count: making it again gives other times.
+    Times of packing are ignored, since each packing has others.
     """
     import tarfile  # noqa: PLC0415 - start-up
 
@@ -103,9 +103,9 @@ def source_digest(archive: Path) -> str:
 def order_digest(
     order: BuildOrder, project: str, python: str, arguments: str, environ: Mapping[str, str]
 ) -> str:
-    """Return what stays equal as long as an order would come to the same wheels.
+    """Return a digest of the inputs of an order's wheels.
 
-    Not in it is what an index offers to build environments: that may be newer each time.
+    It excludes the build requirements that an index offers: they may be newer each time.
     """
     variables = {
         name: value

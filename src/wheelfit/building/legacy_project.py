@@ -1,7 +1,7 @@
-"""Write the ``[build-system]`` of a project that has a ``setup.py`` or ``setup.cfg`` alone.
+"""The ``[build-system]`` of a project that has a ``setup.py`` or ``setup.cfg`` alone.
 
-It has what holds without it: the backend that front ends take then (PEP 517), and what the script
-imports, which front ends could not know. The script is read, never run.
+It has the backend that front ends use without it (PEP 517), and the imports of the script, which
+front ends cannot determine. The script is read, never run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 BACKEND = "setuptools.build_meta:__legacy__"
 _PACKAGES = {"pkg_resources": "setuptools<82", "skbuild": "scikit-build"}
-"""What is not called like its module; setuptools 82 has no ``pkg_resources`` any more."""
+"""Modules with another distribution name; setuptools 82 has no ``pkg_resources`` any more."""
 _CAUGHT = frozenset({"ImportError", "ModuleNotFoundError", "Exception"})
 _LARGEST = 4 << 20
 
@@ -44,7 +44,7 @@ def _imported(folder: Path, script: Path) -> tuple[str, ...]:
         with script.open("rb") as file:
             tree = ast.parse(file.read(_LARGEST))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()  # its backend says better what is wrong with it
+        return ()  # its backend reports the fault in more detail
     known = {*sys.stdlib_module_names, "setuptools", "distutils"}
     return tuple(
         name
@@ -72,7 +72,7 @@ def _top_imports(statements: Iterable[ast.stmt]) -> Iterator[str]:
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:
-    """Return whether a handler lets a script go on without a module."""
+    """Return whether a handler catches the failed import of a module."""
     names = (
         {one.id for one in ast.walk(handler.type) if isinstance(one, ast.Name)}
         if handler.type

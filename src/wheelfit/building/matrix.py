@@ -1,8 +1,8 @@
-"""Which wheels a release has: ``[tool.wheelfit.matrix]`` of its pyproject.toml.
+"""The wheels of a release: ``[tool.wheelfit.matrix]`` of its pyproject.toml.
 
-The matrix is labels, times Pythons, times platforms, less what is excluded, and what is included
-besides. Platforms are called as cibuildwheel calls them. Nothing here is built, and nothing looks
-at the machine.
+The matrix is labels, times Pythons, times platforms, less the excluded ones, plus the included
+ones. Platforms have the names of cibuildwheel. This module builds nothing, and is independent of
+the machine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
 ANY = "any"
-"""The platform of wheels that fit all of them; they are built wherever that is asked for."""
+"""The platform of wheels that fit all of them; they are built on any requested one."""
 _LINUX = ("x86_64", "i686", "aarch64", "armv7l", "ppc64le", "s390x", "riscv64")
 PLATFORMS = (
     ANY,
@@ -38,7 +38,7 @@ PLATFORMS = (
     "win_arm64",
     "win32",
 )
-"""What a matrix may name."""
+"""The platforms that a matrix may name."""
 _KEYS = ("labels", "pythons", "platforms", "plain", "exclude", "include", "runners")
 _PARTS = ("label", "python", "platform")
 _SERVICES = ("github", "gitlab")
@@ -60,7 +60,7 @@ class Job:
 
     @property
     def identifier(self) -> str:
-        """What cibuildwheel calls its target, as ``cp313-manylinux_x86_64``; empty for any."""
+        """The name of its target in cibuildwheel, as ``cp313-manylinux_x86_64``; empty for any."""
         if self.platform == ANY:
             return ""
         return f"cp{self.python.replace('.', '')}-{self.platform}"
@@ -79,7 +79,7 @@ class Matrix:
     runners: Mapping[str, Mapping[str, tuple[str, ...]]] = field(
         default_factory=lambda: MappingProxyType({}), hash=False
     )
-    """By service and platform: what its runners are called, besides those that are known."""
+    """Names of runners by service and platform, besides the known ones."""
 
     def only(
         self,

@@ -1,8 +1,7 @@
-"""Who says what is valid in the namespaces of a project: asked where its wheels are built (B-23).
+"""The valid values in namespaces of a project, by providers in its build environment (B-23).
 
-A plugin that a build asks is installed among the build requirements; so it runs in the very
-environment of the backend, confined like any plugin, and before anything is built. What wheelfit
-knows itself it needs no plugin for.
+A plugin of a build is installed among the build requirements; so it runs in the environment of the
+backend, confined like any plugin, and before anything is built. Built-in namespaces need no plugin.
 """
 
 from __future__ import annotations
@@ -36,7 +35,9 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.plugin_process import Method
 
 _BROKEN = frozenset(["unknown-feature", "unknown-value", "several-values"])
-"""What `check` warns of and a build refuses: nobody should publish it (B-25)."""
+"""Findings that `check` warns of and a build refuses, since the wheel should not be published
+(B-25).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +46,19 @@ class ProviderAnswers:
 
     table: ProjectTable
     build_time: Mapping[str, PluginAnswer] = field(default_factory=dict, hash=False)
-    """By namespace: what a plugin answered that every build asks (B-20)."""
+    """The answer of each namespace's plugin that every build asks (B-20)."""
     valid: Mapping[str, PluginAnswer] = field(default_factory=dict, hash=False)
-    """By namespace: what a plugin calls valid that happens to be there (B-25)."""
+    """The valid values of each namespace by a plugin that happens to be installed (B-25)."""
     plugins: Mapping[str, str] = field(default_factory=dict, hash=False)
     """By namespace: name and version of the plugin that answered (B-24)."""
 
     def document(
         self, label: Label, properties: PropertySet, tell: Callable[[str], None]
     ) -> VariantDocument:
-        """Return the document of one wheel, valid as far as anybody can tell.
+        """Return the document of one wheel, validated as far as possible.
 
-        :raises InvalidDocument: it breaks a rule, or says what a provider does not know; names
-            all faults at once.
+        :raises InvalidDocument: it breaks a rule, or has values unknown to a provider; lists all
+            faults at once.
         """
         valid = {
             namespace: answer.features
@@ -79,7 +80,7 @@ class ProviderAnswers:
         return document
 
     def validated(self, properties: PropertySet) -> Mapping[str, str | None]:
-        """Return who validated each namespace of a wheel; None: nobody could."""
+        """Return the validator of each namespace of a wheel; None: there was none."""
         return {namespace: self._who(namespace) for namespace in properties.namespaces}
 
     def _who(self, namespace: str) -> str | None:
@@ -104,7 +105,7 @@ class ProviderAnswers:
 def plugin_requirements(
     table: ProjectTable, used: Iterable[str], *, validate: bool
 ) -> tuple[str, ...]:
-    """Return what must be among the build requirements (B-12, B-23)."""
+    """Return the plugins that must be among the build requirements (B-12, B-23)."""
     found: list[str] = []
     for namespace, provider in table.providers.items():
         if isinstance(provider, BuildTimeProvider) or (
@@ -115,7 +116,7 @@ def plugin_requirements(
 
 
 def plugin_names(table: ProjectTable) -> tuple[str, ...]:
-    """Return the names of all packages that providers require, whatever markers say."""
+    """Return the names of all packages that providers require, with any markers."""
     found: list[str] = []
     for provider in table.providers.values():
         if isinstance(provider, BuildTimeProvider | PluginProvider):
@@ -136,10 +137,10 @@ def ask_providers(
     deadline: float,
     tell: Callable[[str], None],
 ) -> ProviderAnswers:
-    """Ask the plugins that are in a build environment.
+    """Run the plugins that are in a build environment, and return their answers.
 
-    :param validate: whether plugins are asked what is valid even where wheelfit knows it.
-    :param environ: the environment of whoever asks; a plugin sees little of it (P-35).
+    :param validate: whether plugins validate even values of built-in namespaces.
+    :param environ: the environment variables of the caller; a plugin sees few of them (P-35).
     """
     wanted = set(used)
     build_time: dict[str, PluginAnswer] = {}

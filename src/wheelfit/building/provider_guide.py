@@ -1,4 +1,4 @@
-"""What can be known of a namespace before anybody writes it into a project: for maintainers."""
+"""Guides to namespaces for maintainers who add one to a project."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FEW = 6
 
 
 KNOWN_NAMESPACES = (*providers.namespaces(), *STATIC_FAMILIES, ABI_DEPENDENCY)
-"""Namespaces of which enough is known to write their provider."""
+"""Namespaces with enough data to write their provider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,14 @@ class Guide:
 
     namespace: str
     kind: str
-    """Who answers: ``detected``, ``static`` or ``built in``."""
+    """The kind of provider: ``detected``, ``static`` or ``built in``."""
     purpose: str
-    """What is told of a machine, or of a build; a phrase."""
+    """The aspect of a machine or a build that it describes; a phrase."""
     example: str
     features: tuple[FeatureConfig, ...]
-    """What may be said, most preferred first; empty: anything of the right form."""
+    """The valid features, most preferred first; empty: any of the right form."""
     entry: Mapping[str, Any]
-    """What is written below ``[variant.providers]``."""
+    """The table below ``[variant.providers]``."""
 
     def lines(self) -> list[str]:
         """Return it in words."""
@@ -75,7 +75,7 @@ class Guide:
 
 
 def guide_to(namespace: str) -> Guide | None:
-    """Return what is known of a namespace; None if that is nothing."""
+    """Return the guide to a namespace; None if it is unknown."""
     if namespace in STATIC_FAMILIES:
         family = STATIC_FAMILIES[namespace]
         purpose = family.purpose.rstrip(".")
@@ -108,7 +108,7 @@ def guide_to(namespace: str) -> Guide | None:
 def plugin_entry(namespace: str) -> dict[str, Any]:
     """Return the entry that every tool understands which brings this provider itself (P-60)."""
     row = next((one for one in EMULATED_PLUGINS if one.namespace == namespace), None)
-    if row is None:  # nobody has published a plugin, so ours is the one
+    if row is None:  # no published plugin, so wheelfit's own name is used
         family = providers.by_namespace(namespace)
         return {"requires": ["wheelfit-runtime"], "plugin-api": family.plugin_api} if family else {}
     entry: dict[str, Any] = {"requires": [f"{row.package}>={row.versions[0]},<1"]}

@@ -69,7 +69,7 @@ def _words(command: str, wheel: Path, results: Path) -> list[str]:
 
 
 def _run(words: list[str], environ: Mapping[str, str] | None, name: str) -> str:
-    """Run a command, and return what it printed."""
+    """Run a command, and return its output."""
     try:
         done = subprocess.run(
             words,

@@ -1,10 +1,10 @@
-"""Move the results of many wheels to their names together: all of them, or none.
+"""Staged results of many wheels, moved to their names together: all of them, or none.
 
-Results are written into a hidden folder beside their places. When all are there, and none is in
-the way of another, each is moved by a rename, which takes no time; if one cannot be moved, those
-before it are taken back. A process that is killed leaves the hidden folder, which the next one
-removes. Ctrl-C waits while names are given and while that folder is removed: who is told of an
-interruption can rely on it that something is missing.
+Results are written into a hidden folder beside their places. When all exist without conflicts, each
+is moved by a rename, which takes no time; if one cannot be moved, the moves before it are undone. A
+killed process leaves the hidden folder, which the next process removes. Ctrl-C waits during the
+renames and the removal of that folder, so a reported interruption always means that results are
+missing.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 _PREFIX = ".wheelfit-stage-"
 _LOCK = "in-use"
 _PART = f".{'[0-9a-f]' * 16}.part"
-"""What has no name of its own yet: files, and folders that were not locked yet."""
+"""Unfinished parts: files, and folders that were not locked yet."""
 _ABANDONED = 3600.0
-"""Seconds after which nobody writes there any more."""
+"""Seconds after which a hidden folder is abandoned."""
 
 
 class Staging:
@@ -56,7 +56,7 @@ class Staging:
         for number in self._locks:
             with suppress(OSError):
                 os.close(number)
-        with _undisturbed():  # without effect: what was wanted is there, or an error tells
+        with _undisturbed():  # without effect: everything is published, or an error is raised
             for stage in self._folders.values():
                 shutil.rmtree(stage, ignore_errors=True)
 
@@ -74,7 +74,7 @@ class Staging:
                 new.mkdir()
                 self._folders[folder] = new
                 self._locks += _lock(new / _LOCK)
-                # Only now, when it is locked, others may ask whether it is abandoned.
+                # Only now, when it is locked, other processes may check whether it is abandoned.
                 self._folders[folder] = new.rename(folder / f"{_PREFIX}{name}")
             room = self._folders[folder] / str(self._count)
             room.mkdir()
@@ -93,7 +93,7 @@ class Staging:
     ) -> None:
         """Move results to their places: all, or none.
 
-        :param rehearse: whether nothing is moved, but what would be in the way is told.
+        :param rehearse: whether nothing is moved, but conflicts are raised.
         :raises FileProblem: two have one place, a file is in the way, or cannot be moved.
         :raises KeyboardInterrupt: Ctrl-C came while others were published.
         """
@@ -126,7 +126,7 @@ class Staging:
                 if place in overwrite and place.exists():
                     sync_to_disk(result)  # there is nothing else to go back to
                     before = self._kept(place)
-                # Of a file system without links nothing is kept; then what is done stays.
+                # On a file system without links nothing is kept; then published results stay.
                 give_name(result, place, overwrite=place in overwrite, sync=False)
                 done.append((place, before))
         except OSError as error:
@@ -213,7 +213,7 @@ def _lock(path: Path) -> list[int]:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Remove what a process that was killed has left."""
+    """Remove leftovers of a killed process."""
     try:
         from fcntl import LOCK_EX, LOCK_NB, flock  # noqa: PLC0415
     except ImportError:

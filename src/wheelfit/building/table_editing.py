@@ -1,8 +1,8 @@
-"""Change the ``[variant]`` table of a ``pyproject.toml``, and nothing else of it (B-8).
+"""Edits of the ``[variant]`` table of a ``pyproject.toml``, and of nothing else in it (B-8).
 
 Whole tables are put in and taken out as lines; keys and lists are changed by `tomlkit`, whose only
-importer this is (extra `build`). After every step the result is parsed and compared with what it
-should say: whatever form an author has chosen, the wish comes true exactly, or the file stays.
+importer this is (extra `build`). After every step the result is parsed and compared with the
+expected data: in any form of the table, the edit is made exactly, or the file is unchanged.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BARE = pattern(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class TableEdits:
-    """The changes to a table; what is there already as it shall be stays as it is."""
+    """The changes to a table; parts that already match are left unchanged."""
 
     providers: Mapping[str, Table] = field(default_factory=dict, hash=False)
     """By namespace: the entry to put in, or to put in the place of one."""
@@ -87,7 +87,7 @@ def edited(data: bytes, edits: TableEdits, *, where: str) -> bytes:
 
 
 def _wanted(before: Table, edits: TableEdits, where: str) -> dict[str, Any]:
-    """Return the data that the changed file shall have."""
+    """Return the data of the changed file."""
     table = _copied(before.get(_ROOT, {}))
     priorities: list[str] = list(table.get("default-priorities", {}).get("namespace", ()))
     providers: dict[str, Any] = table.get("providers", {})
@@ -143,7 +143,7 @@ _Way: TypeAlias = "Callable[[str], str]"
 def _steps(
     before: Table, after: Table, edits: TableEdits
 ) -> Iterator[tuple[Table, tuple[_Way, ...]]]:
-    """Yield the changes in turn: what the text says then, and ways there, first that by lines."""
+    """Yield the changes in turn: the data after each, and ways to make it, first by lines."""
     if _ROOT not in after:
         yield after, _removal((_ROOT,), edits.remarks)
         return
@@ -199,7 +199,7 @@ def _says(text: str, wanted: Table) -> bool:
 
 
 def _pruned(data: Table) -> dict[str, Any]:
-    """Return data without tables of ours that are empty: whether they are written says nothing."""
+    """Return data without empty tables of ours, which are equivalent to missing ones."""
     table = data.get(_ROOT)
     if not isinstance(table, dict):
         return dict(data)
@@ -226,7 +226,7 @@ def _behind_remarks(lines: Sequence[str], end: int) -> int:
 
 
 def _cut(text: str, path: Sequence[str], remarks: Mapping[str, str]) -> str:
-    """Remove a table and all tables inside it, with what this module wrote above them."""
+    """Remove a table and all tables inside it, with our comments above them."""
     lines = text.split("\n")
     is_last = False
     for first, end, steps in reversed(blocks_of(text)):
@@ -304,7 +304,7 @@ def _add(document: Any, path: Sequence[str], new: str) -> None:
 
 
 def _list_priorities(document: Any, wanted: Sequence[str]) -> None:
-    """Make the list another one, and leave what stays of it where it is written."""
+    """Set the priorities, and leave remaining ones at their place in the text."""
     for name in _PRIORITIES:
         document = document[name]
     names = document["namespace"]

@@ -1,4 +1,4 @@
-"""Edit finished wheels: what they say of themselves, and the variant that they are."""
+"""Edits of finished wheels: their metadata, and their variant."""
 
 from __future__ import annotations
 
@@ -61,18 +61,18 @@ def repack_wheel(
     top-level packages always keep their names. Variant markers are resolved in a plain result,
     because no other installer can read it otherwise (B-40).
 
-    :param folder: where the result goes; may be the folder of the source.
+    :param folder: the folder of the result; may be that of the source.
     :param label: of the result; the old name of the null variant becomes ``null`` (F-53).
-    :param document: says what the label stands for, and maybe other labels, which are left out
+    :param document: has the properties of the label, and maybe other labels, which are left out
         (F-24); given together with the label.
-    :param is_plain: whether label and document of a variant wheel go.
+    :param is_plain: whether label and document of a variant wheel are removed.
     :param resolve_markers: whether markers are resolved in a variant wheel too, as far as that is
-        possible before the target is known (B-41), for tools that do not know them (F-154).
-    :param note: told what was changed besides (B-37), which dependencies are dropped, and what is
-        unwise about the label (F-3).
-    :raises InvalidDocument: the document does not know the label, or may not be written; says
-        everything at once (B-6).
-    :raises InvalidFilename: the source is not named like a wheel, or the new name is none.
+        possible before the target is known (B-41), for tools without support for them (F-154).
+    :param note: called with further changes (B-37), dropped dependencies, and warnings about the
+        label (F-3).
+    :raises InvalidDocument: the document lacks the label, or is invalid; lists all faults at once
+        (B-6).
+    :raises InvalidFilename: the source is not named like a wheel, or the new name is invalid.
     :raises InvalidRequirement: a dependency cannot be read.
     :raises FileProblem: a file cannot be read or written, or exists already.
     :raises InvalidWheel: the source is not sound; nothing was written.
@@ -127,10 +127,10 @@ def relabel(
     writing: Writing = Writing(),
     note: Callable[[str], None] = lambda _text: None,
 ) -> Path:
-    """Call a variant wheel by another label; its properties stay. Return the path of the result.
+    """Rename the label of a variant wheel; its properties stay. Return the path of the result.
 
     :param label: the new label; None: derived from the properties (F-141).
-    :raises UserError: ``invalid-label``; only what has no properties is called null, and always
+    :raises UserError: ``invalid-label``; a wheel has the label null exactly if it has no properties
         (F-6).
     :raises InvalidFilename: the source is not named like a variant wheel.
     :raises WheelfitError: as for `repack_wheel`.

@@ -1,6 +1,6 @@
-"""What is done to one wheel, as a value that can be sent to another process.
+"""Jobs on a single wheel, as values that can be sent to another process.
 
-`do_job` is all that a worker needs: one wheel comes in, one comes out, or an error and nothing.
+`do_job` is all that a worker needs: a wheel comes in, and a wheel or an error comes out.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Repack:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The repair of a wheel by a tool that knows no labels."""
+    """The repair of a wheel by a tool without support for labels."""
 
     command: str
     """As ``auditwheel repair -w {dest_dir} {wheel}``."""
 
 
 Act: TypeAlias = Relabel | Unmake | Convert | Repack | Repair
-"""What is done to a wheel."""
+"""The operation on a wheel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class WheelJobResult:
     path: Path
     """The result; the source itself if there was nothing to do."""
     notes: tuple[str, ...] = ()
-    """What was done or is unwise, one sentence each."""
+    """Changes and warnings, one sentence each."""
     content_verified: bool = False
     """Whether every byte was compared with RECORD."""
     layout: str | None = None
@@ -102,7 +102,7 @@ class WheelJobResult:
 
 
 def do_job(job: WheelJob) -> WheelJobResult:
-    """Carry out a job on one wheel.
+    """Run a job on one wheel.
 
     :raises WheelfitError: it cannot be done; nothing was written.
     """
@@ -124,7 +124,7 @@ def do_job(job: WheelJob) -> WheelJobResult:
 
 
 def _do(job: WheelJob, note: Callable[[str], None]) -> tuple[Path | None, Converted | None]:
-    """Return where the result is, None if there is nothing to do; of a conversion more."""
+    """Return the path of the result, None if there is nothing to do; and a conversion's details."""
     source, folder, writing = job.source, job.folder, job.writing
     match job.act:
         case Relabel(label):

@@ -1,7 +1,7 @@
 """The results of a project's tests with each of its wheels, and the record beside the wheels.
 
-The record is in a hidden folder, so that ``twine upload dist/*`` does not see it. It knows a
-wheel by its SHA-256: a wheel that is built anew is untested.
+The record is in a hidden folder, so that ``twine upload dist/*`` does not see it. It identifies a
+wheel by its SHA-256: a rebuilt wheel is untested.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ class WheelResult:
     state: State
     how: How | None = None
     """Where they ran: on this machine, under QEMU, or on this machine while an override or a fake
-    driver described another one. None: nowhere."""
+    driver described another one. None: they did not run.
+    """
     cpu: str | None = None
     seconds: float | None = None
-    """How long the command ran, without the installation."""
+    """The duration of the command, without the installation."""
     exit_code: int | None = None
     """That of the command; None: it did not run, or was stopped."""
     reason: str = ""
@@ -118,10 +119,10 @@ def write_results(folder: Path, results: Sequence[WheelResult]) -> None:
 
 
 def untested_findings(files: Iterable[OutgoingFile]) -> Iterator[Finding]:
-    """Find variants without passing tests, and any wheel with failed ones.
+    """Yield findings about variants without passing tests, and any wheel with failed ones.
 
-    Only where a record lies beside a wheel: of a project that never ran `wheelfit test`, no tests
-    are asked for.
+    Only where a record lies beside a wheel: a project that never ran `wheelfit test` need not have
+    tests.
     """
     records: dict[Path, Mapping[str, RecordedResult] | None] = {}
     for file in files:

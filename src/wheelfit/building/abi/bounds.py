@@ -35,15 +35,17 @@ class Offer:
     version: Version
     origin: str
     libraries: frozenset[str]
-    """What its libraries call themselves."""
+    """The sonames of its libraries."""
     symbols: frozenset[str]
     """Of the symbols that the consumer wants: those that it has, as the consumer calls them."""
     has_debug: bool = False
     """Whether types can be compared."""
     changed: str = ""
-    """How types that the consumer uses differ from those it was built with; empty: not known."""
+    """The differences of types that the consumer uses from the release it was built with; empty:
+    unknown.
+    """
     undecided: str = ""
-    """Why nothing can be said, as that a library cannot be read."""
+    """Why there is no verdict, as that a library cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +58,19 @@ class ReleaseVerdict:
     missing_symbols: tuple[str, ...] = ()
     changed: str = ""
     refusal: str = ""
-    """Why it does not fit, where that is not a question of symbols."""
+    """Why it does not fit, where symbols are not the reason."""
     undecided: str = ""
-    """Why that cannot be said; then nothing else is."""
+    """Why there is no verdict; then the other fields are empty."""
 
     @property
     def fits(self) -> bool:
-        """Whether it was looked at, and nothing is known that stands against it."""
+        """Whether it was examined without an objection."""
         against = self.missing_libraries or self.missing_symbols or self.changed or self.refusal
         return not against and not self.undecided
 
     @property
     def is_refused(self) -> bool:
-        """Whether something is known that stands against it."""
+        """Whether there is an objection."""
         return not self.fits and not self.undecided
 
 
@@ -87,9 +89,10 @@ class Bounds:
     unknown: tuple[str, ...] = ()
     """Symbols that nothing that was looked at offers, and that no version binds to a library."""
     interface: str = ""
-    """What the consumer uses, where that is not a library, as ``the C API of NumPy``."""
+    """The interface that the consumer uses, where that is not a library, as ``the C API of NumPy``.
+    """
     notes: tuple[str, ...] = ()
-    """What the bounds do not show, one sentence each without a final full stop."""
+    """The limits of the bounds, one sentence each without a final full stop."""
 
     @property
     def first(self) -> Version | None:
@@ -130,7 +133,7 @@ class Bounds:
 
 
 def consumer_of(members: Iterable[Symbols]) -> Consumer:
-    """Return what the libraries of a consumer want together."""
+    """Return the consumer that some libraries are together."""
     found = list(members)
     own = {one.soname for one in found} | {symbol for one in found for symbol in one.exported}
     return Consumer(
@@ -177,9 +180,10 @@ def offer_of(
     consumer: Consumer,
     exports: AbiExports,
 ) -> Offer:
-    """Return what a release offers to a consumer.
+    """Return the offer of a release to a consumer.
 
-    What the consumer loads counts, with what that loads in turn, as far as the release has it.
+    It has the libraries that the consumer loads, and those that they load, as far as the release
+    has them.
     """
     by_name: dict[str, Symbols] = {}
     for file, symbols in libraries.items():
@@ -209,11 +213,11 @@ def offer_of(
 
 
 def derive(consumer: Consumer, offers: Sequence[Offer], exports: AbiExports) -> Bounds:
-    """Return with which releases a consumer works (B-61).
+    """Return the releases that a consumer works with, as bounds (B-61).
 
-    What a consumer wants of the library is what any release of it has: everything else is offered
-    by others. So at least one release must be among them that the consumer was built with, or
-    one that is like it.
+    The symbols that a consumer wants from the library are those that any release of it has: all
+    others come from elsewhere. So the release that the consumer was built with, or a similar
+    release, must be among them.
 
     :param offers: of the releases, each version once.
     """
@@ -230,7 +234,7 @@ def derive(consumer: Consumer, offers: Sequence[Offer], exports: AbiExports) -> 
             one.version,
             one.origin,
             missing := tuple(sorted(libraries - one.libraries)),
-            # Without a library its symbols are not there either, which says nothing new.
+            # Without a library its symbols are missing, too, which adds nothing.
             () if missing else tuple(sorted(symbols - one.symbols)),
             one.changed,
         )
@@ -249,5 +253,5 @@ def derive(consumer: Consumer, offers: Sequence[Offer], exports: AbiExports) -> 
 
 
 def _is_unbound(symbol: str) -> bool:
-    """Return whether a symbol may be anybody's: not Python's, nor of a versioned library."""
+    """Return whether a symbol may be of any library: not Python's, nor of a versioned library."""
     return "@" not in symbol and not symbol.startswith(("Py", "_Py"))

@@ -1,8 +1,8 @@
-"""Derive which releases of NumPy offer the C API that something was compiled for (B-61).
+"""Bounds on NumPy from the C API that a module was compiled for (B-61).
 
 The API is a table of pointers that a module fetches when it is imported, so there are no symbols.
-What NumPy's headers compile into the module tells as much: the message for a refused import names
-the oldest release whose API will do, and headers of NumPy 2 look for the table where that has it.
+Traces of NumPy's headers in the module show as much: the message for a refused import names the
+oldest release with a sufficient API, and headers of NumPy 2 look for the table at its new place.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class NumpyApi:
     """The C API of NumPy that something wants."""
 
     oldest: Version | None
-    """The oldest release whose API will do; None: headers before NumPy 1.25 do not say."""
+    """The oldest release with a sufficient API; None: headers before NumPy 1.25 do not name it."""
     knows_two: bool
     """Whether it was compiled with headers of NumPy 2, which work with NumPy 1 too."""
 
     def refusal(self, version: Version) -> str:
-        """Return why a release does not do; empty if it does."""
+        """Return why a release does not fit; empty if it does."""
         if self.oldest is not None and version.release[:2] < self.oldest.release[:2]:
             return f"is older than the C API of {self.oldest}"
         if version.major >= _TWO and not self.knows_two:
@@ -91,7 +91,7 @@ def numpy_bounds(consumer: Path, releases: Iterable[Release], exports: AbiExport
 
 
 def _undecided(api: NumpyApi, verdicts: Sequence[ReleaseVerdict]) -> Iterator[str]:
-    """Yield what the binary does not say."""
+    """Yield the questions that the binary leaves open."""
     if api.oldest is None:
         yield (
             "it was compiled with headers before NumPy 1.25, which do not name the oldest release "

@@ -1,7 +1,7 @@
-"""Derive with which Pythons an extension module works, from what it wants of them (B-61).
+"""Bounds on Python from the symbols that an extension module wants (B-61).
 
-The stable ABI names its functions with the Python that brought each, so no Python is fetched. What
-is outside of it belongs to the Python that the module was compiled for.
+The stable ABI names its functions with the Python that brought each, so no Python is fetched. Other
+functions belong to the Python that the module was compiled for.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _TAG = pattern(r"cp3(\d+)")
 
 
 def python_bounds(consumer: Path, asked: SpecifierSet) -> Bounds:
-    """Return with which Pythons an extension module works.
+    """Return the Pythons that an extension module works with, as bounds.
 
     :param consumer: a wheel, or a module by itself.
-    :param asked: the Pythons that count, by their first two numbers.
+    :param asked: the Pythons to consider, by their first two numbers.
     :raises FileProblem: it cannot be read, or has no extension module for ELF.
     :raises NeedsExtra: the table of the stable ABI is not installed.
     """
@@ -97,7 +97,7 @@ def _verdict(
 def _notes(oldest: int, outside: Sequence[str], *, is_exact: bool) -> Iterator[str]:
     """Yield the conclusions, and the limits of what symbols show.
 
-    :param oldest: the minor of the first Python whose stable ABI has all that is not outside.
+    :param oldest: the minor of the first Python whose stable ABI has all other symbols.
     """
     few = some_of(outside)
     if outside and is_exact:

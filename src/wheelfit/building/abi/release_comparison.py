@@ -67,15 +67,15 @@ def look(
     program: str | None = None,
     built_with: Version | None = None,
 ) -> Bounds:
-    """Return with which releases of a library something works.
+    """Return the releases of a library that a consumer works with, as bounds.
 
     :param releases: each version once, the oldest first.
-    :param exports: what the library promises; None: what each of its releases carries, of which
-        the newest says for how much a value stands.
-    :param program: what compares types; None: they are not compared.
-    :param built_with: the release that the consumer was built with: what it lacks is of other
-        libraries, and its types are those that the others are compared with. None: what any
-        release has is the library's, and types are those of the first that has all symbols.
+    :param exports: the declared exports of the library; None: those in its releases, of which the
+        newest decides.
+    :param program: the program that compares types; None: they are not compared.
+    :param built_with: the release that the consumer was built with: symbols that it lacks are of
+        other libraries, and its types are compared with those of others. None: all symbols of any
+        release are the library's, and types are those of the first release with all symbols.
     :raises FileProblem: something cannot be read, or the consumer does not use the library.
     """
     keep = scratch if program is not None else None
@@ -133,7 +133,7 @@ def _offered(
 ) -> tuple[Offer, Libraries]:
     """Return the symbols that a release offers, and its libraries.
 
-    :param keep: where libraries are copied to be compared; None: they are not.
+    :param keep: the folder for copies of libraries to compare; None: there are none.
     """
     try:
         libraries = _libraries_of(consumer, release, keep)
@@ -239,7 +239,7 @@ def _file_of(libraries: Libraries, name: str) -> Path | None:
 
 
 def _reservations(bounds: Bounds, offers: Sequence[Offer], *, program: str | None) -> Iterator[str]:
-    """Yield what the bounds cannot know."""
+    """Yield the limits of the bounds."""
     fitting = [release for release in bounds.releases if release.fits]
     with_debug = {offer.version for offer in offers if offer.has_debug}
     stripped = [str(one.version) for one in fitting if one.version not in with_debug]
@@ -283,9 +283,9 @@ def find_program() -> str | None:
 
 
 def changed_types(program: str, consumer: Path, before: Path, after: Path) -> str | None:
-    """Return how the types that a consumer uses differ between two versions of a library.
+    """Return the differences between two versions of a library in types that a consumer uses.
 
-    :return: empty if they are alike, a sentence if not; None if that cannot be found out.
+    :return: empty if there are none, else a sentence; None if that is unknown.
     """
     try:
         done = subprocess.run(
@@ -318,7 +318,7 @@ class Libraries:
     symbols: dict[str, Symbols] = field(default_factory=dict)
     """By file name."""
     faults: list[str] = field(default_factory=list)
-    """What could not be read, with the reason."""
+    """Errors of unreadable files."""
     unread: dict[str, str] = field(default_factory=dict)
     """The same of libraries, by file name."""
     only: frozenset[str] | None = None
@@ -326,7 +326,7 @@ class Libraries:
     kept: dict[str, Path] = field(default_factory=dict)
     """Copies of those that have debug information, by file name."""
     promises: AbiExports | None = None
-    """What the wheel that they are of carries; None if it carries nothing that can be read."""
+    """The exports declared in their wheel; None if it has none that can be read."""
 
     def add_promises_of(self, archive: WheelArchive) -> None:
         """Read the promises that a wheel carries, if it does."""
@@ -363,7 +363,7 @@ class Libraries:
             self.kept[short] = target
 
     def add_loaded(self, archive: WheelArchive, needed: Iterable[str], keep: Path | None) -> None:
-        """Read those libraries of a wheel that are loaded, and what they load in turn."""
+        """Read the libraries of a wheel that are loaded, directly or by others."""
         self.add_promises_of(archive)
         waiting, known = set(needed), set[str]()
         while waiting:
@@ -379,7 +379,7 @@ class Libraries:
                 waiting |= set(symbol.needed) - known
 
     def add_file(self, path: Path, keep: Path | None = None, *, every: bool = False) -> None:
-        """Read the ELF files of a wheel, or the one that a path leads to."""
+        """Read the ELF files of a wheel, or a single file."""
         for name, file in binary_files(path):
             self.add(name, file, keep, every=every)
         if path.suffix == ".whl":
@@ -394,7 +394,7 @@ class Libraries:
 
 
 def read_libraries(path: Path, *, keep: Path | None = None, every: bool = False) -> Libraries:
-    """Return the ELF files of a wheel, or the one that a path leads to; as `Libraries.add_file`."""
+    """Return the ELF files of a wheel, or a single file; as `Libraries.add_file`."""
     libraries = Libraries()
     libraries.add_file(path, keep, every=every)
     return libraries
@@ -483,7 +483,7 @@ _NAMESPACES = (
 
 
 def namespace_notes(symbols: Iterable[str]) -> Iterator[str]:
-    """Yield which releases of other libraries the names of wanted symbols are of.
+    """Yield the releases of other libraries that names of wanted symbols belong to.
 
     >>> list(namespace_notes(["_ZN4absl12lts_202407223NowEv"]))
     ['absl::lts_20240722 (1 symbol) is in releases 20240722.* of Abseil only']

@@ -46,7 +46,7 @@ class TorchInterface:
     """The functions of the stable C interface of torch."""
 
     oldest: Version
-    """The oldest release in the table: which of its functions are older is not known."""
+    """The oldest release in the table; the ages of its functions are unknown."""
     newest: Version
     since: Mapping[str, Version]
     """The release that brought a function."""
@@ -79,11 +79,11 @@ class TorchUse:
     unknown: frozenset[str]
     """Functions with names as those of the interface, which the table does not have."""
     unstable: frozenset[str]
-    """What no release promises to keep."""
+    """The symbols that no release promises to keep."""
 
     @property
     def first(self) -> Version | None:
-        """The first release that has all functions that the table knows; None: there are none."""
+        """The first release with all used functions of the table; None: there are none."""
         since = torch_interface().since
         return max((since[name] for name in self.stable), default=None)
 
@@ -103,7 +103,7 @@ def torch_use(symbols: Iterable[str]) -> TorchUse:
 
 
 def torch_notes(symbols: Iterable[str]) -> Iterator[str]:
-    """Yield what the stable interface of torch bounds, and what is used beside it.
+    """Yield the bounds of torch's stable interface, and the symbols used beside it.
 
     >>> list(torch_notes(["torch_call_dispatcher"]))[0]
     '1 symbol of the stable C interface of torch needs torch 2.10.0 (torch_call_dispatcher)'
@@ -152,7 +152,7 @@ def _verdict(version: Version, origin: str, use: TorchUse) -> ReleaseVerdict:
     missing = [
         name
         for name in use.stable
-        # Of what the first release in the table has, older ones may have some.
+        # Older releases may have some of the functions of the first release in the table.
         if version < table.since[name] > table.oldest or version >= table.until.get(name, _NEVER)
     ]
     undecided = ""
@@ -165,7 +165,7 @@ _NEVER = Version("999999")
 
 
 def _reservations(consumer: Consumer, verdicts: Sequence[ReleaseVerdict]) -> Iterator[str]:
-    """Yield what the table does not say."""
+    """Yield the limits of the table."""
     newest = torch_interface().newest
     if any(verdict.version > newest for verdict in verdicts):
         yield f"releases after torch {newest} are taken to keep the interface, as torch promises"

@@ -1,7 +1,7 @@
-"""How build backends are told about variants, as a table: canonical settings in their words.
+"""The settings of build backends for variants, as a table.
 
-A backend knows variants if what is installed says so, not if its name does: of most only forks
-do. Where it does not, a plain wheel is built and converted (B-17).
+Support for variants is detected in the installed backend, not by its name: of most only forks have
+it. Without it, a plain wheel is built and converted (B-17).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 _MOST_ABOVE = 8
 """Folders above a project in which its sources are expected at most."""
 MARK = "variantlib"
-"""What the source of every backend mentions that writes variant wheels: the reference library."""
+"""The reference library, which every backend that writes variant wheels mentions in its source."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackendSettings:
-    """The settings by which one backend is asked for variants (B-11, and the table behind it)."""
+    """The settings that request variants from a backend (B-11, and the table behind it)."""
 
     name: str
     backends: tuple[str, ...]
@@ -42,16 +42,16 @@ class BackendSettings:
     """The setting for properties that the build system gets too."""
     label: str = "variant-label"
     null: tuple[str, str] | None = None
-    """The setting for the null variant; None: its hooks cannot be asked for that."""
+    """The setting for the null variant; None: its hooks have none."""
     switch: tuple[str, ...] = ()
-    """Where pyproject.toml must say true, or nothing of this is understood."""
+    """The key of pyproject.toml that must be true for these settings to work."""
     calls: tuple[str, str] | None = None
-    """A module and what it must define, for the backend calls that: not every release has it."""
+    """A module and the name it must define for the backend: not every release has it."""
 
     def settings(self, choice: WheelToBuild, *, hand_over: bool) -> ConfigSettings | None:
-        """Return the settings that ask for a variant; None if they cannot.
+        """Return the settings that request a variant; None if there are none.
 
-        :param hand_over: whether the build system shall get the properties too.
+        :param hand_over: whether the build system gets the properties too.
         """
         if choice.label is None:
             return None
@@ -109,15 +109,15 @@ def handed_to_meson(properties: PropertySet) -> str:
 
 
 def afresh(source: Source, folder: Path, inputs: BuildInputs) -> BuildInputs:
-    """Return what tells a backend to keep its objects in a folder of this build alone.
+    """Return inputs that make a backend keep its objects in a folder of this build alone.
 
-    Setuptools takes an object file that is there whatever flags it was compiled with, CMake
-    hears of ``CFLAGS`` only once, and cargo does not run scripts again that call make.
+    Setuptools reuses an object file even if it was compiled with other flags, CMake reads
+    ``CFLAGS`` only once, and cargo does not run scripts again that call make.
 
     :raises InvalidConfiguration: a file that ``DIST_EXTRA_CONFIG`` names cannot be read.
     """
     environ = inputs.environ
-    # Backends of a project's own use setuptools too; nobody else reads it.
+    # Backends of a project's own use setuptools too; other backends ignore it.
     parser = configparser.RawConfigParser()
     if own := environ.get("DIST_EXTRA_CONFIG"):
         try:

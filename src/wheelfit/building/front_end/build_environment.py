@@ -32,13 +32,13 @@ class BuildEnvironmentContents:
     """The contents of a build environment."""
 
     backend: str
-    """Name and version of the distribution of the backend; its module where nobody says."""
+    """Name and version of the backend's distribution; its module where that is unknown."""
     knows_variants: bool
     """Whether the source of the backend mentions what writes variant wheels."""
     has_what_it_calls: bool
-    """Whether that is there, as far as it is known what the backend calls."""
+    """Whether the module that the backend calls exists, as far as the backend is known."""
     packages: Mapping[str, str | None] = field(hash=False)
-    """Versions of what was asked about."""
+    """Versions of the requested packages."""
     compiler: Compiler = Compiler()
 
 
@@ -48,7 +48,7 @@ def look_at(
     dialect: BackendSettings | None,
     packages: Iterable[str],
 ) -> BuildEnvironmentContents:
-    """Look at an environment; nothing of the project or its backend is imported."""
+    """Examine an environment; nothing of the project or its backend is imported."""
     calls = None if dialect is None else dialect.calls
     question = {
         "backend": source.backend,

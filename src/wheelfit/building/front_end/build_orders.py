@@ -1,4 +1,4 @@
-"""Orders and what becomes of them, as plain data; what is built alike is built once."""
+"""Build orders and their results, as plain data; equal builds are done once."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class BuildOrder:
     project: Path
     """Its folder, or an archive of it."""
     choices: tuple[WheelToBuild, ...]
-    """The wheels; one build does for all, unless the backend itself is told of variants."""
+    """The wheels; a single build is enough for all, unless the backend itself builds variants."""
     recipe: Recipe
     kind: Kind = "wheel"
     dialect: str = "auto"
-    """A name of `DIALECTS`; ``auto``: what is installed decides; ``none``: it is not asked."""
+    """A name of `DIALECTS`; ``auto``: by the installed backend; ``none``: plain builds only."""
     providers: Mapping[str, str] = field(default_factory=dict, hash=False)
     """By namespace: the requirement of its plugin, for projects without a table (B-8)."""
     ask_plugins: bool = False
@@ -45,7 +45,7 @@ class BuildOrder:
     deadline: float = 10.0
     """Seconds that a plugin has (P-37)."""
     dependencies: tuple[str, ...] = ()
-    """What every wheel needs besides what its backend writes; markers may speak of variants."""
+    """Dependencies of every wheel besides those of its backend; markers may use variants."""
     epoch: int | None = None
     """Time of the members that are written here, in seconds since 1970."""
     repair: str | None = None
@@ -61,7 +61,7 @@ class TunedParts:
     unchanged: tuple[str, ...] = ()
     """Those whose machine code is the same."""
     crates: CompiledCrates | None = None
-    """What cargo compiled; None: it did not run."""
+    """The crates that cargo compiled; None: it did not run."""
 
     @classmethod
     def from_mapping(cls, data: Mapping[str, Any]) -> TunedParts:
@@ -94,17 +94,18 @@ class BuiltWheel:
     """Of the variant; None: it is plain."""
     properties: PropertySet
     how: str
-    """``plain``; ``converted`` from a plain wheel; or ``native``, if its backend knows variants."""
+    """``plain``; ``converted`` from a plain wheel; or ``native``, if its backend supports variants.
+    """
     backend: str
     """Name and version of the build backend."""
     flags: tuple[str, ...]
-    """What compilers were told besides."""
+    """Further flags of the compilers."""
     validated: Mapping[str, str | None] = field(hash=False)
-    """By namespace: who validated the properties; None: nobody could (B-25)."""
+    """The validator of each namespace's properties; None: there was none (B-25)."""
     plugins: Mapping[str, str] = field(hash=False)
-    """By namespace: name and version of the plugin that was asked (B-24)."""
+    """Name and version of the plugin for each namespace, where one ran (B-24)."""
     notes: tuple[str, ...]
-    """What is odd about it, one sentence each."""
+    """Remarks about it, one sentence each."""
     content: str
     """A digest of everything in it but its dist-info."""
     sha256: str
@@ -141,7 +142,7 @@ def compiles_alike(order: BuildOrder, other: BuildOrder) -> bool:
 
 
 def _key(choice: WheelToBuild, recipe: Recipe) -> str:
-    """Return all that decides what a backend is told when it is not told of variants."""
+    """Return the key of a build whose backend gets no variant."""
     parts = (
         dict(recipe.config_settings),
         dict(recipe.environment),
@@ -153,7 +154,7 @@ def _key(choice: WheelToBuild, recipe: Recipe) -> str:
 
 
 def check_together(wheels: Sequence[BuiltWheel]) -> tuple[str, ...]:
-    """Check that wheels are of one release, and return what is odd about them, one sentence each.
+    """Check that wheels are of one release; return remarks about them, one sentence each.
 
     :raises BuildFailed: they are of several releases.
     :raises InconsistentDocuments: they contradict each other, as when a plugin answered one build
@@ -177,7 +178,7 @@ def check_together(wheels: Sequence[BuiltWheel]) -> tuple[str, ...]:
 
 
 def _same_contents(wheels: Sequence[BuiltWheel]) -> Iterable[str]:
-    """Yield which wheels were built in different ways, and came to the same."""
+    """Yield wheels with different builds and equal contents."""
     first: dict[str, BuiltWheel] = {}
     for wheel in wheels:
         other = first.setdefault(wheel.content, wheel)

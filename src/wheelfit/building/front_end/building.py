@@ -1,7 +1,7 @@
-"""Build wheels of one project: those that come of the same words to its backend, in one order.
+"""Builds of a project's wheels by orders.
 
-An order and what becomes of it are plain data, so that it can be carried out in another process.
-Nothing is written but below the folder that is given, and what a backend writes in its project.
+An order and its result are plain data, so that it can be carried out in another process. Files are
+written only below the given folder, and by the backend in its project.
 """
 
 from __future__ import annotations
@@ -99,19 +99,19 @@ class ProjectBuilder:
     """The environment of the process; plugins see little of it (P-35)."""
     tell: Callable[[str], None] = lambda _: None
     echo: Callable[[str], None] | None = None
-    """Told every line that a backend prints; None: only its log is."""
+    """Called with every line that a backend prints; None: the log alone gets them."""
 
     def wheels(self, order: BuildOrder, folder: Path) -> tuple[BuiltWheel, ...]:
-        """Build what an order asks for, and return the wheels in its sequence.
+        """Build the wheels of an order, and return them in its sequence.
 
-        :raises BuildFailed: the backend failed, or built something else than it was asked for.
-        :raises FileProblem: there is no project, or no room.
-        :raises InvalidConfiguration: the backend cannot be told what it should be, or the project
-            has no table to make a variant from.
-        :raises InvalidDocument: a variant may not be written, or a provider does not know it;
-            nothing was built.
-        :raises NeedsExtra: compilers get flags, and what compares their code is not installed.
-        :raises WheelfitError: what building needs cannot be had.
+        :raises BuildFailed: the backend failed, or built another wheel than requested.
+        :raises FileProblem: there is no project, or not enough space.
+        :raises InvalidConfiguration: the backend has no settings for the order, or the project has
+            no table to make a variant from.
+        :raises InvalidDocument: a variant is invalid, or unknown to a provider; nothing was built.
+        :raises NeedsExtra: compilers get flags, and the packages that compare their code are not
+            installed.
+        :raises WheelfitError: a build requirement is not available.
         """
         with self._opened(order, folder) as work:
             return work.wheels()
@@ -126,7 +126,7 @@ class ProjectBuilder:
 
     @contextmanager
     def _opened(self, order: BuildOrder, folder: Path) -> Iterator[_Work]:
-        """Open an order; no process of a backend is left after the block, whatever happens."""
+        """Open an order; every process of its backend is ended after the block."""
         children = Children()
         try:
             source = open_source(order.project, folder.resolve(), order.providers)
@@ -149,12 +149,12 @@ class _Where(NamedTuple):
 
 
 _FIXED = {"LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"}
-"""What backends get where a build is to be the same everywhere (``SOURCE_DATE_EPOCH``)."""
+"""Variables of backends for reproducible builds (``SOURCE_DATE_EPOCH``)."""
 
 
 @dataclass(slots=True)
 class _Work:
-    """One order that is carried out."""
+    """An order in progress."""
 
     builder: ProjectBuilder
     order: BuildOrder
@@ -162,7 +162,7 @@ class _Work:
     children: Children
     source: Source
     plugins: tuple[str, ...] = ()
-    """What is needed besides what the backend needs."""
+    """Requirements besides those of the backend."""
 
     def wheels(self) -> tuple[BuiltWheel, ...]:
         order = self.order
@@ -245,7 +245,7 @@ class _Work:
     def _built(
         self, place: ExtensibleEnvironment, look: BuildEnvironmentContents
     ) -> dict[WheelToBuild, tuple[RawWheel, str]]:
-        """Return by wheel what the backend built for it, and how."""
+        """Return the backend's build of each wheel, and its kind."""
         choices = self.order.choices
         dialect = self._dialect(look) if any(one.label is not None for one in choices) else None
         found: dict[WheelToBuild, tuple[RawWheel, str]] = {}
@@ -278,7 +278,7 @@ class _Work:
         return DIALECTS.get(self.order.dialect)
 
     def _dialect(self, look: BuildEnvironmentContents) -> BackendSettings | None:
-        """Return how the backend is asked for variants; None: it is not (B-17)."""
+        """Return the backend's settings for variants; None: it has none (B-17)."""
         dialect = self._asked_dialect()
         if dialect is None or self.order.dialect != "auto":
             return dialect
@@ -298,7 +298,7 @@ class _Work:
         choice: WheelToBuild,
         asked: ConfigSettings,
     ) -> RawWheel | None:
-        """Build a variant with a backend that knows them; None: what it calls for is missing."""
+        """Build a variant by the backend itself; None: a module that it calls is missing."""
         recipe = self.order.recipe
         settings = {**recipe.config_settings, **asked}
         inputs = self._inputs(settings, choice.properties, place, look)
@@ -383,7 +383,7 @@ class _Work:
         return replace(raw, path=path)
 
     def _check_release(self, raw: RawWheel) -> None:
-        """Check that a wheel is of the project that was built, as far as that says what it is."""
+        """Check that a wheel is of the built project, as far as that declares name and version."""
         name, version = self.source.release
         filename = parse_wheel_filename(raw.path.name)
         if name not in (None, filename.name) or version not in (None, filename.version):
@@ -401,7 +401,7 @@ class _Work:
         place: ExtensibleEnvironment,
         look: BuildEnvironmentContents,
     ) -> BuildInputs:
-        """Return what the backend is given, with the flags that are asked for."""
+        """Return the inputs of the backend, with the requested flags."""
         recipe = self.order.recipe
         derived = properties if recipe.flags else EMPTY
         if (derived or recipe.words) and sys.platform.startswith("linux"):
@@ -439,16 +439,16 @@ class _Work:
         )
 
     def _log(self) -> Path:
-        """Return where what a backend prints is written."""
+        """Return the path of a log for the backend's output."""
         return self._new_folder("log") / "build.log"
 
     def _prepare(self, place: ExtensibleEnvironment, inputs: BuildInputs) -> None:
-        """Install what the backend needs besides for what it is told (B-12)."""
+        """Install the further build requirements for some inputs (B-12)."""
         backend = self._backend(place, inputs.settings, inputs.environ)
         place.add(backend.further_requires(self.order.kind), self.source.name)
 
     def _run(self, place: ExtensibleEnvironment, inputs: BuildInputs) -> tuple[Path, Path]:
-        """Call the build backend, and return the paths of the artifact and of the log."""
+        """Run the build backend, and return the paths of the artifact and of the log."""
         log = self._log()
         kind, began = self.order.kind, time.monotonic()
         if kind == "wheel":
@@ -494,7 +494,7 @@ class _Work:
         )
 
     def _notes_on_flags(self, path: Path, choice: WheelToBuild) -> Iterator[str]:
-        """Yield which flags of the packager, or of the project, contradict a wheel."""
+        """Yield the flags of the packager, or of the project, that contradict a wheel."""
         recipe = self.order.recipe
         if needs_no_repair(path):
             return  # nothing was compiled
@@ -506,7 +506,7 @@ class _Work:
 
 
 def _untuned(crates: CompiledCrates | None, choice: WheelToBuild) -> Iterator[str]:
-    """Yield which crates were compiled without the flags of a variant."""
+    """Yield the crates compiled without the flags of a variant."""
     if crates is not None and crates.others:
         (flag,) = RUST.words(choice.properties, {})
         yield (

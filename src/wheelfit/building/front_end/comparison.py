@@ -1,7 +1,7 @@
-"""Compare native variants with the plain build, before they count as done.
+"""Comparison of native variants with the plain build.
 
-A variant is worth nothing if its code is worse than that of the plain wheel, which everybody else
-gets: installers call it the best fit all the same.
+A variant is harmful if its code is worse than that of the plain wheel: installers call it the best
+fit all the same.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class ComparedWheels:
     losses: tuple[tuple[BuiltWheel, BuildFailed], ...] = ()
     """The variants that are worse than the plain build."""
     notes: tuple[str, ...] = ()
-    """What is odd, one sentence each."""
+    """Remarks, one sentence each."""
     parts: Mapping[str, TunedParts] = field(default_factory=dict, hash=False)
     """By the content of a wheel: its libraries beside those of the plain wheel."""
 
     def with_parts(self, wheel: BuiltWheel) -> BuiltWheel:
-        """Return a wheel with what is known of its libraries."""
+        """Return a wheel with the comparison of its libraries."""
         parts = self.parts.get(wheel.content) if wheel.label is not None else None
         return (
             wheel
@@ -129,7 +129,7 @@ def _parts(codes: Mapping[str, Optimisation], plain: Mapping[str, Optimisation])
 def _losses(
     variant: Mapping[str, Optimisation], plain: Mapping[str, Optimisation], recipe: Recipe
 ) -> Iterator[str]:
-    """Yield what binaries have lost, but for what the project itself names among the flags."""
+    """Yield the losses of binaries, except for flags that the project itself names."""
     words = recipe.words or ()
     names_level = any(word.startswith("-O") for word in words)
     names_assertions = "-UNDEBUG" in words

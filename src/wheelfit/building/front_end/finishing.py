@@ -1,4 +1,4 @@
-"""From what a backend built to a wheel that may be published: converted, resolved, checked."""
+"""From a backend's wheel to one that may be published: converted, resolved, checked."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ class RawWheel:
 
     path: Path
     document: VariantDocument | None
-    """What it says of its variant; None: it is plain."""
+    """Its variant document; None: it is plain."""
     label: str | None
     content: str
     """A digest of everything in it but its dist-info."""
     crates: CompiledCrates | None = None
-    """What cargo compiled for it; None: it did not run."""
+    """The crates that cargo compiled for it; None: it did not run."""
 
 
 def look_into(path: Path, name: str) -> RawWheel:
-    """Read what a backend built."""
+    """Read a wheel that a backend built."""
     try:
         filename = parse_wheel_filename(path.name)
         with WheelArchive(path, filename) as archive:
@@ -85,9 +85,9 @@ def look_into(path: Path, name: str) -> RawWheel:
 def with_dependencies(
     source: Path, folder: Path, requirements: Iterable[str], epoch: int | None
 ) -> Path:
-    """Return a copy of a wheel that needs more.
+    """Return a copy of a wheel with further dependencies.
 
-    :param requirements: what it needs besides; what it needs already is not written again.
+    :param requirements: the further dependencies; existing ones are not written again.
     """
     with WheelArchive(source) as archive:
         given = archive.metadata()
@@ -127,9 +127,9 @@ def finish(
     name: str,
     epoch: int | None,
 ) -> tuple[Path, tuple[str, ...]]:
-    """Make the wheel that was asked for, and check it as an index would (B-18, B-54).
+    """Write the requested wheel, and check it as an index would (B-18, B-54).
 
-    :return: the wheel, and what is odd about it.
+    :return: the wheel, and remarks about it.
     :raises BuildFailed: the wheel breaks a rule.
     """
     notes: list[str] = []
@@ -155,7 +155,7 @@ def finish(
         )
     notes += notes_above_level(path, choice.properties)
     notes += _notes_about_blas(path, choice.properties)
-    # What is odd about the document was told before anything was built.
+    # Remarks about the document were reported before the build.
     notes += [
         f"{finding.member}: {finding.message}" if finding.member else finding.message
         for finding in findings
@@ -166,13 +166,13 @@ def finish(
 
 
 _TOLD = frozenset({checks.NO_SUCH_CODE.code, checks.UNCLAIMED_CODE.code})
-"""Notes of a check that concern who builds: the compilers did not do what the label says."""
+"""Findings for the user who builds: the compilers' code contradicts the label."""
 
 
 def _findings(path: Path, properties: PropertySet) -> list[Finding]:
-    """Check a wheel; of one that is for some GPUs the code for GPUs too (B-60).
+    """Check a wheel; for a wheel of some GPUs the code for GPUs, too (B-60).
 
-    Without the extra for it no binary is looked at.
+    Without the extra no binary is read.
     """
     try:
         options = CheckOptions(binaries=not _GPUS.isdisjoint(properties.namespaces))
@@ -197,7 +197,7 @@ def _resolved(source: Path, folder: Path, epoch: int | None) -> Path:
 
 
 def _notes_about_blas(path: Path, properties: PropertySet) -> Iterator[str]:
-    """Yield which libraries load another BLAS than the wheel claims."""
+    """Yield the libraries that load another BLAS than the wheel claims."""
     if wanted_library(properties) is None:
         return
     with suppress(NeedsExtra), WheelArchive(path) as archive:
@@ -209,9 +209,9 @@ _MOST_BYTES = 8 << 20
 
 
 def notes_above_level(path: Path, properties: PropertySet) -> Iterator[str]:
-    """Yield what runs on any processor and needs a higher level than a wheel claims.
+    """Yield binaries that run on any processor and need a higher level than the wheel claims.
 
-    Without the extra for it nothing is looked at.
+    Without the extra no binary is read.
     """
     features = properties.to_mapping().get("x86_64", {})
     claimed = claimed_level(features)

@@ -1,7 +1,7 @@
 """Compiler flags that follow from the properties of a variant, on request only (B-26).
 
-The table of toolchains has a row for each; what one is told stands in its module. Flags that a
-packager has set already are held against what a wheel claims.
+The table of toolchains has a row for each; its flags are in its module. Flags that a packager has
+set already are compared with the claims of a wheel.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _FOR_PROCESSORS = (C_FAMILY, RUST, GO)
 def flags_of(
     properties: PropertySet, machine: Mapping[str, str], used: Container[Toolchain] = ()
 ) -> tuple[str, ...]:
-    """Return what compilers are told for properties.
+    """Return the compiler flags for properties.
 
     :param machine: marker variables of the interpreter that builds.
-    :param used: those that have compiled something, as far as that is known.
+    :param used: the toolchains that compiled something, as far as known.
     """
     return tuple(
         word
@@ -72,7 +72,7 @@ def with_flags(
 _VARIABLES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "FFLAGS", "FCFLAGS", "CPPFLAGS")
 _BEHIND = frozenset({"CPPFLAGS"})
 _NAMES = {"bmi": "bmi1", "lzcnt": "abm", "sse4.1": "sse4_1", "sse4.2": "sse4_2", "sse4": "sse4_2"}
-"""What compilers call otherwise than Linux."""
+"""Names of features by compilers, where they differ from those of Linux."""
 _LEVELS = {f"x86-64{'' if level == 'v1' else f'-{level}'}": level for level, _ in LEVELS}
 _CHOICE = re.compile(r"-m(?:arch|cpu)=(?P<name>.+)")
 _FEATURE = re.compile(r"-m(?P<no>no-)?(?P<name>[a-z][\w.]*)")
@@ -81,10 +81,10 @@ _FEATURE = re.compile(r"-m(?P<no>no-)?(?P<name>[a-z][\w.]*)")
 def notes_on_given_flags(
     environ: Mapping[str, str], properties: PropertySet, *, adds_level: bool
 ) -> Iterator[str]:
-    """Yield which flags contradict what a wheel claims, one sentence each.
+    """Yield the flags that contradict the claims of a wheel, one sentence each.
 
-    :param environ: variables that compilers listen to, without flags of ours.
-    :param adds_level: whether ours have an ``-march``, which counts more than one before it.
+    :param environ: variables that compilers read, without flags of ours.
+    :param adds_level: whether ours have an ``-march``, which overrides an earlier one.
     """
     features = properties.to_mapping().get("x86_64", {})
     level = claimed_level(features) if not set(features) - {"level"} else None
@@ -102,7 +102,7 @@ def notes_on_given_flags(
 
 
 def _choice_fault(word: str, level: str | None, claims: str) -> str | None:
-    """Return how a flag that selects a processor contradicts the wheel, or None."""
+    """Return the contradiction of a flag that selects a processor to the wheel, or None."""
     match = _CHOICE.fullmatch(word)
     if match is None:
         return None
@@ -115,7 +115,7 @@ def _choice_fault(word: str, level: str | None, claims: str) -> str | None:
 
 
 def _feature_fault(word: str, level: str, claims: str) -> str | None:
-    """Return how a flag for a single feature contradicts the wheel, or None."""
+    """Return the contradiction of a flag for a single feature to the wheel, or None."""
     match = _FEATURE.fullmatch(word)
     if match is None:
         return None

@@ -1,6 +1,6 @@
-"""How a project wants its wheels built: ``[tool.wheelfit.build]`` of its pyproject.toml.
+"""A project's recipes for its wheels: ``[tool.wheelfit.build]`` of its pyproject.toml.
 
-The table says what holds for every wheel, and below ``variants`` what holds for one of them.
+The table applies to every wheel, and its tables below ``variants`` to a single variant.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class Recipe:
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Variables of the backend, besides those that are there."""
     flags: bool | None = None
-    """Whether compilers get the flags that follow from the properties (B-26); None: not said."""
+    """Whether compilers get the flags that follow from the properties (B-26); None: not set."""
     words: tuple[str, ...] | None = None
-    """Further flags for C and C++; None: not said."""
+    """Further flags for C and C++; None: not set."""
     hand_over: bool | None = None
-    """Whether the build system gets the properties too; None: not said."""
+    """Whether the build system gets the properties too; None: not set."""
 
     def under(self, other: Recipe) -> Recipe:
-        """Return this with what another one says besides or instead."""
+        """Return this recipe extended and overridden by another."""
         return Recipe(
             {**self.config_settings, **other.config_settings},
             {**self.environment, **other.environment},
@@ -57,10 +57,11 @@ class Recipes:
     plain: Recipe = Recipe()
     variants: Mapping[Label, Recipe] = field(default_factory=dict, hash=False)
     dialect: str = "auto"
-    """How variants are asked for; ``auto``: as what is installed understands it."""
+    """The settings by which variants are requested; ``auto``: those of the installed backend."""
     dependencies: tuple[str, ...] = ()
-    """What every wheel needs besides; here markers may speak of variants, which few backends let
-    pass."""
+    """Further dependencies of every wheel; their markers may use variants, which few backends
+    accept.
+    """
     repair: str | None = None
     """The command that repairs wheels, as auditwheel; None: none does."""
 

@@ -1,4 +1,4 @@
-"""Open the project that is built: its folder or an archive of it, and what its file says."""
+"""The project to build: its folder or an archive of it, and its metadata."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class Source:
 
     folder: Path
     name: str
-    """What people call it: as it calls itself, or else its folder or archive."""
+    """Its name for messages: its own, or else that of its folder or archive."""
     where: str
     """Its ``pyproject.toml``, for errors."""
     pyproject: Mapping[str, Any] = field(hash=False, repr=False)
     """Its ``pyproject.toml``; empty where there is none."""
     table: ProjectTable | None
-    """What its wheels have in common (B-1)."""
+    """The common part of its wheels (B-1)."""
     exports: AbiExports | None = None
-    """What it promises to those who link with it (B-61)."""
+    """The exports it promises to packages that link with it (B-61)."""
 
     @property
     def backend(self) -> str:
@@ -60,7 +60,7 @@ class Source:
 
     @property
     def release(self) -> tuple[NormalizedName | None, Version | None]:
-        """Name and version, as far as it says them itself."""
+        """Name and version, as far as they are static."""
         name, version = self.at("project", "name"), self.at("project", "version")
         try:
             return (
@@ -68,7 +68,7 @@ class Source:
                 parse_version(version) if isinstance(version, str) else None,
             )
         except (InvalidName, InvalidVersion):
-            return None, None  # its backend says better what is wrong with it
+            return None, None  # its backend reports the fault in more detail
 
     @property
     def backend_path(self) -> tuple[str, ...]:
@@ -89,11 +89,11 @@ class Source:
 def open_source(project: Path, scratch: Path, providers: Mapping[str, str]) -> Source:
     """Open a project.
 
-    :param providers: by namespace: the requirement of its plugin, where the project has no
-        table that says it (B-8).
+    :param providers: the requirement of each namespace's plugin, where the project has no table
+        (B-8).
     :raises FileProblem: there is no project, or its file cannot be read.
     :raises InvalidSource: the archive is not sound.
-    :raises InvalidDocument: its ``[variant]`` table has faults; names all of them.
+    :raises InvalidDocument: its ``[variant]`` table has faults; lists all of them.
     """
     if project.is_dir():
         folder = project.resolve()

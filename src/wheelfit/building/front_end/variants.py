@@ -1,4 +1,4 @@
-"""Which wheels are asked for: labels of the table, properties, the null variant, a plain wheel."""
+"""The requested wheels: labels of the table, properties, the null variant, a plain wheel."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def requested_wheels(
     everything: bool = False,
     plain: bool | None = None,
 ) -> RequestedWheels:
-    """Combine what the options of a command ask for (B-16, B-33).
+    """Combine the wheels that the options of a command request (B-16, B-33).
 
     :param labels: of the table; with properties at most one, which names them.
-    :raises UsageError: properties get several labels, or all labels and some are asked for.
+    :raises UsageError: properties get several labels, or both all labels and some are requested.
     :raises UserError: ``invalid-label``; properties are called null.
     """
     labels, chosen = tuple(dict.fromkeys(labels)), PropertySet(properties)
@@ -80,10 +80,10 @@ def requested_wheels(
 def choose(
     wanted: RequestedWheels, variants: Mapping[Label, PropertySet] | None
 ) -> tuple[WheelToBuild, ...]:
-    """Return the wheels to build: the plain one first, then in the order asked for.
+    """Return the wheels to build: the plain one first, then in the requested order.
 
-    :raises UserError: ``invalid-label``; a label is not there, or stands for other properties.
-    :raises UsageError: everything is asked for, and the table lists nothing.
+    :raises UserError: ``invalid-label``; a label does not exist, or has other properties.
+    :raises UsageError: all are requested, and the table lists none.
     """
     choices = [
         WheelToBuild(*choose_variant(request, variants or {})) for request in wanted.requests

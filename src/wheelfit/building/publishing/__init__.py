@@ -1,4 +1,4 @@
-"""Publish a release: what goes, in which order, whether it may, and how it travels.
+"""Publishing a release: its files, their order, the checks, and the transfer.
 
-May import what ``building`` may; knows no index by name, and no server of ours.
+May import what ``building`` may; it is independent of particular indexes, and of our servers.
 """

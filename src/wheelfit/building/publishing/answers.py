@@ -18,7 +18,7 @@ NAME_TAKEN = "name-taken"
 """The reference of a file that is there with other content, in indexes of ours and in reports."""
 _TAKEN = ("already exist", "already been taken", "already been uploaded", "already uploaded",
           "overwrite artifact", "file name has already", "filename has already")  # fmt: skip
-"""How indexes of other makers say it, in small letters."""
+"""Messages of other indexes for a taken name, in lower case."""
 
 
 class Answer(NamedTuple):
@@ -83,7 +83,7 @@ def failure_of(answer: Answer, filename: str, where: str) -> Exception:
 
 
 def is_conflict(status: int, said: str) -> bool:
-    """Return whether an index of another maker says that it has a file of the name.
+    """Return whether another index reports a conflict with an existing file.
 
     >>> is_conflict(409, "Conflict"), is_conflict(400, "File already exists"), is_conflict(400, "")
     (True, True, False)

@@ -1,4 +1,4 @@
-"""Whether a set has everything that its release needs, counting what the index has already."""
+"""Checks that a set has all files of its release, including those on the index."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ class ReleaseStatements:
 
 @dataclass(frozen=True, slots=True)
 class IndexComparison:
-    """The comparison of a set with what an index has."""
+    """The comparison of a set with an index."""
 
     new: tuple[OutgoingFile, ...]
-    """What has to be uploaded, in its order."""
+    """Files to upload, in their order."""
     there: tuple[OutgoingFile, ...]
-    """What is on the index with the very same content."""
+    """Files on the index with the same content."""
     findings: tuple[Finding, ...] = ()
-    """What is there with other content."""
+    """Findings about files on the index with other content."""
 
 
 def compare(files: Sequence[OutgoingFile], listed: Mapping[str, File]) -> IndexComparison:
-    """Return which of some files are on an index already."""
+    """Return the comparison of some files with an index."""
     new, there, findings = [], [], []
     for one in files:
         file = listed.get(one.filename)
@@ -76,7 +76,7 @@ def compare(files: Sequence[OutgoingFile], listed: Mapping[str, File]) -> IndexC
 
 
 def _is_same(outgoing: OutgoingFile, file: File) -> bool | None:
-    """Return whether a file is the one that is listed; None: the index does not say enough."""
+    """Return whether a file is the listed one; None: the index has too little data."""
     if "sha256" in file.hashes:
         return file.hashes["sha256"] == outgoing.sha256
     if file.size is not None and file.size != outgoing.size:
@@ -106,10 +106,10 @@ def completeness_findings(
     there: Mapping[NormalizedName, Sequence[File]],
     project: ReleaseStatements | None = None,
 ) -> Iterator[Finding]:
-    """Yield what releases lack: a wheel for everybody, and what the project says of them (B-52).
+    """Yield gaps of releases: a wheel for all machines, and files that the project promises (B-52).
 
-    :param there: by project: what the index has.
-    :param project: whose release one of them may be; None: that is not known.
+    :param there: the files of each project on the index.
+    :param project: the project that one of them may be of; None: unknown.
     """
     for release in outgoing.releases:
         name, version = release
@@ -168,9 +168,9 @@ _MACOS = {
 
 
 def missing_jobs(jobs: Iterable[Job], wheels: Iterable[WheelFilename]) -> Iterator[Job]:
-    """Yield the jobs of a matrix whose wheel is not there.
+    """Yield the jobs of a matrix whose wheel is missing.
 
-    A label of which there is no wheel at all is left out: that is said in another way.
+    A label without any wheel is left out: that is another finding.
     """
     by_label: dict[str | None, list[WheelFilename]] = {}
     for wheel in wheels:

@@ -1,4 +1,4 @@
-"""How large a project will be, held against what an index allows (B-53)."""
+"""The future size of a project, compared with the limits of an index (B-53)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 _SHOWN = 3
 _FEW = 3
-"""Further releases for which there is room; with fewer it is time to ask for more."""
+"""Further releases for which there is space; with fewer a higher limit should be requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class UploadLimits:
-    """The sizes that an index takes; None: not known."""
+    """The size limits of an index; None: unknown."""
 
     file: int | None = None
     """Bytes of one file."""
@@ -41,9 +41,9 @@ class UploadLimits:
 
 NO_LIMITS = UploadLimits()
 PUBLIC_REGISTRY = UploadLimits(LARGEST_FILE, LARGEST_PROJECT)
-"""What the public registry allows who has not asked for more."""
+"""The default limits of the public registry."""
 GIT_HOSTS = UploadLimits(100 << 20)
-"""What GitHub takes in a repository, from which its Pages are published."""
+"""The limit of GitHub for files of a repository, from which its Pages are published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Forecast:
 
     project: NormalizedName
     there: int
-    """Bytes of what is on the index already, as far as it says."""
+    """Size of the files on the index, as far as known, in bytes."""
     new: int
     """Bytes that come in addition."""
     largest: int
@@ -71,7 +71,7 @@ class Forecast:
 
     @property
     def further(self) -> int | None:
-        """How many more releases of this size there is room for; None: not to be said."""
+        """The number of further releases of this size that fit; None: unknown."""
         if self.left is None or not self.new:
             return None
         return max(0, self.left // self.new)
@@ -105,7 +105,7 @@ def forecast(
     there: Mapping[NormalizedName, Sequence[File]],
     limits: UploadLimits,
 ) -> tuple[tuple[Forecast, ...], tuple[Finding, ...]]:
-    """Return how large each project will be, and what is too large."""
+    """Return the future size of each project, and findings about large files and projects."""
     forecasts = []
     for project in sorted(there):
         sizes = [one.size for one in new if one.release[0] == project]
@@ -126,7 +126,7 @@ def _large_files(new: Sequence[OutgoingFile], limits: UploadLimits) -> Iterator[
 
 
 def _heaviest(outgoing: OutgoingFile) -> str:
-    """Name the largest members of a wheel, which may become distributions of their own."""
+    """Return the largest members of a wheel, which may become distributions of their own."""
     if outgoing.kind is FileKind.SOURCE:
         return ""
     try:
@@ -141,7 +141,7 @@ def _heaviest(outgoing: OutgoingFile) -> str:
 
 
 def _largest_releases(files: Sequence[File]) -> str:
-    """Return which releases of an index could make room."""
+    """Return the largest releases of an index, whose removal could make room."""
     sizes: dict[Version, int] = {}
     for file in files:
         for _, version in sort_files([file]):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wheelfit.sources.progress import Progress
 
 _LASTS = 86400.0
-"""Seconds that a stage waits for whoever was interrupted."""
+"""Seconds that a stage waits for the resumption of its publication."""
 _ROUNDS = 3
 _AGAIN = "run the same command again: what is there already is not sent again"
 
@@ -60,13 +60,13 @@ class PublishResult:
     stage: str | None = None
     """Which stage was published; None: there was none."""
     is_resumed: bool = False
-    """Whether that stage was begun by somebody who was interrupted."""
+    """Whether that stage was opened by an interrupted publication."""
     refused_index_files: tuple[str, ...] = ()
     """Index files that the index does not take, each with its reason."""
     unlisted: tuple[str, ...] = ()
-    """Of those that were sent: what the index does not list afterwards."""
+    """Sent files that the index does not list afterwards."""
     is_confirmed: bool = True
-    """Whether the index could be asked what it lists of them."""
+    """Whether the list of the index could be read afterwards."""
 
 
 def publish_as_one(
@@ -76,13 +76,13 @@ def publish_as_one(
     listed: Callable[[], Mapping[str, File]],
     progress: Progress,
 ) -> PublishResult:
-    """Publish files so that all of them are seen in one moment, or none.
+    """Publish files so that all of them become visible at once, or none.
 
-    An interrupted publication is resumed: a stage of ours that has nothing but files of the set.
-    If a file is refused the stage is dropped, for its files will be others.
+    An interrupted publication is resumed: a stage of ours that has nothing but files of the set. If
+    a file is refused the stage is dropped, since its files will change.
 
-    :raises UploadRefused: a file may not come in, or the set contradicts what is published.
-    :raises NetworkError: the index cannot be reached; what was sent waits in the stage.
+    :raises UploadRefused: a file is refused, or the set contradicts published files.
+    :raises NetworkError: the index cannot be reached; sent files wait in the stage.
     """
     for last in (False,) * (_ROUNDS - 1) + (True,):
         compared = compare(files, listed())
@@ -98,7 +98,7 @@ def publish_as_one(
             sent = _fill(compared.new, waiting, sender_for(stage), progress)
             stages.publish(stage)
         except (UploadRefused, FileProblem) as error:
-            # Somebody else publishes the same: his stage has a name, or ours is published.
+            # Another process publishes the same: its stage has a name, or ours is published.
             if not last and _is_race(error):
                 _forget(stages, stage, unless=is_resumed)
                 continue
@@ -133,11 +133,10 @@ def publish_in_order(
 ) -> PublishResult:
     """Publish files one after the other, the index file of a release last (B-52).
 
-    Between the first and the last others see a part; what they see is usable, since wheels
-    for everybody come first.
+    In between users see a part, which is usable, since wheels for all machines come first.
 
-    :param listed: looks at the index; what somebody else sends meanwhile may be the same.
-    :raises UploadRefused: a file may not come in.
+    :param listed: lists the index; others may send the same files meanwhile.
+    :raises UploadRefused: a file is refused.
     :raises NetworkError: the index cannot be reached.
     """
     compared = compare(files, listed())
@@ -171,9 +170,9 @@ def publish_in_order(
 def _send_or_find(
     file: OutgoingFile, sender: Sender, listed: Callable[[], Mapping[str, File]], progress: Progress
 ) -> bool:
-    """Send a file; return False if somebody else was quicker with the same content.
+    """Send a file; return False if another publisher was quicker with the same content.
 
-    :raises UploadRefused: it may not come in; ``name-taken`` where other content was quicker.
+    :raises UploadRefused: it is refused; ``name-taken`` where other content was quicker.
     """
     try:
         sender.send(file, progress.advance)
@@ -198,7 +197,7 @@ def _so_far(sent: int, count: int) -> str:
 
 
 def _stage_of(stages: Stages, files: Sequence[OutgoingFile]) -> tuple[str | None, tuple[str, ...]]:
-    """Return the stage of somebody who was interrupted in the same, and what it has already."""
+    """Return the stage of an interrupted publication of the same files, and its files."""
     wanted = {one.filename: one.sha256 for one in files}
     for stage in reversed(stages.stages()):
         waiting = {str(file["filename"]): file["sha256"] for file in stage.get("files", ())}
@@ -208,7 +207,7 @@ def _stage_of(stages: Stages, files: Sequence[OutgoingFile]) -> tuple[str | None
 
 
 def _who_holds(stages: Stages, files: Sequence[OutgoingFile]) -> str | None:
-    """Return what to do about another stage that has names of ours, as one for older builds."""
+    """Return a hint about another stage with names of ours, as one of older builds."""
     names = {one.filename for one in files}
     for stage in stages.stages():
         if any(file["filename"] in names for file in stage.get("files", ())):
@@ -272,7 +271,7 @@ def _forget_empty(stages: Stages, stage: str) -> bool:
 
 
 def refuse_conflicts(compared: IndexComparison) -> None:
-    """Refuse files whose names are taken by other content."""
+    """Raise on files whose names are taken by other content."""
     if compared.findings:
         raise _taken(compared.findings[0].where, compared.findings[0].message)
 
@@ -294,11 +293,11 @@ class Confirmation:
     """The listing by an index of the files that it was sent."""
 
     missing: tuple[OutgoingFile, ...] = ()
-    """What it does not list."""
+    """Files that it does not list."""
     findings: tuple[Finding, ...] = ()
-    """What it lists with other content."""
+    """Findings about files it lists with other content."""
     error: WheelfitError | None = None
-    """Why that cannot be said; the rest says nothing then."""
+    """Why that is unknown; then the other fields are empty."""
 
 
 def confirm(
@@ -308,9 +307,9 @@ def confirm(
     patience: float,
     pause: Callable[[float], None] = time.sleep,
 ) -> Confirmation:
-    """Ask an index for what it was sent, again and again where a cache may lag behind.
+    """Confirm that an index lists sent files, repeatedly where a cache may lag behind.
 
-    :param patience: for how many seconds it is asked again, all pauses together.
+    :param patience: total seconds of pauses between requests.
     """
     next_pause = 1.0
     while True:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from wheelfit.checking.findings import CheckTable
 
 REFUSALS = CheckTable()
-"""All of them by their codes."""
+"""The refusals by their codes."""
 
-# A table: its code and its rule, what it means, what to do about it.
+# A table: its code and its rule, its meaning, its remedy.
 # fmt: off
 NAME_TAKEN = REFUSALS.error("name-taken", "F-131",
     "the index has a file of this name with other content, and locks have its hash",

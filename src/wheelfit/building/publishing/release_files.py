@@ -1,4 +1,4 @@
-"""The files that shall be published, and in which order they go."""
+"""The files to publish, and their order."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class OutgoingFile:
     sha256: str
     label: Label | None = None
     attestations: tuple[Path, ...] = ()
-    """Files with what was attested about it."""
+    """Files with attestations of it."""
 
     @property
     def filename(self) -> str:
@@ -83,9 +83,9 @@ class ReleaseSet:
     files: tuple[OutgoingFile, ...]
     """In the order in which they go."""
     index_files: tuple[Path, ...] = ()
-    """``-variants.json`` files; what they must say follows from the wheels."""
+    """``-variants.json`` files; their expected content follows from the wheels."""
     strange: tuple[Path, ...] = ()
-    """Wheels whose name is none; nobody may publish them."""
+    """Wheels with invalid names; they cannot be published."""
 
     @property
     def releases(self) -> tuple[Release, ...]:
@@ -94,7 +94,7 @@ class ReleaseSet:
 
     @property
     def checked(self) -> tuple[Path, ...]:
-        """What `wheelfit check` has an opinion about: all but source distributions."""
+        """The files that `wheelfit check` reads: all but source distributions."""
         wheels = (file.path for file in self.files if file.kind is not FileKind.SOURCE)
         return (*wheels, *self.index_files, *self.strange)
 
@@ -112,11 +112,11 @@ def release_groups(files: Iterable[OutgoingFile]) -> dict[Release, list[Outgoing
 
 
 def collect(named: Sequence[Path], progress: Progress = NO_PROGRESS) -> ReleaseSet:
-    """Find the files that are named, and hash them.
+    """Collect the named files, and hash them.
 
-    :param named: files, and folders that are searched with all folders in them; what is neither
-        a wheel nor a source distribution is passed over there.
-    :raises FileProblem: something is not there, cannot be published, or is there twice.
+    :param named: files, and folders that are searched with all subfolders for wheels and source
+        distributions.
+    :raises FileProblem: a file is missing, cannot be published, or occurs twice.
     """
     paths = list(dict.fromkeys(path for one in named for path in _found(one)))
     wheels = [path for path in paths if parse_index_file_name(path.name) is None]
@@ -220,7 +220,7 @@ def index_files_of(
 ) -> dict[Release, bytes]:
     """Combine the documents of all variant wheels of each release (B-50).
 
-    :raises InvalidWheel: a wheel has no document, or an unsound one, or what they say together
+    :raises InvalidWheel: a wheel has no document, or an unsound one, or their combined document
         cannot be written.
     """
     found = {}

@@ -46,7 +46,7 @@ _LONGEST_WORK = 900.0
 _MOST = 4 << 20
 _EDITABLE = ("open", "error")
 _OURS = "_wheelfit"
-"""The key of what an index of ours says besides."""
+"""The key of wheelfit's own extensions in answers."""
 _AGAIN = "run the same command again: a session that is left is taken up"
 
 
@@ -71,13 +71,12 @@ class SessionIndex:
     def open(
         self, release: Release, wanted: Mapping[str, str | None]
     ) -> tuple[dict[str, Any], frozenset[str]]:
-        """Open the session of a release, or resume one that was left.
+        """Open the session of a release, or resume an earlier one.
 
-        :param wanted: the files that will be sent, each with its SHA-256 if it may be in there
-            already.
-        :return: the session, and the files that need not be sent: an index of ours tells what it
-            has. All others are removed from a session that was left.
-        :raises UploadRefused: somebody else has files in it.
+        :param wanted: the files to send, each with its SHA-256 if it may be there already.
+        :return: the session, and the files that need not be sent, as a server of wheelfit lists
+            them. All others are removed from a resumed session.
+        :raises UploadRefused: another publisher has files in it.
         """
         name, version = release
         what = f"{name} {version}"
@@ -193,7 +192,7 @@ class SessionIndex:
         return self._link((said.get("links") or {}).get(name))
 
     def _link(self, url: object) -> str:
-        """Return a link, if it leads to the server that was asked: the login is for that one."""
+        """Return a link, if it leads to the requested server: the login is for that server only."""
         link = urljoin(self.root, url) if isinstance(url, str) and url else ""
         try:
             is_here = origin(link) == origin(self.root)
@@ -327,7 +326,7 @@ def _problem(said: Mapping[str, Any]) -> str:
 
 
 def _references(said: Mapping[str, Any]) -> bytes:
-    """Return the errors of an index of ours as it tells them elsewhere; empty: it is another."""
+    """Return the errors of a server of wheelfit in its usual form; empty: it is another server."""
     try:
         errors = [{**one, "where": one["source"]} for one in said["errors"] if one["reference"]]
     except (LookupError, TypeError):
@@ -336,5 +335,5 @@ def _references(said: Mapping[str, Any]) -> bytes:
 
 
 def _seconds(text: str) -> float:
-    """Return how long to wait before the next question, within reason."""
+    """Return the pause before the next request in seconds, within limits."""
     return min(max(float(text), 0.5), 30.0) if text.isdecimal() else 2.0

@@ -1,6 +1,6 @@
-"""Attest files that are published: sign them with the identity of a CI job (PEP 740).
+"""Attestations of published files: signatures with the identity of a CI job (PEP 740).
 
-Sigstore gives a certificate for the identity, and a public log keeps what was signed; no key is
+Sigstore issues a certificate for the identity, and a public log records signatures; no key is
 stored anywhere. Others verify it (`sources.attestations`).
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _AUDIENCE = "sigstore"
 _TOKEN = "SIGSTORE_ID_TOKEN"  # noqa: S105 - the name of a variable
-"""A variable with a token of the identity, as GitLab has it; from whatever CI service."""
+"""A variable with a token of the identity, as GitLab sets it; usable in any CI service."""
 
 
 def attest(
@@ -32,12 +32,12 @@ def attest(
 ) -> tuple[Path, ...]:
     """Sign files, and write ``FILE.publish.attestation`` beside each of them.
 
-    :param files: what has no attestation yet.
+    :param files: files without an attestation.
     :param instance: the client trust configuration of another sigstore than the public one.
     :raises NeedsExtra: the library is not installed.
     :raises InvalidConfiguration: this process has no identity.
     :raises AttestationProblem: a file cannot be signed.
-    :raises Unreachable: sigstore cannot be asked.
+    :raises Unreachable: sigstore cannot be reached.
     """
     try:
         from pypi_attestations import Attestation, AttestationError  # noqa: PLC0415 - an extra
@@ -48,7 +48,7 @@ def attest(
         )
     except ImportError:
         raise NeedsExtra("attestations", "pypi-attestations") from None
-    # It warns of what is meant here: an instance that is not the public one.
+    # It warns of an instance that is not the public one, which is intended here.
     logging.getLogger("sigstore").setLevel(logging.ERROR)
     configuration = _configuration(instance)
     written = []
@@ -115,7 +115,7 @@ def _token(environ: Mapping[str, str]) -> Any:
 
 @contextmanager
 def _failures() -> Iterator[None]:
-    """Turn errors of the library, of the network and of the root of trust into ours."""
+    """Convert errors of the library, of the network and of the root of trust to ours."""
     try:
         yield
     except WheelfitError:

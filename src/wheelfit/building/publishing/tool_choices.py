@@ -1,7 +1,7 @@
 """The wheels that installers would take of a release, before it is sent.
 
-Nothing is run: what pip and uv do is known well enough to be followed (their rules are those of
-`checking.tool_profiles`), and the machines are presets.
+No installer is run: the rules of pip and uv are reimplemented (`checking.tool_profiles`), and the
+machines are presets.
 """
 
 from __future__ import annotations
@@ -56,14 +56,15 @@ MACHINES = (
     "rocm-6.4-gfx942+cpu-x86_64-v4",
     "intel-arc-b580+cpu-x86_64-v3",
 )
-"""Presets of the machines that are asked."""
+"""Presets of the simulated machines."""
 
 Tool = Literal["pip", "uv", "uv --preview", "wheelfit"]
 TOOLS: tuple[Tool, ...] = ("pip", "uv", "uv --preview", "wheelfit")
 Outcome = Literal["best", "slower", "no-accelerator", "source", "nothing"]
-"""``best``: what wheelfit takes too; ``slower``: less than what the machine can run;
-``no-accelerator``: a build for processors on a machine whose accelerator the release supports;
-``source``: the source distribution would be built; ``nothing``: the release cannot be installed."""
+"""``best``: the same as wheelfit takes; ``slower``: less than the machine can run; ``no-
+accelerator``: a build for processors on a machine whose accelerator the release supports;
+``source``: the source distribution would be built; ``nothing``: the release cannot be installed.
+"""
 
 
 class OfferedWheel(NamedTuple):
@@ -102,7 +103,7 @@ class Offer:
     version: Version
     wheels: tuple[OfferedWheel, ...]
     document: VariantDocument | None = None
-    """What its ``-variants.json`` will say; None: there are no variants, or they contradict."""
+    """Its future ``-variants.json``; None: there are no variants, or they contradict each other."""
     has_source: bool = False
 
 
@@ -116,7 +117,7 @@ class ToolChoice:
 
     @property
     def build(self) -> str:
-        """The label, or a word for what has none."""
+        """The label, or a word where there is none."""
         if self.wheel is None:
             return self.outcome
         return self.wheel.label or "plain"
@@ -148,7 +149,7 @@ class MachineChoices:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseChoices:
-    """What every tool would take of a release on every machine."""
+    """The choices of every tool in a release on every machine."""
 
     name: NormalizedName
     version: Version
@@ -272,7 +273,7 @@ class _Chooser:
         return self._readable(self._selected(known, support, by_label_first=True))
 
     def outcome(self, wheel: WheelFilename | None, best: WheelFilename | None) -> Outcome:
-        """Compare a choice with what the machine can run."""
+        """Compare a choice with the best wheel of the machine."""
         if wheel is None:
             return "source" if self._offer.has_source else "nothing"
         if self._wanted_accelerators() and not accelerators_of(self._properties(wheel)):
@@ -301,7 +302,8 @@ class _Chooser:
     ) -> WheelFilename | None:
         """Return the best wheel.
 
-        :param by_label_first: whether Requires-Python of the best label decides (F-94).
+        :param by_label_first: whether Requires-Python of the best label decides (F-94), not that of
+            each wheel.
         """
         refused = {
             wheel.filename.text: "Requires-Python" for wheel in wheels if not self._runs(wheel)

@@ -1,7 +1,7 @@
 """Upload tokens without a stored password: an index trusts the identity of a CI job (OIDC).
 
-The only importer of `id`, which knows how each CI service gives a job its identity. The token of
-the identity goes to the index that was asked for and to nobody else; no redirect is followed.
+The only importer of `id`, which reads the identity of a job in each CI service. The token of the
+identity is sent to the requested index only; no redirect is followed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wheelfit.building.publishing.answers import Answer
 
 GENERIC_TOKEN = "WHEELFIT_OIDC_TOKEN"  # noqa: S105 - the name of a variable
-"""A variable with a token for the audience of the index, from whatever CI service."""
+"""A variable with a token for the audience of the index, set by any CI service."""
 _SERVICES = ("GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE", "CIRCLECI")
 _PATIENCE = (15.0, 60.0)
 """Seconds for a connection, and for an answer."""
@@ -35,7 +35,7 @@ _USER = "__token__"
 
 
 def has_identity(environ: Mapping[str, str]) -> bool:
-    """Return whether this process is a CI job that may have an identity; nobody is asked."""
+    """Return whether this process is a CI job that may have an identity; no request is sent."""
     return any(environ.get(name) for name in (GENERIC_TOKEN, *_SERVICES))
 
 
@@ -44,11 +44,11 @@ def trusted_login(
 ) -> Login | None:
     """Exchange the identity of this CI job for a login that uploads; None: the index offers none.
 
-    :param url: the address for uploads; its server is asked, below ``/_/oidc/``.
+    :param url: the address for uploads; the request goes to its server, below ``/_/oidc/``.
     :param environ: the environment of the process, from which `id` reads as well.
-    :raises InvalidConfiguration: the job has no identity, or would show it in the open.
+    :raises InvalidConfiguration: the job has no identity, or would send it over plain HTTP.
     :raises PolicyRefusal: the index does not trust this job.
-    :raises NetworkError: the index, or the CI service, cannot be asked.
+    :raises NetworkError: the index, or the CI service, cannot be reached.
     """
     parts = urlsplit(url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
@@ -68,8 +68,8 @@ def identity(
 ) -> str:
     """Return the token of this job's identity for an audience.
 
-    :param where: for whom it is, in messages.
-    :param variable: has the token in jobs of which `id` knows nothing.
+    :param where: its recipient, for messages.
+    :param variable: has the token in jobs that `id` does not support.
     :raises InvalidConfiguration: the job has no identity.
     """
     from id import (  # noqa: PLC0415 - comes with twine, of an extra

@@ -1,7 +1,7 @@
-"""Send files to an index as publishing tools do: the only importer of `twine` (extra `publish`).
+"""File uploads as by publishing tools: the only importer of `twine` (extra `publish`).
 
-Of `twine` come the fields of the form, the session and the streaming of files; how often
-something is tried, and what is said when it fails, is decided here.
+`twine` supplies the fields of the form, the session and the streaming of files; retries and error
+messages are decided here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Fields = list[tuple[str, Any]]
 
 _ATTEMPTS = 4
-"""How often a server is asked that fails or cannot be reached."""
+"""The number of attempts with a server that fails or cannot be reached."""
 _PATIENCE = (30.0, 300.0)
 _LOGIN_AGE = 300.0
 """Seconds after which a login that holds for minutes is renewed; the registry's holds for 900."""
@@ -45,8 +45,8 @@ class Sender(Protocol):
     """A sender of files to one address of an index.
 
     Errors that each method may raise: ``Unreachable`` and ``UnexpectedStatus`` when trying later
-    may help, ``PolicyRefusal`` when somebody else may do it, ``UploadRefused`` when this file may
-    not come in.
+    may help, ``PolicyRefusal`` when this user may not upload it, ``UploadRefused`` when the file is
+    refused.
     """
 
     def send(self, file: OutgoingFile, sent: Callable[[int], None]) -> None:
@@ -63,8 +63,8 @@ class IndexConnection:
     """A connection to the server of an index.
 
     :param url: an address of the server, without credentials.
-    :param login: what is shown there; None: nothing.
-    :param context: whom to trust over TLS; None: whom `requests` does.
+    :param login: the login to send; None: there is none.
+    :param context: the trusted certificates for TLS; None: those of `requests`.
     :raises NeedsExtra: the library is not installed.
     """
 
@@ -80,7 +80,7 @@ class IndexConnection:
             self._session.mount("https://", _adapter(context))
 
     def log_in(self, login: Login) -> None:
-        """Show another login from now on."""
+        """Use another login from now on."""
         self._session.auth = (login.user, login.password)
 
     def ask(
@@ -123,7 +123,8 @@ class TwineSender:
     """A sender over the network: a `Sender`.
 
     :param url: the address for uploads, without credentials.
-    :param renew: returns a new login, for one that holds some minutes only; None: it holds.
+    :param renew: returns a new login, where logins expire after some minutes; None: they do not
+        expire.
     """
 
     def __init__(
@@ -174,7 +175,7 @@ class TwineSender:
             ("metadata_version", "2.1"),
             ("name", name),
             ("version", str(version)),
-            # Nobody has agreed on a type for it yet; what indexes let in at all is this.
+            # It has no agreed type yet; indexes accept this one.
             ("filetype", "bdist_wheel"),
             ("pyversion", "py3"),
             ("sha256_digest", hashlib.sha256(data).hexdigest()),
@@ -221,7 +222,7 @@ class TwineSender:
                     return
                 failure, may_pass = failure_of(answer, filename, where), answer.status >= 500
             except Unreachable as error:
-                # No certificate becomes better by asking again.
+                # Certificate errors do not pass by retrying.
                 failure, may_pass = error, not isinstance(error.__cause__, SSLError)
             counted.undo()
             if not may_pass:
@@ -326,7 +327,7 @@ def _adapter(context: ssl.SSLContext) -> Any:
             return host, {"ssl_context": context, "cert_reqs": "CERT_REQUIRED"}
 
         def cert_verify(self, conn: Any, *_: Any, **__: Any) -> None:
-            conn.cert_reqs = "CERT_REQUIRED"  # and nobody is trusted besides
+            conn.cert_reqs = "CERT_REQUIRED"  # and no other certificate is trusted
 
     return Adapter()
 
@@ -339,7 +340,7 @@ def _reason_of(error: BaseException) -> str:
 
 
 def read_pypirc(path: Path) -> dict[str, Mapping[str, str]]:
-    """Read which indexes somebody has named for publishing tools, with their logins.
+    """Read the user's indexes for publishing tools, with their logins.
 
     :return: by name: ``repository``, and maybe ``username`` and ``password``.
     :raises InvalidConfiguration: it cannot be read.

@@ -1,4 +1,4 @@
-"""Edit what finished wheels say of themselves: name, version and dependencies, and their variant.
+"""Edits of finished wheels: name, version and dependencies, and their variant.
 
 May import what ``building`` may.
 """

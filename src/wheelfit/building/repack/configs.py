@@ -1,4 +1,4 @@
-"""Files that say how wheels are repacked: our own shape, and that of variant-repack (B-44)."""
+"""Configuration files of repacking: our own form, and that of variant-repack (B-44)."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class NamedVariant:
     """A variant that a file names."""
 
     label: Label | None = None
-    """How it is called; None: derived from the properties (F-141)."""
+    """Its label; None: derived from the properties (F-141)."""
     properties: PropertySet | None = None
-    """What it needs; None: what the project's table or a document says of the label."""
+    """Its properties; None: those of the label in the project's table or a document."""
     metadata: str | None = None
     """The name of the edits that go with it; None: none do."""
 
@@ -105,9 +105,9 @@ class RepackConfig:
 
 
 def read_config(data: bytes, *, where: str) -> RepackConfig:
-    """Read a file that says how wheels are repacked.
+    """Read a configuration file of repacking.
 
-    :raises InvalidDocument: it has faults; names all of them with their paths.
+    :raises InvalidDocument: it has faults; lists all of them with their paths.
     """
     try:
         document = strict_toml.load(data)

@@ -1,6 +1,6 @@
-"""What is edited in a wheel: its name, its version, and what it depends on.
+"""Edits of a wheel: its name, its version, and its dependencies.
 
-Nothing here reads or writes a file; METADATA goes in and comes out as bytes.
+This module reads and writes no file; METADATA goes in and comes out as bytes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Edits:
     """The edits to a wheel; can be pickled."""
 
     name: str | None = None
-    """The new name of the distribution, as METADATA shall spell it; None: see the next two."""
+    """The new name of the distribution, as spelled in METADATA; None: see the next two."""
     renames: tuple[tuple[NormalizedName, str], ...] = ()
     """Old to new names, for wheels of several distributions (B-43)."""
     suffixes: tuple[str, ...] = ()
@@ -51,11 +51,12 @@ class Edits:
     add: tuple[str, ...] = ()
     """Dependencies that come, as written; they may have variant markers."""
     abi_exports: AbiExports | None = None
-    """What the library promises to those who link with it, for the wheel to carry (B-61); None:
-    what it carries stays."""
+    """The exports that the library promises to packages that link with it (B-61); None: those of
+    the wheel stay.
+    """
 
     def new_name(self, name: str) -> str:
-        """Return what a distribution is called afterwards.
+        """Return the new name of a distribution.
 
         >>> Edits(suffixes=("-cu12", "-cpu")).new_name("some-cu12")
         'some'
@@ -72,7 +73,7 @@ class Edits:
         return name
 
     def new_version(self, version: Version) -> Version:
-        """Return which version a release is afterwards."""
+        """Return the new version of a release."""
         if self.version is not None:
             return self.version
         return without_build(version) if self.strip_local else version
@@ -84,13 +85,13 @@ NOTHING = Edits()
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """METADATA after edits, and what it is about."""
+    """METADATA after edits, and its release."""
 
     data: bytes
     name: NormalizedName
     version: Version
     notes: tuple[str, ...] = ()
-    """What was done, one sentence each."""
+    """The edits, one sentence each."""
 
 
 def parse_added(text: str) -> str:
@@ -112,11 +113,11 @@ def apply_edits(
     where: str,
     context: VariantContext | None = None,
 ) -> Edited:
-    """Edit METADATA line by line; what is not edited keeps its bytes (B-42).
+    """Edit METADATA line by line; unedited lines keep their bytes (B-42).
 
-    :param context: for which variant markers are resolved, those of added dependencies as well
-        (B-40, B-41); None: they stay.
-    :raises InvalidWheel: its METADATA cannot be read, or is about something else than its name.
+    :param context: the context that variant markers are resolved for, those of added dependencies
+        as well (B-40, B-41); None: they stay.
+    :raises InvalidWheel: its METADATA cannot be read, or contradicts its file name.
     :raises InvalidRequirement: a dependency cannot be read.
     """
     core = core_metadata.read_metadata(data, where)
@@ -147,7 +148,7 @@ def apply_edits(
     kept: set[str] = set()
 
     def unless_removed(text: str) -> str | None:
-        # What would be added again stays where it is, so that doing it twice changes nothing.
+        # A removed line that is added again stays in place, so that a second edit changes nothing.
         if edits.remove and text not in wanted:
             requirement = parse_requirement(text, allow_variant_markers=True, where=where)
             if requirement.name in edits.remove:

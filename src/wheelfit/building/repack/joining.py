@@ -1,6 +1,6 @@
-"""Plan how projects that tell their builds apart by names become variants of one (B-43).
+"""Plans that turn projects named by their builds into variants of one project (B-43).
 
-Nothing here reads a file or asks an index: listings and contents come in as values.
+This module reads no file and no index: listings and contents come in as values.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class ListedWheel:
     """Bytes; None if unknown."""
 
     def targets(self, pythons: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Yield the Pythons and platforms it is for, whatever the version of the C library.
+        """Yield the Pythons and platforms it is for, with any version of the C library.
 
-        :param pythons: those that count, as ``cp312`` or ``cp313t``: a wheel for the stable ABI, or
-            for any Python, is for several of them.
+        :param pythons: the Pythons to consider, as ``cp312`` or ``cp313t``: a wheel for the stable
+            ABI, or for any Python, is for several of them.
         """
         for tag in self.filename.tags:
             own = _PYTHON.fullmatch(tag.interpreter)
@@ -80,7 +80,7 @@ def _system(platform: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WheelSummary:
-    """What one wheel says and brings, as far as wheels of one release are compared."""
+    """The metadata and contents of a wheel that are compared within a release."""
 
     requires: frozenset[str] = frozenset()
     requires_python: str = ""
@@ -90,7 +90,7 @@ class WheelSummary:
     modules: frozenset[str] = frozenset()
     """Top-level modules and packages."""
     promises: str = ""
-    """What its libraries promise to those who link with them."""
+    """The exports that its libraries promise to packages that link with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class FamilyProject:
     label: Label | None
     """Of its wheels in the joined release; None: they are the plain ones."""
     properties: PropertySet | None
-    """What the label needs; None if that is not known."""
+    """The properties of the label; None if unknown."""
     releases: Mapping[Version, tuple[ListedWheel, ...]]
 
 
@@ -113,14 +113,14 @@ class Difference:
     """As ``dependencies``."""
     message: str
     rule: str = ""
-    """The rule that says what follows, as ``F-95``; empty for none."""
+    """The rule behind it, as ``F-95``; empty for none."""
     is_obstacle: bool = False
     """Whether such wheels are no builds of one package."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedRelease:
-    """One release of the joined project."""
+    """A release of the joined project."""
 
     version: Version
     """Its version; a local one where the projects have different ones."""
@@ -129,11 +129,11 @@ class JoinedRelease:
     absent: tuple[NormalizedName, ...]
     """The projects that have it not."""
     differences: tuple[Difference, ...] = ()
-    """What its wheels differ in; of releases that were looked into."""
+    """The differences between its wheels; only of examined releases."""
 
     @property
     def obstacles(self) -> tuple[str, ...]:
-        """Why it cannot be joined; empty if it can."""
+        """The reasons why it cannot be joined; empty if it can."""
         reasons = [difference.message for difference in self.differences if difference.is_obstacle]
         if len(self.parts) == 1:
             reasons.append(f"only {self.parts[0][0].name} has it")
@@ -148,7 +148,7 @@ class JoinedRelease:
         return tuple(reasons)
 
     def targets(self) -> dict[tuple[str, str], tuple[NormalizedName, ...]]:
-        """Return which projects have wheels for each Python and platform."""
+        """Return the projects with wheels for each Python and platform."""
         found: dict[tuple[str, str], list[NormalizedName]] = defaultdict(list)
         wheels = {project.name: project.releases[version] for project, version in self.parts}
         tags = [tag for listing in wheels.values() for one in listing for tag in one.filename.tags]
@@ -215,7 +215,7 @@ def join_releases(projects: Sequence[FamilyProject]) -> list[JoinedRelease]:
     that release.
     """
     groups: dict[Version, dict[str, Version]] = defaultdict(dict)
-    if all(len(one.releases) == 1 for one in projects):  # whoever names them means these
+    if all(len(one.releases) == 1 for one in projects):  # as the user named them
         return [_joined({one.name: next(iter(one.releases)) for one in projects}, projects)]
     for project in projects:
         for version in sorted(

@@ -1,7 +1,7 @@
-"""Describe a build environment: its backend and its features, some packages, its compiler.
+"""A script that describes a build environment: its backend, some packages, its compiler.
 
-Run by the interpreter of the environment, with a question as JSON; the answer is JSON too.
-Nothing of what is looked at is imported. Must run on CPython 3.9.
+Run by the interpreter of the environment, with a question as JSON; the answer is JSON too. The
+examined modules are not imported. Must run on CPython 3.9.
 """
 
 import importlib.metadata
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def _places(top: str) -> "list[Path]":
-    """Return where a package lies; a module alone is a file."""
+    """Return the paths of a package; a single module is a file."""
     try:
         spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):
@@ -58,7 +58,7 @@ def _has(module: str, text: str) -> bool:
 
 
 def _distribution(top: str) -> list[str]:
-    """Return name and version of what a module belongs to; the module's name where nobody says."""
+    """Return name and version of a module's distribution; the module's name where it has none."""
     for distribution in importlib.metadata.distributions():
         listed = (distribution.read_text("top_level.txt") or "").split()
         if top in (listed or {str(path).partition("/")[0] for path in distribution.files or ()}):

@@ -1,1 +1,1 @@
-"""What compilers and build systems are told for the properties of a variant, by language (B-26)."""
+"""Settings of compilers and build systems for the properties of a variant, by language (B-26)."""

@@ -1,4 +1,4 @@
-"""BLAS and LAPACK: which library a variant is linked with, as an option of Meson and of CMake.
+"""BLAS and LAPACK: the library a variant is linked with, as an option of Meson and of CMake.
 
 NumPy, SciPy and others call the options of Meson ``blas`` and ``lapack``, with the name by which
 Meson or pkg-config knows the library. ``FindBLAS`` and ``FindLAPACK`` of CMake read ``BLA_VENDOR``.
@@ -28,9 +28,9 @@ class BlasLibrary:
     """An implementation of BLAS."""
 
     vendor: str
-    """What CMake calls it."""
+    """Its name in CMake."""
     file: str
-    """What the name of its library begins with."""
+    """The prefix of its library's file name."""
     has_lapack: bool = True
 
 
@@ -42,11 +42,11 @@ LIBRARIES: Mapping[str, BlasLibrary] = {
 }
 """By the value of the property, which is also what Meson calls it."""
 _REPACKED = "libscipy_open"
-"""What the builds of OpenBLAS begin with that NumPy and SciPy take from the package index."""
+"""The prefix of OpenBLAS builds that NumPy and SciPy take from the package index."""
 
 
 def wanted_library(properties: PropertySet) -> str | None:
-    """Return the library that properties ask for; None: none that is known, or several.
+    """Return the library that properties require; None: no known one, or several.
 
     >>> from wheelfit.core.properties import PropertySet, parse_property
     >>> wanted_library(PropertySet([parse_property("blas_lapack :: provider :: mkl")]))
@@ -86,9 +86,9 @@ def _declared(inputs: BuildInputs) -> Iterator[str]:
 
 
 def contradictions(binaries: Binaries, properties: PropertySet) -> Iterator[str]:
-    """Yield which libraries load another BLAS than the one that is claimed, one sentence each.
+    """Yield the libraries that load another BLAS than the claimed one, one sentence each.
 
-    What is linked statically is not seen.
+    Static linking is not detected.
     """
     claimed = wanted_library(properties)
     if claimed is None:

@@ -1,17 +1,17 @@
 """C, C++ and Fortran: levels of processors for GCC, clang and the compiler of Microsoft.
 
-The flags of a variant are those of the plain build, and what the variant adds. How a backend
-combines ``CFLAGS`` with flags of its own decides what has to stand there:
+The flags of a variant are those of the plain build, and what the variant adds. Their form depends
+on how a backend combines ``CFLAGS`` with flags of its own:
 
 - Meson, CMake and cargo put them behind those of the build type.
-- Meson does not look at them where a project sets ``c_args`` among its default options. So it
-  gets them as words of its compilers too.
+- Meson does not look at them where a project sets ``c_args`` among its default options. So it gets
+  them as words of its compilers too.
 - Setuptools has the flags of the interpreter, and ``CFLAGS`` and ``CXXFLAGS`` *replace* these
   (since 75.7 and 72.2; before, they went behind them). So they must begin with them, unless the
   user has set the variable: then the plain build does without them, too.
-- What backends of a project's own do is not known. Most use setuptools.
+- Backends of a project's own are unknown. Most use setuptools.
 
-The compiler of Microsoft reads ``CL`` itself, whoever calls it, and puts that before all else.
+The compiler of Microsoft reads ``CL`` itself, and puts it before all other flags.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ C = ("CFLAGS", "CXXFLAGS")
 _FORTRAN = ("FFLAGS", "FCFLAGS")
 _MESON = "mesonpy"
 _APPENDING = CMAKE_BACKENDS | {"maturin", _MESON}
-"""Backends whose compilers get ``CFLAGS`` besides what a build type says, never instead."""
+"""Backends whose compilers get ``CFLAGS`` besides the flags of a build type, never instead."""
 _COMPILERS: Mapping[str, tuple[str, ...]] = {
     "CC": ("cc", "gcc", "clang"),
     "CXX": ("c++", "g++", "clang++"),
@@ -51,26 +51,27 @@ _FLAGS: Mapping[tuple[str, str], Mapping[str, str]] = {
         name: f"-march=x86-64{'' if name == 'v1' else f'-{name}'}" for name, _ in x86_64.LEVELS
     },
     ("aarch64", "version"): {
-        # No compiler knows a ".0".
+        # Compilers accept no ".0".
         name: f"-march=armv{name.removesuffix('a').removesuffix('.0')}-a"
         for name in reversed(aarch64.VERSIONS)
     },
 }
-"""What gcc and clang are told for each value, lowest first; each runs wherever one below it may."""
+"""The flags of gcc and clang for each value, lowest first; code of one runs on all higher ones."""
 USUAL = frozenset(next(iter(known.values())) for known in _FLAGS.values())
 """The lowest of them: what compilers do unasked."""
 _MICROSOFT: Mapping[str, str] = {
     "-march=x86-64-v3": "/arch:AVX2",
     "-march=x86-64-v4": "/arch:AVX512",
 }
-"""What stands for them on Windows. For v2 its compiler has nothing, nor for versions of ARM."""
+"""The flags on Windows. Its compiler has none for v2, nor for versions of ARM."""
 _MACHINES = {"x86_64": ("x86_64", "amd64"), "aarch64": ("aarch64", "arm64")}
 
 
 def level_of(properties: PropertySet, namespace: str) -> str | None:
-    """Return the level of a processor that properties ask for; None: they ask for none.
+    """Return the level of a processor that properties require; None: they require none.
 
-    Of several values of one feature the wheel must run on the machines of each: the lowest counts.
+    With several values of a feature the wheel must run on the machines of each, so the lowest is
+    taken.
     """
     return next((value for name, value, _ in _levels(properties) if name == namespace), None)
 
@@ -97,7 +98,7 @@ def words(properties: PropertySet, machine: Mapping[str, str]) -> tuple[str, ...
 
 
 def base_flags(inputs: BuildInputs) -> str:
-    """Return what compilers of C and C++ get from a backend where ``CFLAGS`` is not set."""
+    """Return the flags of C and C++ compilers by a backend where ``CFLAGS`` is not set."""
     return "" if inputs.backend in _APPENDING else inputs.compiler.flags
 
 
@@ -177,7 +178,7 @@ def _check(namespace: str, value: str, flag: str, inputs: BuildInputs) -> None:
         )
 
 
-# --- what the loader reads -----------------------------------------------------------------------
+# --- the mark for the loader ---------------------------------------------------------------------
 
 
 def level_mark(properties: PropertySet) -> tuple[str, str] | None:
@@ -194,7 +195,7 @@ def level_mark(properties: PropertySet) -> tuple[str, str] | None:
 
 
 def _linker_option(properties: PropertySet, inputs: BuildInputs) -> str | None:
-    """Return what lets a loader refuse the code where the processor lacks its level."""
+    """Return the linker option by which a loader refuses code above the processor's level."""
     mark = level_mark(properties)
     if mark is None or inputs.machine.get("sys_platform") != "linux":
         return None
@@ -209,7 +210,7 @@ _DEADLINE = 60.0
 def marks_level(
     level: str, option: str, command: str, environ: Mapping[str, str], folder: Path
 ) -> bool:
-    """Link a library with an option, and return whether it then says which level it needs.
+    """Link a library with an option, and return whether it is marked with its level.
 
     Linkers differ: that of binutils does it since 2.36, gold refuses the option, lld ignores it.
 

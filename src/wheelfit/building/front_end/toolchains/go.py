@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
 
 _USUAL = "-O2 -g"
-"""What Go gives to compilers of C where nothing is set."""
+"""Go's default flags for compilers of C."""
 
 
 def variables(properties: PropertySet) -> Mapping[str, str]:
-    """Return what Go reads for properties.
+    """Return the variables of Go for properties.
 
     >>> from wheelfit.core.properties import PropertySet, parse_property
     >>> variables(PropertySet([parse_property("aarch64 :: version :: 8.2a")]))

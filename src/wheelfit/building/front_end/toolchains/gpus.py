@@ -1,8 +1,9 @@
 """CUDA and HIP: the architectures of a variant, in the words of each build system.
 
 PyTorch's extensions and CMake have variables and settings of their own. NVIDIA's and AMD's
-compilers read options from variables too, but would give them to every file, also to those
-that a build system compiles for fewer architectures; so these are set only where nobody else cares.
+compilers read options from variables too, but would give them to every file, also to those that a
+build system compiles for fewer architectures; so these are set only where no build system selects
+architectures.
 """
 
 from __future__ import annotations
@@ -41,22 +42,22 @@ class Architecture:
 
     @property
     def code(self) -> str:
-        """What nvcc calls it, as ``sm_90a`` or ``compute_90a``."""
+        """Its name in nvcc, as ``sm_90a`` or ``compute_90a``."""
         return f"{'compute' if self.is_virtual else 'sm'}_{self.name}"
 
     @property
     def cmake(self) -> str:
-        """What CMake calls it, as ``90a-real``."""
+        """Its name in CMake, as ``90a-real``."""
         return f"{self.name}-{'virtual' if self.is_virtual else 'real'}"
 
     @property
     def dotted(self) -> str:
-        """What PyTorch calls it, as ``9.0a``."""
+        """Its name in PyTorch, as ``9.0a``."""
         return f"{self.number // 10}.{self.number % 10}{self.suffix}"
 
 
 def cuda_architectures(properties: PropertySet) -> tuple[Architecture, ...]:
-    """Return the architectures of NVIDIA's GPUs that properties ask for, the oldest first."""
+    """Return the architectures of NVIDIA's GPUs that properties name, oldest first."""
     matches = map(_VALUE.fullmatch, properties.values("nvidia", "sm_arch"))
     return tuple(sorted(Architecture(int(m[1]), m[2], m[3] == "virtual") for m in matches if m))
 
@@ -100,7 +101,7 @@ def _add_cuda(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
 
 
 def _chooses_architectures(inputs: BuildInputs) -> bool:
-    """Return whether PyTorch or CMake tells the compilers which architectures there are."""
+    """Return whether PyTorch or CMake selects the architectures."""
     return (
         inputs.backend in CMAKE_BACKENDS
         or "torch" in inputs.packages

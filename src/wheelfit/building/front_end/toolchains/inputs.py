@@ -1,4 +1,4 @@
-"""What a build backend and its compilers are given, and how a toolchain adds to it."""
+"""The inputs of a build backend and its compilers, and a toolchain's additions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Compiler:
     """The C compiler that an interpreter was built with (its ``sysconfig``)."""
 
     command: str = ""
-    """As ``gcc -pthread``; empty where the interpreter does not say, as on Windows."""
+    """As ``gcc -pthread``; empty where the interpreter has none, as on Windows."""
     flags: str = ""
     """Its ``CFLAGS``, which setuptools gives to the compilers of C and of C++."""
 
@@ -47,7 +47,7 @@ class BuildInputs:
 
     @property
     def calls_cargo(self) -> bool:
-        """Whether the backend calls cargo, and asks it where it has put things."""
+        """Whether the backend calls cargo, and reads from it the paths of artifacts."""
         return self.backend == "maturin" or "setuptools-rust" in self.packages
 
     @property
@@ -58,9 +58,9 @@ class BuildInputs:
     def appended(
         self, name: str, words: Iterable[str], *, base: str = "", between: str = " "
     ) -> BuildInputs:
-        """Return this with words behind what a variable has.
+        """Return these inputs with words appended to a variable.
 
-        :param base: what stands there if the variable is not set.
+        :param base: the value if the variable is not set.
         """
         text = between.join(filter(None, [self.environ.get(name, base), *words]))
         return replace(self, environ={**self.environ, name: text})
@@ -95,8 +95,8 @@ class Toolchain:
     """The compilers of some languages, or a build system, and what properties mean to them."""
 
     words: Callable[[PropertySet, Mapping[str, str]], tuple[str, ...]]
-    """From properties and marker variables of the machine to what it is told, for reports."""
+    """Returns its flags, from properties and marker variables of the machine, for reports."""
     add: Callable[[BuildInputs, PropertySet], BuildInputs]
-    """From inputs and properties to the inputs with what it is told."""
+    """Returns the inputs with its flags, from inputs and properties."""
     is_named_when_used: bool = False
-    """Whether reports name what it is told only if it has compiled something."""
+    """Whether reports name its flags only if it has compiled something."""

@@ -1,8 +1,8 @@
-"""Rust: levels of processors for cargo, whoever calls it (maturin, setuptools-rust, a script).
+"""Rust: levels of processors for cargo, under any caller (maturin, setuptools-rust, a script).
 
-``RUSTFLAGS`` replaces what configuration files say, so it is only used where it is set already.
-Otherwise flags go where cargo joins them with those of the files: into ``build.rustflags``, or
-into those of a target, which count instead where there are any.
+``RUSTFLAGS`` replaces flags of configuration files, so it is only used where it is set already.
+Otherwise flags go where cargo joins them with those of the files: into ``build.rustflags``, or into
+those of a target, which replace them where there are any.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TARGETS = (
 
 
 def words(properties: PropertySet, _machine: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what the compiler of Rust is told; for ARM it has no stable names.
+    """Return the flags of the Rust compiler; for ARM it has no stable names.
 
     >>> from wheelfit.core.properties import PropertySet, parse_property
     >>> words(PropertySet([parse_property("x86_64 :: level :: v3")]), {})
@@ -80,21 +80,21 @@ class CompiledCrates:
     """The crates that cargo compiled for a wheel."""
 
     tuned: int
-    """How many the compiler of Rust compiled for the level that was asked for."""
+    """The number of crates compiled for the requested level."""
     others: tuple[str, ...]
     """The names of those that it did not."""
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """The number of crates."""
         return self.tuned + len(self.others)
 
 
 def compiled_crates(log: str, flags: Sequence[str]) -> CompiledCrates | None:
-    """Return which crates were compiled with flags; None: cargo did not run, or says nothing.
+    """Return the crates compiled with some flags; None: cargo did not run, or its log is silent.
 
     Flags can get lost on the way to the compiler: a configuration file or a backend replaces them.
-    So what cargo calls counts, which it writes into the log of the backend.
+    So the compiler calls are read, which cargo writes to the log of the backend.
     """
     commands = [(one["name"], one["words"]) for one in _COMPILED.finditer(log)]
     if any(" --target " in words for _, words in commands):
@@ -112,7 +112,7 @@ def compiled_crates(log: str, flags: Sequence[str]) -> CompiledCrates | None:
 
 
 def _configurations(environ: Mapping[str, str], project: Path) -> Iterator[Path]:
-    """Yield where cargo looks for its configuration when it builds a project."""
+    """Yield the folders of cargo's configuration when it builds a project."""
     project = project.absolute()
     for folder in (project, *project.parents):
         yield folder / ".cargo"
@@ -126,7 +126,7 @@ def _has_target_flags(folder: Path) -> bool:
     for name in ("config", "config.toml"):
         try:
             found = tomllib.loads((folder / name).read_text("utf-8"))
-        except (OSError, ValueError):  # cargo itself says what is wrong with it
+        except (OSError, ValueError):  # cargo itself reports the fault
             continue
         targets = found.get("target", {})
         if isinstance(targets, dict) and any(
