@@ -17,6 +17,7 @@ EXCEPTIONS = {
     "options/file_tables.py": "the values of settings are those of core",
     "options/values.py": "it parses words as the floor does that they are for",
     "configuration.py": "it reads files before any operation runs",
+    "logged_output.py": "the log of a server has one form",
     "main.py": "it looks at its own requirements when an import fails",
     "output.py": "errors of every floor lose their credentials there",
     "progress.py": "it implements the interface of progress",

@@ -256,7 +256,7 @@ class TestCredentials:
 
     def test_plain_http_only_where_the_operator_says_so(self, tmp_path: Path) -> None:
         """Anybody on the way could change what comes."""
-        with pytest.raises(InvalidConfiguration, match="not https"):
+        with pytest.raises(InvalidConfiguration, match="uses plain HTTP"):
             Mirroring("http://index.example/simple/", tmp_path)
         Mirroring("http://index.example/simple/", tmp_path, trusted_hosts=("index.example",))
 
