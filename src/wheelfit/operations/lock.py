@@ -431,7 +431,7 @@ class _Locking:
             policy = structs.replace(policy, sources=sources)
         given = [wheel.file for wheel in self._roots.wheels if wheel.file.origin is not None]
         asked = request_digest(
-            request,
+            vars(request),
             self._roots,
             self._settings,
             policy,
