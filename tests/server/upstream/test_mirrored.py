@@ -415,6 +415,18 @@ class FullBlobs:
         raise StorageUnavailable("no space left", where=str(draft.path))
 
 
+class ForgetfulBlobs(FullBlobs):
+    """Keep nothing, and tell nobody, as where others delete what is new."""
+
+    def __init__(self, blobs: Blobs) -> None:
+        super().__init__(blobs)
+        self.is_read = threading.Event()
+
+    def keep(self, draft: Draft) -> None:
+        """Wait until somebody has the file."""
+        assert self.is_read.wait(20), draft.path
+
+
 class TestStorage:
     """Disks that say no."""
 
@@ -436,6 +448,18 @@ class TestStorage:
                     thread.join()
         assert len(upstream.requests_for(LARGE)) == 2
         assert notes == [f"{LARGE} is not kept: no space left"] * 2
+        index.close()
+
+    @pytest.mark.parametrize("hashes", [True, False])
+    def test_what_is_fetched_ahead_is_there_afterwards(
+        self, upstream: RecordingIndex, tmp_path: Path, *, hashes: bool
+    ) -> None:
+        """A file that came and is not stored is an error, also if no transfer has one any more."""
+        upstream.faults.hashes = hashes
+        blobs = ForgetfulBlobs(FolderBlobs(tmp_path / "blobs"))
+        index = open_mirror(MirrorSettings(upstream.url), Pulled(blobs), None, environ={})
+        with pytest.raises(StorageUnavailable):
+            index.keep(SMALL, lambda count: blobs.is_read.set() if count else None)
         index.close()
 
     def test_nowhere_to_write(self, mirror: Opener, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from wheelfit.core.filename import parse_index_file_name, parse_wheel_filename, project_of
-from wheelfit.errors import InvalidFilename, TooLarge
+from wheelfit.errors import InvalidFilename, StorageUnavailable, TooLarge
 from wheelfit.server.backing_services import upstream_of
 from wheelfit.server.offering import OfferRules
 from wheelfit.server.upstream.counts import MirrorCounts
@@ -251,6 +251,12 @@ class Mirrored(ReadsContent):
         for piece in content.parts(0, content.size):
             tick(len(piece))
         self._pulls.wait_for(filename)
+        # The transfer may have ended before, with an error that nobody waited for.
+        name = project_of(filename)
+        file = None if name is None else self._original(name, filename)
+        sha256 = content.sha256 or (None if file is None else self._digest(file))
+        if sha256 is None or self._pulled.size(sha256) is None:
+            raise StorageUnavailable(f"{filename} was fetched, and could not be stored")
 
     def size_of(self, filename: str) -> int | None:
         """Return the size of a file without a listed size; None if its server has none."""
@@ -458,8 +464,7 @@ class Mirrored(ReadsContent):
         if self._settings.redirect and not self._web.client.user_at(file.url):
             self.counts.add("file redirect")
             return Elsewhere(file.url)
-        learned = self._known(file)
-        sha256 = file.hashes.get("sha256") or (learned.sha256 if learned else None)
+        sha256 = self._digest(file)
         if sha256 is not None:
             size = self._pulled.size(sha256)
             if size is not None:
@@ -519,6 +524,11 @@ class Mirrored(ReadsContent):
         self._web.store.write(_KIND, key, {"sha256": sha256, "size": size}, b"")
         self._generations[name] = self._generations.get(name, 0) + 1
 
+    def _digest(self, file: File) -> str | None:
+        """Return the digest of a file from its page, or the remembered one."""
+        learned = self._known(file)
+        return file.hashes.get("sha256") or (learned.sha256 if learned else None)
+
     def _known(self, file: File) -> _LearnedDigest | None:
         """Return the remembered digest and size of a file; None also if its page promises them."""
         if "sha256" in file.hashes:
@@ -574,8 +584,7 @@ class Mirrored(ReadsContent):
         """Return the METADATA of a wheel; empty if that would take the whole wheel."""
         inside = self._listing.inside(file)
         if file.metadata_hashes is None:
-            learned = self._known(file)
-            sha256 = file.hashes.get("sha256") or (learned.sha256 if learned else None)
+            sha256 = self._digest(file)
             size = self._pulled.size(sha256) if sha256 is not None else None
             if sha256 is not None and size is not None:
                 parsed = parse_wheel_filename(inside.filename)
