@@ -1,7 +1,7 @@
-"""Everything that is looked for, as a table; docs/reference/checks.md explains each with examples.
+"""The table of checks; docs/reference/checks.md explains each with examples.
 
 A document's own faults come from `wheelfit.core.metadata.check_document` with their rule;
-`DOCUMENT_CHECKS` says which check a rule belongs to.
+`DOCUMENT_CHECKS` maps rules to checks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CHECKS = CheckTable()
 """Every check by its code, in the order of the reference."""
 
-# A table: its code and its rule, what it means, what to do about it.
+# A table: its code and its rule, its meaning, its remedy.
 # fmt: off
 
 # --- documents: their form ------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a check finds: one thing that is wrong, where, and what to do about it."""
+"""Findings of checks: a fault, its place, and its remedy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Severity(StrEnum):
 _ORDER = {severity: number for number, severity in enumerate(Severity)}
 
 _LONGEST = 1000
-"""Characters of a message. What a file says may be as long as it likes, a report of it not."""
+"""Characters of a message. Texts of a file may have any length, a report may not."""
 
 
 class Check(NamedTuple):
@@ -41,9 +41,9 @@ class Check(NamedTuple):
     """The rule behind it, as ``F-23``."""
     severity: Severity
     meaning: str
-    """What it means when this is found, one sentence."""
+    """The meaning of a finding, one sentence."""
     remedy: str
-    """What to do about it, one sentence."""
+    """The remedy, one sentence."""
 
 
 class CheckTable(dict[str, Check]):
@@ -54,11 +54,11 @@ class CheckTable(dict[str, Check]):
         return self.setdefault(code, Check(code, rule, Severity.ERROR, meaning, remedy))
 
     def warning(self, code: str, rule: str, meaning: str, remedy: str) -> Check:
-        """Declare a check for what is most likely a mistake."""
+        """Declare a check for likely mistakes."""
         return self.setdefault(code, Check(code, rule, Severity.WARNING, meaning, remedy))
 
     def note(self, code: str, rule: str, meaning: str, remedy: str) -> Check:
-        """Declare a check for what is worth knowing."""
+        """Declare a check for useful information."""
         return self.setdefault(code, Check(code, rule, Severity.NOTE, meaning, remedy))
 
 
@@ -73,14 +73,14 @@ class Region(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """The one right text for a part of a document, where it is sure."""
+    """The certain correction of a part of a document."""
 
     text: str
     """In the language of the document."""
     is_of_key: bool = False
     """Whether it takes the place of the key; otherwise of the value."""
     region: Region | None = None
-    """The part that it takes the place of; None as long as nobody has looked."""
+    """The part that it replaces; None as long as it was not located."""
 
 
 class Finding(NamedTuple):
@@ -94,21 +94,21 @@ class Finding(NamedTuple):
     where: str
     """The file, or its URL without credentials."""
     message: str
-    """What is wrong, one sentence without a final full stop."""
+    """The fault, one sentence without a final full stop."""
     remedy: str
-    """What to do about it, one sentence without a final full stop."""
+    """The remedy, one sentence without a final full stop."""
     member: str = ""
     """The file inside a wheel, as ``variant.json``; empty for the whole."""
     path: str = ""
-    """Where in the document, as ``variants.cu128.nvidia``; empty for the whole."""
+    """The place in the document, as ``variants.cu128.nvidia``; empty for the whole."""
     line: int | None = None
-    """Line of the document, from 1; None when it has none or it is not known."""
+    """Line of the document, from 1; None if it has none or it is unknown."""
     correction: Correction | None = None
     """The right text for its place; None where that is not sure."""
 
     @property
     def sort_key(self) -> tuple[str, str, int, str, str, str]:
-        """What findings are sorted by: file, then place in the file, then check."""
+        """The key by which findings are sorted: file, then place in the file, then check."""
         return (self.where, self.member, self.line or 0, self.path, self.code, self.message)
 
     def to_mapping(self) -> dict[str, object]:
@@ -151,8 +151,8 @@ class CheckedFile(NamedTuple):
     ) -> Finding:
         """Return a finding here.
 
-        :param message: what is wrong, one sentence without a final full stop; cut off where it is
-            much too long to be read.
+        :param message: the fault, one sentence without a final full stop; cut off where it is much
+            too long to be read.
         """
         return Finding(
             severity or check.severity,
@@ -175,13 +175,13 @@ class Unchecked(NamedTuple):
     code: str
     """The kind of error, as ``file-problem``."""
     message: str
-    """Why not, one sentence without a final full stop."""
+    """The reason, one sentence without a final full stop."""
     hint: str = ""
-    """What to do, if anything is known to help."""
+    """The remedy, if one is known."""
 
     @classmethod
     def because(cls, error: WheelfitError, where: str) -> Unchecked:
-        """Return what an error leaves unchecked."""
+        """Return the unchecked target of an error."""
         return cls(error.where or where, error.reference, error.message, error.hint or "")
 
     def to_mapping(self) -> dict[str, object]:
@@ -220,7 +220,7 @@ class Report:
     findings: tuple[Finding, ...] = ()
     """Sorted by file and place; equal targets give equal findings."""
     unchecked: tuple[Unchecked, ...] = ()
-    """What could not be looked at."""
+    """Targets that could not be checked."""
     count: Count = Count()
 
     @classmethod
@@ -248,7 +248,7 @@ class Report:
         return replace(self, findings=kept)
 
     def numbers(self) -> dict[Severity, int]:
-        """Return how many findings of each severity there are."""
+        """Return the number of findings of each severity."""
         counts = dict.fromkeys(Severity, 0)
         for finding in self.findings:
             counts[finding.severity] += 1

@@ -53,19 +53,19 @@ class FitVerdict:
 
     variant: InstalledVariant
     refusals: tuple[tuple[Check, str], ...] = ()
-    """What is broken, with the reason in words; empty: nothing, as far as is known."""
+    """Broken rules, each with its reason; empty: none is known."""
     unchecked: Unchecked | None = None
 
     @property
     def fits(self) -> bool | None:
-        """Whether it still fits; None: nobody knows."""
+        """Whether it still fits; None if unknown."""
         if self.refusals:
             return False
         return True if self.unchecked is None else None
 
     @property
     def reason(self) -> str:
-        """Why it does not fit, or why nobody knows; empty if it does."""
+        """Why it does not fit, or why that is unknown; empty if it fits."""
         if self.refusals:
             return "; ".join(reason for _, reason in self.refusals)
         return "" if self.unchecked is None else self.unchecked.message
@@ -76,10 +76,10 @@ def judge_installed(
     versions: Mapping[NormalizedName, Version],
     ask: Ask,
 ) -> Iterator[FitVerdict]:
-    """Judge installed variants by the machine and by what else is installed.
+    """Yield verdicts on installed variants by the machine and the other distributions.
 
-    :param ask: from a document, the namespaces of interest and the versions that are known
-        to what is supported; as `wheelfit.core.property_support.support_for`.
+    :param ask: returns the supported values from a document, the namespaces of interest and the
+        known versions; as `wheelfit.core.property_support.support_for`.
     """
     known = KnownVersions({name: KnownVersion(version) for name, version in versions.items()})
     for variant in variants:
@@ -108,7 +108,7 @@ def judge_installed(
 
 
 def report_on(judged: Sequence[FitVerdict]) -> Report:
-    """Return what was found out about installed variants as a report."""
+    """Return the report of verdicts on installed variants."""
     findings = [
         CheckedFile(one.variant.where).found(check, f"{one.variant}: {reason}")
         for one in judged

@@ -1,4 +1,4 @@
-"""Check what an index page says of its files, without opening them (F-70 to F-72)."""
+"""Checks of an index page, without opening its files (F-70 to F-72)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ListedRelease:
 
 
 def sort_files(files: Iterable[File]) -> dict[Release, ListedRelease]:
-    """Sort files by release; what is no wheel, index file or source distribution is left out."""
+    """Return wheels, index files and source distributions by release; others are left out."""
     releases: dict[Release, ListedRelease] = {}
     for file in files:
         if file.filename.endswith(".whl"):

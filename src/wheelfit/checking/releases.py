@@ -44,9 +44,9 @@ class IndexFacts:
     filename: str
     """Its name, as ``torch-2.8.0-variants.json``."""
     document: VariantDocument | None = None
-    """What it says; None if it is of no use, or was not read."""
+    """Its content; None if it is unusable, or was not read."""
     data: bytes = field(default=b"", repr=False)
-    """Its bytes, to say on which line something stands."""
+    """Its bytes, to locate lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class ReleaseFacts:
     is_listed: bool = False
     """Whether an index page lists them; then more is expected than of a folder (F-70)."""
     is_whole: bool = True
-    """Whether these are all files there are, and not some that somebody picked."""
+    """Whether these are all files of the release, and not a selection."""
 
     @property
     def variants(self) -> tuple[WheelFacts, ...]:
@@ -106,7 +106,7 @@ def check_release(
 
 
 def _numbered(findings: list[Finding], index_files: Iterable[IndexFacts]) -> list[Finding]:
-    """Add the lines of what was found in index files."""
+    """Add lines to findings in index files."""
     for index in index_files:
         from wheelfit.checking.documents.places import with_places  # noqa: PLC0415  # few have some
 
@@ -234,7 +234,7 @@ def _unlisted(
 
 
 def _among_wheels(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[Finding]:
-    """Yield what wheels say differently from each other, or from the index file (F-65)."""
+    """Yield contradictions between wheels, or between a wheel and the index file (F-65)."""
     own = [(wheel.where, wheel.document) for wheel in release.wheels if wheel.document is not None]
     given = [(index.where, index.document) for index in indexes[:1] if index.document is not None]
     documents = [*given, *own]
@@ -242,7 +242,7 @@ def _among_wheels(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Itera
         return
     members = {where for where, _ in own}
     said = dict(documents)
-    # Said already, of the wheel (F-93) or of the document.
+    # Reported already, for the wheel (F-93) or the document.
     labels = {path_of("variants", label) for _, document in given for label in document.variants}
     broken = {path_of("variants", label) for _, one in documents for label in one.unusable}
     broken |= {
@@ -286,9 +286,9 @@ def _shared_libraries(release: ReleaseFacts) -> Iterator[Finding]:
 
 
 def _markers(release: ReleaseFacts, indexes: Sequence[IndexFacts]) -> Iterator[Finding]:
-    """Yield markers that ask for what the release does not have (F-107)."""
+    """Yield markers for labels and properties that the release does not have (F-107)."""
     if not indexes:
-        return  # who knows what other wheels there are
+        return  # other wheels are unknown
     documents = [index.document for index in indexes] + [one.document for one in release.wheels]
     declared = Declared.by(document for document in documents if document is not None)
     for wheel in release.wheels:
@@ -320,7 +320,7 @@ def check_snapshots(index_files: Iterable[IndexFacts]) -> list[Finding]:
 def _difference(
     steps: tuple[str, ...], other: tuple[str, VariantDocument], this: tuple[str, VariantDocument]
 ) -> str:
-    """Return how a document differs from another one at the place of a contradiction."""
+    """Return the difference of a document from another at the place of a contradiction."""
     where, before = other
     _, after = this
     key = Label(steps[-1])
@@ -340,7 +340,7 @@ _LONGEST = 300
 
 
 def _in_words(document: VariantDocument, steps: tuple[str, ...]) -> str:
-    """Return what a document says at the place of a contradiction."""
+    """Return the content of a document at the place of a contradiction."""
     words = ""
     match steps:
         case ("providers", name) if name in document.providers:

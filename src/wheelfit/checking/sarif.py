@@ -69,7 +69,7 @@ def _result(finding: Finding, index: int, folder: Path) -> dict[str, Any]:
     location: dict[str, Any] = {
         "physicalLocation": {
             "artifactLocation": _artifact(finding.where, folder),
-            # Lines count in the file itself; what is packed into a wheel has none there.
+            # Lines are those of the file itself; members of a wheel have none there.
             "region": {"startLine": (finding.line or 1) if not finding.member else 1},
         }
     }
@@ -90,9 +90,9 @@ def _result(finding: Finding, index: int, folder: Path) -> dict[str, Any]:
 
 
 def _fixes(finding: Finding, folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the change of the file that ends a finding, where there is a sure one.
+    """Yield the change of the file that fixes a finding, where it is certain.
 
-    What is packed into a wheel cannot be edited there, and what is on an index neither.
+    Members of a wheel cannot be edited, and files on an index neither.
     """
     correction = finding.correction
     if correction is None or correction.region is None or finding.member or "://" in finding.where:
@@ -144,7 +144,7 @@ def _quoted(path: Path) -> str:
 
 
 def _fingerprint(finding: Finding) -> str:
-    """Return what stays the same while a finding moves to another line."""
+    """Return a fingerprint that is independent of a finding's line."""
     parts = (finding.code, Path(finding.where).name, finding.member, finding.path, finding.message)
     return hashlib.sha256("\n".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 

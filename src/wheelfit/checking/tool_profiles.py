@@ -34,17 +34,17 @@ class Profile(StrEnum):
     """A tool or place whose own rules count too."""
 
     UV = "uv"
-    """uv 0.13.8, whose preview knows variants (F-150 to F-154)."""
+    """uv 0.13.8, whose preview supports variants (F-150 to F-154)."""
     PYPI = "pypi"
     """The public registry, for uploads (B-53)."""
     CONDA_FORGE = "conda-forge"
-    """Recipes that package what a wheel has, with libraries from other packages."""
+    """Recipes that package the files of a wheel, with libraries from other packages."""
     INTERNAL = "internal"
-    """Wheels of an organisation for itself, held to more than what anybody must do."""
+    """Wheels of an organisation for itself, with stricter rules than for publishing."""
 
 
 class CheckOptions(NamedTuple):
-    """How closely wheels are checked; can be pickled."""
+    """The depth of checks; can be pickled."""
 
     full: bool = False
     """Whether every member is unpacked and hashed, and files are compared with the hashes on pages;
@@ -52,7 +52,7 @@ class CheckOptions(NamedTuple):
     binaries: bool = False
     """Whether the claims of a wheel are compared with the binaries in it (B-60)."""
     instructions: bool = False
-    """With ``binaries``: whether also with what they execute, which takes longer (P-102)."""
+    """With ``binaries``: whether also their instructions, which takes longer (P-102)."""
     profiles: frozenset[Profile] = frozenset()
     """Tools and places whose own rules count too."""
 
@@ -74,7 +74,7 @@ _DEFAULTS = {row.package: row.endpoints for row in EMULATED_PLUGINS}
 def about_document(
     document: VariantDocument, place: CheckedFile, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
-    """Yield what a tool will not do with a document."""
+    """Yield features of a document that a tool does not support."""
     if Profile.UV not in profiles:
         return
     if document.schema != PEP_850:
@@ -141,7 +141,7 @@ _UV_FEATURES: Mapping[str, frozenset[str]] = {
 }
 """The features that uv detects of the namespaces that it has; of others all."""
 _NOT_OF_UV = frozenset([("aarch64", "version", "8.5a"), ("aarch64", "version", "9.0a")])
-"""Values that uv does not detect, as user space cannot see what they stand for (P-113)."""
+"""Values that uv does not detect, as user space cannot see their meaning (P-113)."""
 _UV_DRIVERS = (11, 15)
 """First and last major of the drivers that uv supports anything of (P-84)."""
 
@@ -158,8 +158,8 @@ def uv_detections(
 ) -> dict[str, Detection]:
     """Return the detections of uv's preview on a machine (P-60, P-83, P-84, P-113).
 
-    :param document: of the release; its providers decide which of uv's are asked.
-    :param detections: what is supported there, by namespace.
+    :param document: of the release; its providers decide which of uv's are used.
+    :param detections: the detections of wheelfit, by namespace.
     """
     return {
         namespace: _uv_detection(found)
@@ -211,9 +211,9 @@ def _is_driver_of_uv(features: Iterable[FeatureConfig]) -> bool:
 
 
 LARGEST_FILE = 100_000_000
-"""Bytes of the largest file that the public registry takes without being asked."""
+"""Size of the largest file that the public registry accepts by default, in bytes."""
 LARGEST_PROJECT = 10_000_000_000
-"""Bytes that it takes of a project without being asked."""
+"""Size of a project that it accepts by default, in bytes."""
 _OPEN_FOR = timedelta(days=14)
 
 
@@ -237,7 +237,7 @@ def about_wheel(
 def about_files(
     files: Iterable[File], place: CheckedFile, profiles: frozenset[Profile]
 ) -> Iterator[Finding]:
-    """Yield what the registry minds about all files of a project together (B-53)."""
+    """Yield violations of the registry's limits by all files of a project together (B-53)."""
     if Profile.PYPI not in profiles:
         return
     total = sum(file.size or 0 for file in files)
@@ -257,10 +257,10 @@ _ERROR, _WARNING = Severity.ERROR, Severity.WARNING
 
 SEVERITIES: Mapping[Profile, Mapping[str, Severity | None]] = MappingProxyType(
     {
-        # What the registry refuses at an upload.
+        # The registry's refusals of an upload.
         Profile.PYPI: {"unknown-classifier": _ERROR, "deprecated-classifier": _ERROR},
-        # Recipes bring libraries and the C library as packages and relocate what they build, and
-        # their packages are not published with these tags; but files of two packages may not meet.
+        # Recipes bring libraries and the C library as packages and relocate their builds, and their
+        # packages are not published with these tags; but files of two packages may not meet.
         Profile.CONDA_FORGE: {
             "wrong-wheel-tags": None,
             "generic-top-level": _ERROR,
@@ -275,7 +275,7 @@ SEVERITIES: Mapping[Profile, Mapping[str, Severity | None]] = MappingProxyType(
             "no-plain-wheel": None,
             "no-index-file": None,
         },
-        # What an organisation can hold its own builds to, beyond what it can ask of others.
+        # An organisation can apply stricter rules to its own builds than to others.
         Profile.INTERNAL: {
             "generic-top-level": _ERROR,
             "compiled-python": _ERROR,

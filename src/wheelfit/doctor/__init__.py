@@ -1,4 +1,4 @@
-"""Find out what is wrong with a machine, an environment or a process, and what to do about it.
+"""Diagnoses of a machine, an environment or a process, with remedies.
 
-May import ``installation``, ``checking`` and below; reaches for no network.
+May import ``installation``, ``checking`` and below; uses no network.
 """

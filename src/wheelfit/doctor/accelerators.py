@@ -1,8 +1,8 @@
-"""Which accelerator each installed package was built for, and by which sign that is known.
+"""The accelerator that each installed package was built for, and the evidence.
 
-Publishers say it in many ways: in the name (``cupy-cuda12x``), in the local part of the
-version (``2.8.0+cu128``), in the properties of a variant, in the libraries inside, and at
-last in what the package needs. The strongest sign counts.
+Publishers state it in many ways: in the name (``cupy-cuda12x``), in the local part of the version
+(``2.8.0+cu128``), in the properties of a variant, in the libraries inside, and at last in the
+requirements. The strongest evidence decides.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Build:
 
     package: Package
     cuda: Mapping[int, str] = field(default_factory=dict)
-    """CUDA majors, each with the sign by which it is known."""
+    """CUDA majors, each with its evidence."""
     toolkit: str = ""
-    """The toolkit as ``12.8``, where the package says it that exactly."""
+    """The toolkit as ``12.8``, where the package states it that exactly."""
     rocm: Mapping[str, str] = field(default_factory=dict)
     """ROCm versions as ``6.4``, each with its sign."""
     cpu_only: str = ""
-    """By which sign it is known to use no accelerator, though other builds of it do."""
+    """The evidence that it uses no accelerator, though other builds of it do."""
 
     @property
     def is_library(self) -> bool:
@@ -72,7 +72,7 @@ def owned_libraries(package: Package) -> tuple[OwnedLibrary, ...]:
 
 
 def build_of(package: Package, libraries: Iterable[OwnedLibrary]) -> Build:
-    """Return what a package was built for."""
+    """Return the build of a package."""
     local = package.installed.version.local or ""
     toolkit = next(_toolkits(package, local), "")
     return Build(
@@ -90,7 +90,7 @@ def build_of(package: Package, libraries: Iterable[OwnedLibrary]) -> Build:
 
 
 def _strongest(*signs: Iterable[tuple[_What, str]]) -> dict[_What, str]:
-    """Return what the first kind of sign says that says anything."""
+    """Return the result of the first kind of evidence that has any."""
     for kind in signs:
         found: dict[_What, str] = {}
         for what, sign in kind:
@@ -113,7 +113,7 @@ def _property_cuda(package: Package) -> Iterator[tuple[int, str]]:
     found = package.installed.properties.values("nvidia", "cuda_version_lower_bound")
     values = [value for value in found if _VERSION.fullmatch(value)]
     if values:
-        # Of several lower bounds the lowest says for which major it was built.
+        # Of several lower bounds the lowest names the major it was built for.
         lowest = min(values, key=lambda value: [int(part) for part in value.split(".")])
         yield int(lowest.partition(".")[0]), f"its variant needs CUDA {lowest}"
 

@@ -1,4 +1,4 @@
-"""Read what the installed packages recorded of themselves, and what of it is still there.
+"""The recorded files of installed packages, and their present state.
 
 Nothing of a package is imported. Paths are plain strings here: there may be a hundred
 thousand of them.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wheelfit.installation.installed import Installed
 
 _REWRITING = frozenset({"conda", "debian", "rpm"})
-"""Installers that write other content than RECORD says, and keep records of their own."""
+"""Installers that write other content than in RECORD, and keep records of their own."""
 _RECORDING = frozenset({"pip", "uv", "wheelfit"})
 """Installers that install wheels as they are, and always write a RECORD."""
 _TAG = re.compile(rb"^Tag:[ \t]*([!-~]+)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
@@ -47,7 +47,7 @@ class OwnedFile:
     path: str
     """Absolute, without ``..``."""
     hash: str
-    """As in RECORD; empty for files that nobody hashed."""
+    """As in RECORD; empty for files without a hash."""
     size: int | None
 
     @property
@@ -62,15 +62,15 @@ class Package:
 
     installed: Installed
     files: tuple[OwnedFile, ...] = field(default=(), repr=False)
-    """What RECORD names; empty for a legacy or an editable one."""
+    """The files in RECORD; empty for a legacy or an editable package."""
     tags: frozenset[Tag] = field(default=frozenset(), repr=False)
-    """The tags of its wheel; empty where nobody recorded them."""
+    """The tags of its wheel; empty where they were not recorded."""
     needs: tuple[Requirement, ...] = field(default=(), repr=False)
-    """What it needs here; without extras, which nobody recorded."""
+    """Its requirements here; without extras, which are not recorded."""
     circumstances: Circumstances = Circumstances()
-    """What it was chosen by, as far as recorded."""
+    """The circumstances of its choice, as far as recorded."""
     problem: str = ""
-    """Why its RECORD or METADATA cannot be read; empty when they can."""
+    """Why its RECORD or METADATA cannot be read; empty if they can."""
 
     @property
     def name(self) -> NormalizedName:
@@ -83,7 +83,7 @@ class Package:
         return sum(file.size or 0 for file in self.files)
 
     def inside(self, file: OwnedFile) -> str:
-        """Return how a file is called within the folder of packages."""
+        """Return the path of a file within the folder of packages."""
         return file.path.removeprefix(str(self.installed.location) + os.sep)
 
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ def _read(entry: Installed, environment: Mapping[str, str]) -> Package:
 
 def _tags(entry: Installed) -> frozenset[Tag]:
     if entry.legacy or entry.installer not in _RECORDING:
-        return frozenset()  # other package managers build for themselves, and write what they like
+        return frozenset()  # other package managers make their own builds, with any tags
     found: set[Tag] = set()
     for text in _TAG.findall((entry.record("WHEEL") or b"")[:_LONGEST_WHEEL]):
         with suppress(InvalidTag, TooManyTagsError):
@@ -150,7 +150,7 @@ def _needs(entry: Installed, environment: Mapping[str, str]) -> Iterator[Require
     for requirement in entry.metadata().requires:
         marker = requirement.marker
         if entry.label is not None and marker is not None and marker.uses_variants:
-            continue  # it takes the machine to say (F-103), and a guess would be a false alarm
+            continue  # only the machine can decide it (F-103), and a guess would be a false alarm
         if requirement.applies(environment, "", VariantContext.PLAIN):
             yield requirement
 
@@ -173,13 +173,13 @@ def changes(
     *,
     full: bool = False,
 ) -> tuple[Change, ...]:
-    """Compare files with RECORD: whether they are there, and their size.
+    """Compare the existence and size of files with RECORD.
 
-    Files without a hash do not count: tools write them later, as bytecode.
+    Files without a hash are ignored: tools write them later, as bytecode.
 
-    :param shared: paths that several packages own; only whether they are there counts.
-    :param roots: its folders. What lies elsewhere belongs to nobody: pip's ``--target``
-        records scripts at places where they never were.
+    :param shared: paths that several packages own; only their existence is checked.
+    :param roots: its folders. Files elsewhere are ignored: pip's ``--target`` records scripts at
+        places where they never were.
     """
     inside = tuple(f"{root}{os.sep}" for root in roots)
     found = []

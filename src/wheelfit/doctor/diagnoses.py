@@ -21,15 +21,15 @@ class Area(StrEnum):
     SETTINGS = "settings"
     """Environment variables, tools and toolkits."""
     PACKAGES = "packages"
-    """What is installed."""
+    """Installed packages."""
     PROCESS = "process"
     """A running process."""
 
 
 AREAS: Mapping[Area, CheckTable] = MappingProxyType({area: CheckTable() for area in Area})
-"""What is looked for, by area."""
+"""The diagnoses, by area."""
 
-# A table: its code and its rule, what it means, what to do about it.
+# A table: its code and its rule, its meaning, its remedy.
 # fmt: off
 
 # --- machine -----------------------------------------------------------------------------

@@ -41,13 +41,13 @@ class Contents:
 
     name: str
     packages: tuple[Package, ...]
-    """By name; of one name, what is imported comes first."""
+    """The packages by name; of one name, the imported one comes first."""
     broken: tuple[Broken, ...]
-    """What looks like a package and cannot be read as one."""
+    """Entries that look like a package and cannot be read."""
     libraries: tuple[OwnedLibrary, ...]
     builds: tuple[Build, ...]
     findings: tuple[Finding, ...] = ()
-    """What comparing the files with their records brought."""
+    """Findings of comparing the files with their records."""
 
     @property
     def modules(self) -> dict[str, str]:
@@ -60,7 +60,7 @@ class Contents:
 
 
 def read_environment(environment: Environment, target: Target | None = None) -> Contents:
-    """Read what is installed; no file but the records is looked at, and nothing is imported."""
+    """Read the installed packages; only records are read, and nothing is imported."""
     scan = environment.scan()
     target = target or environment.target()
     read = contents.read_packages(scan.installed, target.environment)
@@ -80,9 +80,9 @@ def read_environment(environment: Environment, target: Target | None = None) -> 
 def examine_environment(
     environment: Environment, target: Target | None = None, *, full: bool = False
 ) -> Contents:
-    """Read what is installed, and compare files with RECORD; nothing is imported.
+    """Read the installed packages, and compare files with RECORD; nothing is imported.
 
-    :param target: whose needs of the packages count; default: the environment's interpreter.
+    :param target: the target for requirements; default: the environment's interpreter.
     """
     found = read_environment(environment, target)
     own = [package for package in found.packages if not package.installed.outside]
@@ -128,9 +128,9 @@ def about_contents(
     ask: Ask,
     agreements: Iterable[Agreement] = AGREEMENTS,
 ) -> Report:
-    """Judge what is installed against a machine, and one package against the others.
+    """Judge the installed packages against a machine, and against each other.
 
-    :param hardware: what the machine has; None: nobody looked, and only variants are judged.
+    :param hardware: the hardware of the machine; None: not detected, and only variants are judged.
     """
     first = by_name(found.packages)
     checked = report_on(judge((package.installed for package in found.packages), ask))

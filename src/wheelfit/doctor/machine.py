@@ -1,4 +1,4 @@
-"""Judge what detection says of the machine and its interpreter."""
+"""Findings about the detected machine and its interpreter."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _NARROW = frozenset({"i686", "armv7l", "armv8l"})
 _WIDE = frozenset({"x86_64", "amd64", "aarch64", "arm64"})
 _INSIDE = "0000:00:02.0"
-"""Where on the bus Intel puts the GPU that is part of a processor."""
+"""The bus address of Intel's integrated GPU."""
 
 
 def read_nvidia_files(surroundings: SystemView) -> NvidiaFiles:
@@ -42,9 +42,9 @@ def read_nvidia_files(surroundings: SystemView) -> NvidiaFiles:
 def about_detections(
     detections: Iterable[Detection], files: NvidiaFiles, *, translated: bool = False
 ) -> Iterator[Finding]:
-    """Yield findings about what could not be found out, or is odd.
+    """Yield findings about failed or odd detections.
 
-    :param translated: whether the interpreter is; then its processor has been told of.
+    :param translated: whether the interpreter is; then its processor is reported already.
     """
     for detection in detections:
         place = CheckedFile(detection.namespace)
@@ -77,7 +77,7 @@ def about_detections(
 
 
 def _about_driver_versions(detection: Detection, place: CheckedFile) -> Iterator[Finding]:
-    """Yield what tells that NVIDIA's libraries and kernel module are of two releases (P-94)."""
+    """Yield evidence that NVIDIA's libraries and kernel module are of two releases (P-94)."""
     said = {one.source: one.value for one in detection.evidence}
     if package := said.get("forward compatibility"):
         yield place.found(diagnoses.FORWARD_COMPATIBLE, package)
@@ -100,7 +100,7 @@ def _reason(detection: Detection) -> str:
 def about_overrides(
     in_effect: Iterable[str], surroundings: SystemView, namespaces: Iterable[str]
 ) -> Iterator[Finding]:
-    """Yield findings about variables that replace what is detected (P-73).
+    """Yield findings about variables that override detection (P-73).
 
     :param in_effect: as ``NAME=value``.
     """
@@ -147,7 +147,7 @@ def is_translated(surroundings: SystemView) -> bool:
 ACCELERATORS: Mapping[str, str] = {
     family.namespace: family.presence for family in providers.accelerators() if family.presence
 }
-"""Namespaces of accelerators, and the feature whose values tell that a device is there."""
+"""Namespaces of accelerators, and the feature whose values show a device."""
 
 _REAL = re.compile(r"([0-9]+)([0-9])_real")
 _VERSION = re.compile(r"([0-9]+)\.([0-9]+)")
@@ -159,7 +159,7 @@ class Hardware:
     """The dependencies of packages."""
 
     looked: frozenset[str] = frozenset()
-    """Namespaces of which it is known what they support, even if that is nothing."""
+    """Namespaces with a known state, even if nothing is supported."""
     present: frozenset[str] = frozenset()
     """Namespaces with a device that can be used."""
     cuda: Capability | None = None
@@ -219,7 +219,7 @@ class TimedQuestion:
     """The outcome of one child process."""
 
     name: str
-    """What was asked, as ``nvidia-smi -q``."""
+    """The question, as ``nvidia-smi -q``."""
     seconds: float
     ending: Ending
     code: int
@@ -248,11 +248,11 @@ class TimedProcesses:
 
     @property
     def asked(self) -> tuple[TimedQuestion, ...]:
-        """What was asked so far, in the order in which it was answered."""
+        """The questions so far, in the order of their answers."""
         return tuple(self._asked)
 
     def ask(self, question: Question) -> Answer:
-        """Ask, and keep the time."""
+        """Run a question, and record its duration."""
         started = self._clock()
         answer = self._processes.ask(question)
         seconds = self._clock() - started

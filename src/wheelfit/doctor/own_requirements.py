@@ -1,7 +1,7 @@
-"""Whether what wheelfit itself depends on is installed, found out with the standard library alone.
+"""The state of wheelfit's own requirements, found with the standard library alone.
 
-Any of it may be what is broken, so nothing of it is imported here. The metadata of what is
-installed is read where Python finds it, from wheelfit through everything that it requires.
+Any of them may be broken, so none is imported here. Metadata is read where Python finds it, from
+wheelfit through all of its requirements.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class ComingRelease(NamedTuple):
 
 
 class UnmetRequirement(NamedTuple):
-    """A requirement of wheelfit, or of what it requires, that no installed package meets."""
+    """A requirement of wheelfit, or of its dependencies, that no installed package meets."""
 
     needing: str
     """Name and version of the distribution that has the requirement."""
     requirement: str
-    """What it requires, as ``urllib3>=2.8,<3``."""
+    """The requirement, as ``urllib3>=2.8,<3``."""
     found: str | None
     """The installed version; None: the package is not installed."""
     lost: str | None = None
@@ -73,9 +73,9 @@ class UnmetRequirement(NamedTuple):
 def unmet_requirements(
     changes: Mapping[str, ComingRelease | None] | None = None, *, files: bool = False
 ) -> tuple[UnmetRequirement, ...]:
-    """Return which requirements of wheelfit are not met, in the order in which they are found.
+    """Return the unmet requirements of wheelfit, in the order in which they are found.
 
-    Optional requirements (extras) do not count: the commands that use them report their absence.
+    Optional requirements (extras) are left out: the commands that use them report their absence.
 
     :param changes: releases to assume in place of those installed, by normalised name; None: the
         package is removed.
@@ -137,7 +137,7 @@ class _Releases:
     def lost(self, name: str, whole: set[str]) -> Iterator[UnmetRequirement]:
         """Yield a distribution that has lost a file of its code, each once.
 
-        :param whole: those that were looked at; grows.
+        :param whole: the checked ones; grows.
         """
         found = None if name in whole or name in self._changes else self._installed(name)
         whole.add(name)
@@ -173,7 +173,7 @@ def _find(name: str) -> tuple[Distribution, ComingRelease] | None:
 def _requirements(
     release: ComingRelease, extras: frozenset[str], markers: Mapping[str, str]
 ) -> Iterator[Requirement]:
-    """Yield the requirements that apply here; one that is not understood is left out."""
+    """Yield the requirements that apply here; invalid ones are left out."""
     for text in release.requires:
         try:
             requirement = parse_requirement(text)

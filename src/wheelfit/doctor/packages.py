@@ -1,6 +1,6 @@
-"""Judge what is installed: against the hardware, and one package against the others.
+"""Findings about installed packages: against the hardware, and against each other.
 
-Pure: what is installed was read by `wheelfit.doctor.contents`, the hardware by detection.
+Pure: the packages were read by `wheelfit.doctor.contents`, the hardware by detection.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _EDITED = frozenset({"cacert.pem"})
 def about_tags(packages: Iterable[Package], target: Target, where: str) -> Iterator[Finding]:
     """Yield a finding about packages whose wheels are not for this interpreter or system.
 
-    :param packages: what is installed; of one name, what is imported comes first.
+    :param packages: the installed ones; of one name, the imported one comes first.
     """
     imported = by_name(packages).values()
     wrong = [one for one in imported if one.tags and not _fits(one.tags, target.tags)]
@@ -94,9 +94,9 @@ def about_builds(
 def about_agreements(
     installed: Iterable[Installed], agreements: Iterable[Agreement], where: str
 ) -> Iterator[Finding]:
-    """Yield findings about variants that do not agree on what must be the same for all.
+    """Yield a finding about variants that disagree on a property that all must share.
 
-    CUDA and ROCm are left out: `about_builds` knows more signs of them than properties.
+    CUDA and ROCm are left out: `about_builds` has more evidence of them than properties.
     """
     entries = {entry.name: entry for entry in installed}
     chosen = [ChosenBuild.that_stays(entry.present()) for entry in entries.values()]
@@ -180,9 +180,9 @@ def _several_kinds(libraries: Iterable[OwnedLibrary], family: str, where: str) -
 
 
 def about_hardware(builds: Sequence[Build], hardware: Hardware, where: str) -> Iterator[Finding]:
-    """Yield findings about packages that the hardware does not run, or runs in vain.
+    """Yield findings about packages that cannot use the hardware, or for which there is none.
 
-    What a variant needs is left out: its properties say that exactly.
+    Variants are left out: their properties are exact.
     """
     by_major: dict[int, list[Build]] = defaultdict(list)
     for build in builds:
@@ -279,7 +279,7 @@ def _newer_than_driver(builds: Iterable[Build], cuda: Capability, where: str) ->
 
 
 def shared_paths(packages: Iterable[Package]) -> dict[str, list[tuple[Package, OwnedFile]]]:
-    """Return the paths that several packages own, with who owns them."""
+    """Return the paths that several packages own, with their owners."""
     first: dict[str, tuple[Package, OwnedFile]] = {}
     shared: dict[str, list[tuple[Package, OwnedFile]]] = {}
     for package in packages:
@@ -298,13 +298,13 @@ def about_shared_files(
     Equal content is common and harmless (empty ``__init__.py`` files) unless it is a
     library: then uninstalling one of the packages breaks the other.
 
-    :param winners: by path, whose content the file has, where that is known.
+    :param winners: by path, the package whose content the file has, where known.
     """
     pairs: dict[tuple[Package, Package], list[tuple[OwnedFile, bool]]] = defaultdict(list)
     for owners in shared.values():
         for (left, mine), (right, theirs) in combinations(owners, 2):
             if left.name == right.name:
-                continue  # that is a duplicate, and told as one
+                continue  # that is a duplicate, and reported as one
             differs = (mine.hash, mine.size) != (theirs.hash, theirs.size)
             if differs or _LIBRARY.fullmatch(mine.name):
                 pairs[left, right].append((mine, differs))

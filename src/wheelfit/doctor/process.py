@@ -1,7 +1,7 @@
-"""Which accelerator libraries a running process has loaded, whose they are, and what is odd.
+"""The accelerator libraries that a running process has loaded, their owners, and findings.
 
-`examine_process` looks, `about_process` judges. A program may ask about itself at any
-time: nothing is loaded, and no GPU runtime is touched::
+`examine_process` reads, `about_process` judges. A program may examine itself at any time: nothing
+is loaded, and no GPU runtime is touched::
 
     from wheelfit.doctor.process import examine_process
 
@@ -50,7 +50,7 @@ class LoadedLibrary:
     file: MappedFile
     library: AcceleratorLibrary
     soname: str
-    """What it calls itself; where that cannot be read any more, its file name."""
+    """Its SONAME; where that cannot be read any more, its file name."""
     owner: str
     """In words: a package with its version, a toolkit, the driver, or the system."""
     package: Package | None = None
@@ -73,15 +73,15 @@ class Process:
     libraries: tuple[LoadedLibrary, ...] = ()
     """Accelerator libraries, in the order of their paths."""
     packages: tuple[Package, ...] = field(default=(), repr=False)
-    """What is installed in the folders from which it loaded something."""
+    """The packages in the folders from which it loaded libraries."""
     hashes: tuple[tuple[str, str | None], ...] = ()
     """Content of libraries that share a SONAME, by path; None: not readable any more."""
 
 
 def examine_process(pid: int | None, surroundings: SystemView | None = None) -> Process:
-    """Look at a process; what cannot be found out is data.
+    """Return the libraries of a process; unknown facts are data.
 
-    :param pid: which one; None: the one that calls.
+    :param pid: of the process; None: the calling one.
     """
     seen = surroundings or SystemView()
     mapped = mapped_libraries.read(seen, pid)
@@ -124,7 +124,7 @@ def examine_process(pid: int | None, surroundings: SystemView | None = None) -> 
 
 
 def _packages(surroundings: SystemView, mapped: MappedFiles) -> tuple[Package, ...]:
-    """Read what is installed where the process loads from: its environment need not be ours."""
+    """Read the packages where the process loads from, which may be another environment."""
     folders: dict[str, None] = {}
     for file in mapped.files:
         for name in _LIBRARY_FOLDERS:
@@ -167,7 +167,7 @@ def _owner(
 
 
 def _conda(surroundings: SystemView, path: str) -> str | None:
-    """Return which package of a conda environment owns a file."""
+    """Return the package of a conda environment that owns a file."""
     prefix, found, inside = path.partition("/lib/")
     folder = f"{prefix}/conda-meta"
     if not found or not surroundings.exists(folder):
@@ -187,7 +187,7 @@ def _by_soname(libraries: Iterable[LoadedLibrary]) -> dict[str, list[LoadedLibra
 
 
 def about_process(process: Process) -> Iterator[Finding]:
-    """Yield findings about what a process has loaded."""
+    """Yield findings about the loaded libraries of a process."""
     place = CheckedFile(f"process {process.mapped.pid}")
     if process.mapped.problem:
         yield place.found(diagnoses.NOT_LOOKED, process.mapped.problem)
@@ -277,7 +277,7 @@ def _strangers(process: Process, place: CheckedFile) -> Iterator[Finding]:
         if one.package is not None or one.library.family == "driver" or not known:
             continue
         if any(owned.file.path in loaded for owned in known):
-            continue  # both are: told as one SONAME of two files
+            continue  # both are: reported as one SONAME of two files
         yield place.found(
             diagnoses.FOREIGN_LIBRARY,
             f"{one.soname} comes from {one.path} ({one.owner}), and not from "

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 _ROUNDS = 10
 """A package that was missing brings requirements of its own, and these others."""
 _SHOWN = 4000
-"""Characters of what an installer printed last."""
+"""Characters shown of the end of an installer's output."""
 
 
 def install_command(unmet: Sequence[UnmetRequirement], uv: str | None) -> list[str]:
-    """Return the command that installs what is unmet, and nothing else.
+    """Return the command that installs the unmet requirements, and nothing else.
 
     :param uv: path of the uv to run; None: the command is that of this environment's pip.
     """
@@ -44,13 +44,13 @@ def _has_pip() -> bool:
 def repair(
     unmet: Sequence[UnmetRequirement], environ: Mapping[str, str], say: Callable[[str], None]
 ) -> None:
-    """Install what is unmet, and what that requires in turn.
+    """Install the unmet requirements, and their own in turn.
 
     The installer is pip where this environment has it, else uv where ``PATH`` has it, else the pip
     that Python brings along.
 
-    :raises InternalError: ``broken-installation``; it cannot be repaired; what the installer said
-        is in the note.
+    :raises InternalError: ``broken-installation``; it cannot be repaired; the installer's output is
+        in the note.
     """
     uv = None
     if not _has_pip():

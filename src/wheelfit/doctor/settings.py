@@ -35,7 +35,7 @@ _TOOLS: Mapping[str, str] = {
     **{tool: family.namespace for family in providers.every() for tool in family.tools},
     **{tool: "" for family in providers.every() for tool in family.toolkit_tools},
 }
-"""What is looked for on PATH, and the namespace of the driver that it belongs to."""
+"""Programs to find on PATH, and the namespace of the driver that each belongs to."""
 
 _TOOLKITS = "/usr/local"
 _TOOLKIT = re.compile(r"cuda-[0-9]+(?:\.[0-9]+)?")
@@ -50,7 +50,7 @@ class Tool:
     name: str
     path: str
     version: str = ""
-    """As a file beside it says, or ``nvidia-smi`` itself; empty when unknown."""
+    """By a file beside it, or ``nvidia-smi`` itself; empty when unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Folder:
     path: str
     exists: bool
     names: tuple[str, ...] = ()
-    """What lies in it."""
+    """The names of its files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,13 @@ class Settings:
     module_folders: tuple[Folder, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     counts: Mapping[str, int] = field(default_factory=dict)
-    """How many devices there are, by mask, as far as known."""
+    """The number of devices, by mask, as far as known."""
     kernel_driver: str = ""
     """Release of NVIDIA's kernel module; empty when none is loaded."""
 
 
 def read_settings(surroundings: SystemView) -> Settings:
-    """Look at variables, folders and tools; starts none but ``nvidia-smi`` beside a driver."""
+    """Read variables, folders and tools; only ``nvidia-smi`` is started, beside a driver."""
     kernel = nvidia_kernel.release(surroundings.read_text) or ""
     environ = surroundings.environ
     gpus = surroundings.children(nvidia_kernel.GPUS)
@@ -252,7 +252,7 @@ def _about_tools(settings: Settings, detections: Mapping[str, Detection]) -> Ite
         detection = detections.get(_TOOLS[tool.name])
         if detection is None or detection.status is not Status.NOTHING:
             continue
-        if not detection.warnings:  # which would say what else is there
+        if not detection.warnings:  # whose text names the other files
             yield CheckedFile(tool.path).found(
                 diagnoses.STRAY_TOOL,
                 f"{tool.name} is on PATH, but {detection.namespace} hardware or its driver is not "
@@ -410,7 +410,7 @@ class Mask:
     """The first entry that names no device; neither it nor those after it are seen."""
 
     def words(self, name: str) -> str:
-        """Return which devices programs see, in words."""
+        """Return the devices that programs see, in words."""
         if not self.seen:
             return f"no {MASKS[name]}"
         return f"{MASKS[name]} {', '.join(self.seen)} only"

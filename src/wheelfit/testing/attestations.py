@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TUF = "https://tuf-repo-cdn.sigstore.dev"
-"""Where Sigstore's root of trust comes from, which names its copy in the cache folder."""
+"""The URL of Sigstore's root of trust, which names its copy in the cache folder."""
 _ORIGIN = "log.invalid"
 _PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _PREDICATE = "https://docs.pypi.org/attestations/publish/v1"
@@ -134,7 +134,7 @@ class SigningAuthority:
     # --- certificates --------------------------------------------------------------------
 
     def _builder(self, key: _Key, subject: x509.Name, *usages: str) -> x509.CertificateBuilder:
-        """Begin a certificate that the authority signs."""
+        """Return the builder of a certificate that the authority signs."""
         identifier = x509.SubjectKeyIdentifier.from_public_key
         return (
             x509.CertificateBuilder()

@@ -1,4 +1,4 @@
-"""Work for tests of many items: it fails, dies or waits as its item says.
+"""Work for tests of many items: it fails, dies or waits as its item specifies.
 
 Workers import it, in other processes and on other machines, so it is no part of a test.
 """
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BatchItem:
-    """A piece of work, with what shall happen to it."""
+    """A piece of work, with its planned faults."""
 
     number: int
     folder: Path
-    """Where it is counted how often it was begun."""
+    """The folder that counts its attempts."""
     fault: str = ""
     """``killed``, ``disk``, ``input``, ``bug``, ``memory`` or ``unsendable``; empty: none."""
     times: int = 99
-    """How often that happens before all goes well."""
+    """The number of failures before it succeeds."""
     seconds: float = 0.0
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class BatchItem:
 
 
 def carry_out(errand: BatchItem) -> Mapping[str, object]:
-    """Do what an errand says, and return its number with the process that did it."""
+    """Run an errand, and return its number with the process that ran it."""
     counter = errand.folder / f"{errand.number}.begun"
     with counter.open("ab") as file:
         file.write(b".")

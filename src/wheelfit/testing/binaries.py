@@ -1,4 +1,4 @@
-"""Build small binaries that say of themselves what a test wants; nothing runs them.
+"""Small binaries with the content that a test needs; they are never run.
 
 ELF files have a dynamic section, versions, notes and sections as linkers write them; PE and Mach-O
 files have their headers and the libraries they load.
@@ -127,7 +127,7 @@ class _Names:
         self.data = b"\0"
 
     def add(self, name: str) -> int:
-        """Return where a text stands."""
+        """Add a text, and return its position."""
         start = len(self.data)
         self.data += name.encode() + b"\0"
         return start
@@ -157,7 +157,7 @@ def _note(needed: int, used: int) -> bytes:
 
 
 def _laid_out(parts: Sequence[tuple[str, int, bytes, int, int, int]], machine: int) -> bytes:
-    """Put sections one behind the other, with the tables that say where they are."""
+    """Lay out sections in sequence, with the tables of their positions."""
     names = _Names()
     count = _SEGMENTS + sum(kind == _NOTES for _, kind, *_ in parts)
     place = 64 + 56 * count
@@ -242,7 +242,7 @@ def macho_file(
 
     :param machine: 0x0100000C is ARM64, 0x01000007 is x86-64.
     :param minimum: the oldest macOS that it is made for.
-    :param debug: bytes of debug information that it says to have.
+    :param debug: bytes of debug information by its load command.
     """
     commands = [_library(0xC, one) for one in needed]
     if name:

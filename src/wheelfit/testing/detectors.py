@@ -1,4 +1,4 @@
-"""Detectors that know what they were told."""
+"""Detectors with fixed results."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def supported(
 
 
 class FixedDetector:
-    """A detector that answers from a mapping, and records the namespaces asked for.
+    """A detector that answers from a mapping, and records the requested namespaces.
 
     >>> detector = FixedDetector({"x86_64": {"level": ["v3", "v2", "v1"]}})
     >>> detector.detect("x86_64").features[0].values
     ('v3', 'v2', 'v1')
 
-    :param answers: namespace to features with values, or to a whole detection; of
-        other namespaces the detector knows nothing.
+    :param answers: namespace to features with values, or to a whole detection; other namespaces are
+        unknown.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class FixedDetector:
             for namespace, answer in (answers or {}).items()
         }
         self.asked: list[str] = []
-        """Namespaces asked about, in order, with repetitions."""
+        """Requested namespaces, in order, with repetitions."""
 
     def detect(
         self, namespace: str, *, package: str | None = None, plugin_api: str | None = None
     ) -> Detection | None:
-        """Return what was told; None for any other namespace."""
+        """Return the given result; None for any other namespace."""
         del package, plugin_api
         self.asked.append(namespace)
         return self._answers.get(namespace)

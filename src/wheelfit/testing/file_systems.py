@@ -30,21 +30,21 @@ class WithoutExchange(NativeFileSystem):
     """Two names cannot be exchanged."""
 
     def exchange(self, path: AnyPath, other: AnyPath) -> bool:  # noqa: ARG002
-        """Do nothing."""
+        """Return False: exchanging is not supported."""
         return False
 
 
 class WithoutLinks(NativeFileSystem):
-    """A file has one name only, and shares its bytes with nobody."""
+    """A file system on which a file has one name only, and its own bytes."""
 
     by_folder = False
 
     def link(self, source: AnyPath, target: AnyPath) -> None:  # noqa: ARG002
-        """Refuse."""
+        """Raise an error: links are not supported."""
         _refuse(errno.EPERM, target)
 
     def reflink(self, source: AnyPath, target: AnyPath) -> None:  # noqa: ARG002
-        """Refuse."""
+        """Raise an error: reflinks are not supported."""
         _refuse(errno.EOPNOTSUPP, target)
 
 
@@ -65,26 +65,26 @@ class LikeWindows(WithoutExchange):
             _refuse(errno.EACCES, path)
 
     def move(self, source: AnyPath, target: AnyPath) -> None:
-        """Refuse what is open, and what is there."""
+        """Move a path; raise if it is open, or the target exists."""
         self._check(source)
         super().move(source, target)
 
     def replace(self, source: AnyPath, target: AnyPath) -> None:
-        """Refuse what is open."""
+        """Replace a path; raise if one of both is open."""
         self._check(source)
         self._check(target)
         super().replace(source, target)
 
     def remove_file(self, path: AnyPath) -> None:
-        """Refuse what is open."""
+        """Remove a file; raise if it is open."""
         self._check(path)
         super().remove_file(path)
 
 
 class Layered(NativeFileSystem):
-    """What is there lies in a lower layer, as in a container: its folders cannot be renamed.
+    """A file system with a lower layer, as in a container: its folders cannot be renamed.
 
-    :param below: the folder in which that is so.
+    :param below: the folder of the lower layer.
     """
 
     def __init__(self, below: str) -> None:
@@ -95,12 +95,12 @@ class Layered(NativeFileSystem):
             _refuse(errno.EXDEV, path)
 
     def move(self, source: AnyPath, target: AnyPath) -> None:
-        """Refuse folders of the lower layer."""
+        """Move a path; raise for folders of the lower layer."""
         self._check(source)
         super().move(source, target)
 
     def exchange(self, path: AnyPath, other: AnyPath) -> bool:
-        """Refuse folders of the lower layer."""
+        """Exchange two paths; raise for folders of the lower layer."""
         self._check(path)
         self._check(other)
         return super().exchange(path, other)
@@ -130,18 +130,18 @@ class IgnoringCase(NativeFileSystem):
         return super().exists(self._spelled(path))
 
     def move(self, source: AnyPath, target: AnyPath) -> None:
-        """Refuse a name that is there in any case."""
+        """Move a path; raise if the target exists in any case."""
         if self.exists(target):
             _refuse(errno.EEXIST, target)
         super().move(self._spelled(source), target)
 
     def exchange(self, path: AnyPath, other: AnyPath) -> bool:
-        """Exchange what lies behind the names, which stay."""
+        """Exchange the contents of two names, which stay."""
         return super().exchange(self._spelled(path), self._spelled(other))
 
 
 class WithoutOwners(NativeFileSystem):
-    """All files have one owner and one mode, whoever makes them, as on FAT or a share.
+    """A file system on which all files have one owner and one mode, as FAT or a share.
 
     :param owner: the number of this user.
     """
@@ -156,7 +156,7 @@ class WithoutOwners(NativeFileSystem):
         return os.stat_result((found.st_mode | 0o777, *found[1:4], *owners, *found[6:]))
 
     def set_mode(self, path: AnyPath, mode: int) -> None:  # noqa: ARG002
-        """Refuse."""
+        """Raise an error: modes cannot be set."""
         _refuse(errno.EPERM, path)
 
 
@@ -170,7 +170,7 @@ class Changing(NativeFileSystem):
 
 
 def _announced(name: str) -> Callable[..., Any]:
-    """Return a method that tells `Changing.before` of itself first."""
+    """Return a method that calls `Changing.before` with its name first."""
     method = getattr(NativeFileSystem, name)
 
     @wraps(method)
@@ -193,9 +193,9 @@ class Killed(BaseException):
 
 
 class Killing(Changing):
-    """End the process before one change of the disk.
+    """A file system that kills the process before one change of the disk.
 
-    :param after: how many changes are made before.
+    :param after: the number of changes before.
     """
 
     def __init__(self, after: int) -> None:
@@ -234,9 +234,9 @@ class ReadOnly(Changing):
 
 
 class Full(ReadOnly):
-    """Nothing more can be written; what is there can be moved and removed.
+    """A full file system, on which files can only be moved and removed.
 
-    :param after: how many changes are made before.
+    :param after: the number of changes before.
     """
 
     number = errno.ENOSPC

@@ -47,7 +47,7 @@ class Faults:
     sizes: bool = True
     """Whether pages promise sizes."""
     html_only: bool = False
-    """Serve pages as HTML, whatever is asked for."""
+    """Serve pages as HTML, even if JSON is requested."""
     status: dict[str, int] = field(default_factory=dict)
     """Answer with this status and nothing else."""
     wrong_hash: set[str] = field(default_factory=set)
@@ -67,7 +67,7 @@ class Faults:
     trickle: dict[str, float] = field(default_factory=dict)
     """Seconds to wait after every kilobyte of the body."""
     resets: dict[str, int] = field(default_factory=dict)
-    """How many times to reset the connection before it works; counted down."""
+    """The number of resets of the connection before it works; counted down."""
     redirect: dict[str, str] = field(default_factory=dict)
     """Redirect to this URL; for a key that ends in a slash the rest of the path is added."""
     login: tuple[str, str] | None = None
@@ -78,7 +78,7 @@ class Faults:
 
 @dataclass
 class Recorded:
-    """A request as it came, and what was sent."""
+    """A request as received, and the size of its answer."""
 
     method: str
     path: str
@@ -91,7 +91,7 @@ class Recorded:
 
 
 class RecordingIndex(LoopbackServer):
-    """A server of the wheels of a folder that counts, and misbehaves as `Faults` say.
+    """A server of the wheels of a folder that counts, and misbehaves according to `Faults`.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -110,7 +110,7 @@ class RecordingIndex(LoopbackServer):
 
     def __init__(self, source: Path | Application, *, faults: Faults | None = None) -> None:
         self.faults = faults if faults is not None else Faults()
-        """How it misbehaves now."""
+        """The present faults."""
         self.requests: list[Recorded] = []
         """Every request so far."""
         self._inner = source if callable(source) else FolderIndex(source, revise=self._revise)
@@ -136,7 +136,7 @@ class RecordingIndex(LoopbackServer):
         return [request for request in self.requests if _concerns(key, request.path)]
 
     def bytes_sent(self, key: str = "*") -> int:
-        """Return how many bytes of bodies were sent for a path or the name of a file."""
+        """Return the number of body bytes sent for a path or the name of a file."""
         return sum(request.sent for request in self.requests_for(key))
 
     def close(self) -> None:
@@ -145,7 +145,7 @@ class RecordingIndex(LoopbackServer):
         super().close()
 
     def forget(self) -> None:
-        """Forget the requests so far."""
+        """Clear the requests so far."""
         self.requests.clear()
 
     # --- answering ------------------------------------------------------------------
@@ -172,7 +172,7 @@ class RecordingIndex(LoopbackServer):
         return replace(answer, body=self._sending(answer, path, recorded))
 
     def _refusal(self, request: Request, path: str) -> Answer | None:
-        """Return the answer if it does not depend on what is asked for."""
+        """Return the answer if it is independent of the requested page or file."""
         faults = self.faults
         if faults.login is not None:
             expected = base64.b64encode(":".join(faults.login).encode()).decode("ascii")
@@ -189,7 +189,7 @@ class RecordingIndex(LoopbackServer):
         return None
 
     def _without_wishes(self, request: Request) -> Request:
-        """Remove from a request what the index pretends not to understand."""
+        """Remove headers from a request that the index pretends not to support."""
         headers = dict(request.headers)
         if not self.faults.ranges:
             headers.pop("range", None)
@@ -248,7 +248,7 @@ def _concerns(key: str, path: str) -> bool:
 
 
 def _key(mapping: Mapping[str, _V], path: str) -> str | None:
-    """Find the key that concerns a path."""
+    """Return the key that concerns a path."""
     for key in (path, path.rpartition("/")[2]):
         if key and key in mapping:
             return key

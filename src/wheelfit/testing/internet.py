@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class Document(NamedTuple):
-    """What a host has at a path."""
+    """The document of a host at a path."""
 
     content: bytes
     content_type: str = "application/octet-stream"
     status: int = 200
     location: str = ""
-    """Where a redirect leads."""
+    """The target of a redirect."""
 
 
 class Host(Protocol):
@@ -51,9 +51,9 @@ class Internet:
     def __init__(self, folder: Path, hosts: Mapping[str, Host]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.hosts = dict(hosts)
-        """What there is; a host that is taken out cannot be reached any more."""
+        """The hosts; a removed host becomes unreachable."""
         self.asked: list[str] = []
-        """The addresses that were asked for, in order."""
+        """The requested addresses, in order."""
         self._folder = folder
         self._lock = Lock()
         self._contexts: dict[str, ssl.SSLContext] = {}
@@ -78,7 +78,7 @@ class Internet:
         }
 
     def close(self) -> None:
-        """End the server."""
+        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -102,7 +102,7 @@ class Internet:
             return self._contexts[host]
 
     def _certificate(self, host: str | None) -> x509.Certificate:
-        """Return the certificate of a host; without one that of the authority."""
+        """Return the certificate of a host; without a host that of the authority."""
         now = datetime.now(UTC)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])]) if host else None
         public = self._key.public_key()
@@ -158,7 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._host = host
         self.rfile = self._tls.makefile("rb")
         self.wfile = self._tls.makefile("wb", 0)  # type: ignore[assignment]
-        self.close_connection = False  # whatever version of HTTP the tunnel was asked for with
+        self.close_connection = False  # with any version of HTTP in the request for the tunnel
 
     def do_GET(self) -> None:
         host, path = getattr(self, "_host", ""), self.path

@@ -1,7 +1,7 @@
-"""Say anew what detection says: ``python -m wheelfit.testing.machines CAPTURED-MACHINE …``.
+"""Renewed detections of captured machines: ``python -m wheelfit.testing.machines MACHINE …``.
 
-Look at the difference before you keep it. A machine is added by ``wheelfit probe --record
-FOLDER`` and opened by `wheelfit_runtime.platforms.recording.open_recorded`.
+Review the difference before you commit it. A machine is added by ``wheelfit probe --record FOLDER``
+and opened by `wheelfit_runtime.platforms.recording.open_recorded`.
 """
 
 from __future__ import annotations

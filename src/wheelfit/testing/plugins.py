@@ -61,13 +61,13 @@ class Plugin:
     namespace: str
     """That it is meant for; no plugin decides that itself (P-31)."""
     endpoint: str
-    """What ``plugin-api`` says."""
+    """The ``plugin-api`` of its package."""
     files: Mapping[str, str] = field(hash=False)
     """Path below ``site-packages`` to content."""
 
     @property
     def provider(self) -> dict[str, object]:
-        """The entry of ``providers`` in a document that asks for exactly this version."""
+        """The entry of ``providers`` in a document that requires exactly this version."""
         return {"requires": [f"{self.name}=={self.version}"], "plugin-api": self.endpoint}
 
     def wheel(self, folder: Path) -> Path:
@@ -79,7 +79,7 @@ class Plugin:
         return build_wheel(folder, self.name, self.version, files=self.files, entry_points=points)
 
     def put(self, site_packages: Path) -> None:
-        """Write the files without any installation, for who only asks it."""
+        """Write the files without any installation, for direct calls."""
         for path, content in self.files.items():
             (site_packages / path).parent.mkdir(parents=True, exist_ok=True)
             (site_packages / path).write_text(content, encoding="utf-8")
@@ -95,13 +95,13 @@ def simple(
     version: str = "1.0.0",
     class_name: str = "Plugin",
 ) -> Plugin:
-    """Make a plugin that always answers the same.
+    """Return a plugin that always answers the same.
 
     >>> simple("gpu", {"arch": ["90", "80"]}).endpoint
     'gpu_provider.plugin:Plugin'
 
     :param supported: feature to values, most preferred first.
-    :param valid: the same of everything that is valid; default: what is supported.
+    :param valid: the same for all valid values; default: the supported ones.
     :param multi_value: features of which a wheel may list several values.
     :param name: of the distribution; default: ``{namespace}-provider``.
     :param class_name: of the class in its module ``plugin``.
@@ -122,7 +122,7 @@ def _features(features: Values, multi_value: Sequence[str]) -> list[tuple[str, l
 
 
 def fictional_tech() -> Plugin:
-    """Make the demo plugin for technology that nobody has (P-170)."""
+    """Return the demo plugin for fictional technology (P-170)."""
     supported = {
         "technology": ["auto_chef"],
         "quantum": ["foam", "superposition"],
@@ -142,7 +142,7 @@ def fictional_tech() -> Plugin:
 
 
 def fictional_hw(*, humor: bool = False) -> Plugin:
-    """Make the demo plugin for computers out of books (P-171).
+    """Return the demo plugin for computers out of books (P-171).
 
     :param humor: as another version of its source has it: with a feature ``humor``.
     """

@@ -1,4 +1,4 @@
-"""A repository without a network: everything it has was told to it."""
+"""A repository in memory, without a network."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ class FakeRepository:
     ranges: bool = True
     """Whether parts of wheels can be read; otherwise looking into one is too costly."""
     asked: list[str] = field(default_factory=list)
-    """What was asked, in order: ``project foo``, ``read …``, ``metadata …``, ``document …``."""
+    """The requests, in order: ``project foo``, ``read …``, ``metadata …``, ``document …``."""
     _files: dict[NormalizedName, list[File]] = field(default_factory=dict)
     _notes: dict[NormalizedName, tuple[str, ...]] = field(default_factory=dict)
     _contents: dict[str, _Content] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    # --- telling it what there is ---------------------------------------------------
+    # --- its contents ---------------------------------------------------------------
 
     def add_project(self, name: str, *, notes: Iterable[str] = ()) -> None:
         """Add a project without files."""
@@ -84,11 +84,11 @@ class FakeRepository:
     ) -> File:
         """Add a wheel.
 
-        :param filename: its name; need not be a good one.
-        :param yanked: why it was yanked; None: it was not.
+        :param filename: its name; may be invalid.
+        :param yanked: the reason for yanking; None: it is not yanked.
         :param metadata: METADATA as a whole, instead of one made from the above.
-        :param project: on whose page it is listed; default: as its name says.
-        :param data: the wheel itself; default: a few bytes that are none.
+        :param project: the project of its page; default: by its name.
+        :param data: the wheel itself; default: a few invalid bytes.
         """
         name, version = (*filename.removesuffix(".whl").split("-"), "0")[:2]
         lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
@@ -122,7 +122,7 @@ class FakeRepository:
         return file
 
     def break_file(self, file: File, failure: WheelfitError | None = None) -> None:
-        """Make every reading of a file fail; by default as if it were not there."""
+        """Cause every reading of a file to fail; by default as if it were missing."""
         self._contents[file.filename].failure = failure or UnexpectedStatus(
             "the server answered 404", status=404, where=file.url
         )
@@ -165,11 +165,11 @@ class FakeRepository:
         return content.document
 
     def size(self, file: File, *, unpacked: bool = False) -> FileSize:
-        """Return the size of what was added; nothing of it can be unpacked."""
+        """Return the size of an added file; none can be unpacked."""
         return FileSize(file.size, None, why_unknown="it is made up" if unpacked else "")
 
     def open(self, file: File) -> ByteSource:
-        """Return the bytes of what was added."""
+        """Return the bytes of an added file."""
         content = self._content("open", file)
         if not self.ranges:
             raise TooCostly("the server cannot give parts of files", where=file.url)

@@ -178,7 +178,7 @@ def release_document(
     providers: Mapping[str, Mapping[str, object]] | None = None,
     namespaces: Sequence[str] | None = None,
 ) -> dict[str, object]:
-    """Make the document of a whole release, in the layout of PEP 850.
+    """Return the document of a whole release, in the layout of PEP 850.
 
     >>> release_document(
     ...     {"null": {}, "mkl": {"blas": {"library": ["mkl"]}}},
@@ -214,7 +214,7 @@ def release_document(
 
 
 def single_label_document(document: Mapping[str, object], label: str) -> dict[str, object]:
-    """Reduce the document of a release to one label, as ``variant.json`` has it (F-24).
+    """Return the document of a release reduced to one label, as in ``variant.json`` (F-24).
 
     :param label: a label of it; one that is missing gives an entry without properties.
     """
@@ -231,7 +231,7 @@ def stub_wheels_for(
     requires: Iterable[str] = (),
     requires_python: str | None = None,
 ) -> tuple[Path, ...]:
-    """Make a tiny wheel for each file name, for pages whose wheels are not at hand.
+    """Write a tiny wheel for each file name, for pages whose wheels are not available.
 
     :param document: of the release; variant wheels get the entry of their label.
     :param requires: values of ``Requires-Dist`` of every wheel.
@@ -256,7 +256,7 @@ def stub_wheels_for(
         )
         wanted = folder / filename
         if path != wanted:
-            path.replace(wanted)  # a name that is not normalised stays as it was asked for
+            path.replace(wanted)  # a name that is not normalised stays as requested
         paths.append(wanted)
     return tuple(paths)
 

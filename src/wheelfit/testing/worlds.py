@@ -67,7 +67,7 @@ def asked(*texts: str) -> tuple[RequestedRequirement, ...]:
 
 @dataclass
 class World:
-    """Everything a resolution depends on; change any part before resolving."""
+    """The inputs of a resolution; change any part before resolving."""
 
     repository: FakeRepository = field(default_factory=FakeRepository)
     machine: Detector | None = field(default_factory=FixedDetector)
@@ -90,7 +90,7 @@ class World:
             )
 
     def candidates(self) -> Candidates:
-        """Return candidates that know nothing yet."""
+        """Return candidates without cached state."""
         return Candidates(
             self.repository, self.target, self.machine, self.policy, user_lists=self.user_lists
         )

@@ -1,4 +1,4 @@
-"""Check the classifiers of a wheel; the one importer of trove-classifiers."""
+"""Checks of a wheel's classifiers; the one importer of trove-classifiers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 _PRIVATE = "Private ::"
 _MOST_COMPARED = 20
-"""Unknown classifiers that are compared with the known ones, which takes a millisecond each."""
+"""Unknown classifiers that are compared with known ones, which takes a millisecond each."""
 
 
 def classifier_findings(
     classifiers: Sequence[str], place: CheckedFile, *steps: str
 ) -> Iterator[Finding]:
-    """Yield classifiers that the public registry does not know, or not any more.
+    """Yield classifiers that the public registry does not have, or has deprecated.
 
-    Without trove-classifiers, of the extra ``build``, nothing is known of them.
+    Without trove-classifiers, of the extra ``build``, they are not checked.
 
     :param steps: the path of their list in a project file; METADATA has none.
     """

@@ -83,9 +83,8 @@ def check_variant_document(
     """Check a document by itself.
 
     :param label: of the wheel it is in; None for the index file of a release.
-    :param is_whole: whether it speaks of all variants of a release, if it is in no wheel.
-    :return: what was found, and the document as a lenient reader sees it; None if it is
-        of no use to anybody.
+    :param is_whole: whether it covers all variants of a release, if it is in no wheel.
+    :return: the findings, and the document as a lenient reader sees it; None if it is unusable.
     """
     look = _looked_at if len(data) <= _SMALL else _look_at
     findings, document = look(data, label, is_whole=is_whole, profiles=profiles)
@@ -118,7 +117,7 @@ def check_project_file(data: bytes, place: CheckedFile) -> list[Finding]:
 def _look_at(
     data: bytes, label: Label | None, *, is_whole: bool, profiles: frozenset[Profile]
 ) -> tuple[list[Finding], VariantDocument | None]:
-    """Return what is found in a document, wherever it is."""
+    """Return the findings in a document, without its path."""
     place = CheckedFile("")
     faults, document = examine_document(data, where=place.where)
     findings = _of_faults(faults, place)
@@ -179,7 +178,7 @@ def _respelled(values: Sequence[str], wrong: Iterable[str], known: Sequence[str]
     return {"correction": Correction(json.dumps(corrected)), "remedy": f"write {listed(meant)}"}
 
 
-# The wheels of one label say the same in release after release.
+# Documents of one label are equal in release after release.
 _looked_at = lru_cache(maxsize=256)(_look_at)
 
 
@@ -187,7 +186,7 @@ def _label_faults(document: VariantDocument, label: Label, place: CheckedFile) -
     """Yield whether a wheel speaks of another label than its own (F-24)."""
     fault = label_fault(document, label)
     if fault is None and label not in document.variants:
-        # A reader knows what null means without an entry; a writer gives it one.
+        # A reader accepts null without an entry; a writer gives it one.
         fault = f"the document has no entry for {label}"
     if fault is not None and label not in document.unusable:  # that was found with its place
         yield place.found(checks.WRONG_LABEL, fault, path="variants")
@@ -349,7 +348,7 @@ class _Sense:
             )
 
     def _offered(self, feature: Feature, values: tuple[str, ...], path: str) -> Iterator[Finding]:
-        """Compare values with what is known of the namespace (P-28, P-30)."""
+        """Compare values with the vocabulary of the namespace (P-28, P-30)."""
         vocabulary = VOCABULARIES[feature.namespace]
         is_disputed = vocabulary.is_disputed(feature.name)
         if is_disputed:
@@ -438,7 +437,7 @@ class _Sense:
     def _similar_labels(self) -> Iterator[Finding]:
         counts = Counter(word for label in self._document.variants for word in {*words_of(label)})
         if len(counts) > _MOST_WORDS:
-            return  # nobody typed so many by hand
+            return  # so many are not written by hand
         for label, properties in sorted(self._document.variants.items()):
             usual = set(spellings_of(properties))
             for word in words_of(label):
@@ -459,7 +458,7 @@ _MOST_WORDS = 1000
 
 
 def _recognitions(namespace: str, provider: PluginProvider) -> Iterator[Recognition]:
-    """Ask about each requirement by itself, wherever its marker holds (P-62)."""
+    """Yield the recognition of each requirement by itself, with any marker (P-62)."""
     for text in provider.requires:
         try:
             requirement = parse_requirement(text, allow_variant_markers=False)
@@ -472,7 +471,7 @@ def _recognitions(namespace: str, provider: PluginProvider) -> Iterator[Recognit
 
 
 def speaks_for_vendor(namespace: str, provider: PluginProvider) -> bool:
-    """Return whether the vocabulary of a provider is known."""
+    """Return whether a provider's vocabulary is known."""
     if namespace not in VOCABULARIES:
         return False
     packages = {row.package for row in EMULATED_PLUGINS if row.namespace == namespace}

@@ -34,7 +34,7 @@ class Place:
     line: int
     """The line on which it begins, from 1."""
     key: _Span | None = None
-    """The indexes of the first character of the key and of the one behind it; None: an element."""
+    """The start of the key and the index behind its end; None: an element."""
     value: _Span | None = None
     """Those of the value; None where it was not read to its end."""
 
@@ -42,7 +42,7 @@ class Place:
 def places(data: bytes, wanted: Collection[str] = ()) -> dict[str, Place]:
     r"""Return every key and element, by path.
 
-    What is not JSON is read as far as it looks like some.
+    Invalid JSON is read as far as possible.
 
     >>> places(b'{"variants":\n {"null": {}}}')["variants.null"]
     Place(line=2, key=(15, 21), value=(23, 25))
@@ -56,10 +56,10 @@ def places(data: bytes, wanted: Collection[str] = ()) -> dict[str, Place]:
 
 
 def _find(text: str, found: dict[str, Place], missing: set[str]) -> None:
-    """Go through a text, and fill in places until nothing is missing."""
+    """Find places in a text until none is missing."""
     read_all = not missing
     line = 1
-    # One entry per open container: the step into it that was taken last, and what it is.
+    # One entry per open container: the last step into it, and its kind.
     steps: list[str | int] = []
     containers: list[tuple[str, int]] = []
     path = ""
@@ -134,7 +134,7 @@ def with_places_in_toml(findings: Iterable[Finding], data: bytes) -> list[Findin
 
 
 def _new_path(finding: Finding) -> str | None:
-    """Return the path of what a finding is about with the right key; None if the key is right."""
+    """Return a finding's path with the corrected key; None if the key is correct."""
     correction = finding.correction
     if correction is None or not correction.is_of_key:
         return None

@@ -1,4 +1,4 @@
-"""Tell typing errors and look-alikes from names that are merely alike.
+"""Distinction of typing errors and look-alikes from different but similar names.
 
 ``v3`` and ``v4`` differ by one character, and so do ``cu126`` and ``cu128``: a changed digit
 is never taken for a typing error, nor is a letter behind a digit.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wheelfit.core.properties import PropertySet
 
 _SHORTEST = 5
-"""Characters below which a typing error cannot be told from another word."""
+"""Characters below which a typing error is not distinguishable from another word."""
 _WORDS = re.compile(r"[a-z0-9.]+")
 _SAME_SHAPE = str.maketrans({"0": "o", "1": "l", "i": "l", "5": "s", "8": "b"})
 
@@ -50,7 +50,7 @@ def is_slip(text: str, meant: str) -> bool:
 
 
 def meant_by(text: str, known: Iterable[str]) -> str | None:
-    """Return the known text that a text stands for; None without exactly one such text.
+    """Return the known text that a text means; None without exactly one such text.
 
     >>> meant_by("sm_arhc", ["sm_arch", "cuda_version_lower_bound"])
     'sm_arch'
@@ -77,7 +77,7 @@ def words_of(label: str) -> tuple[str, ...]:
 
 
 def spellings_of(properties: PropertySet) -> Iterator[str]:
-    """Yield how labels usually write properties, as ``x8664v4`` for ``x86_64 :: level :: v4``."""
+    """Yield spellings of properties in labels, as ``x8664v4`` for ``x86_64 :: level :: v4``."""
     for feature, values in properties.features():
         namespace = feature.namespace.replace("_", "")
         yield namespace

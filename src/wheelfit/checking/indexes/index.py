@@ -1,4 +1,4 @@
-"""Check everything that an index has: projects, what their pins need, who takes their variants."""
+"""Checks of a whole index: its projects, its exact pins, and the reach of its variants."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
 
 
 _AT_ONCE = 4
-"""Projects at the same time; each asks for several files at once."""
+"""Projects at the same time; each requests several files at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexCheckOptions:
-    """What is asked of an index."""
+    """The options of an index check."""
 
     machines: Machines
-    """Yields the machines that differ in what a document asks for."""
+    """Yields the machines that differ in properties of a document."""
     upstream: Repository | None = None
-    """Where else its packages may come from."""
+    """Further sources of its packages."""
     options: CheckOptions = CheckOptions()
 
 
@@ -63,7 +63,7 @@ class _Collector:
     releases: list[ReleaseFacts] = field(default_factory=list)
 
     def __call__(self, release: ReleaseFacts) -> Iterator[Finding]:
-        """Add a release, and yield what keeps its variants from everybody."""
+        """Add a release, and yield findings about unreachable variants."""
         self.releases.append(release)
         document = _document_of(release)
         if document is not None:
@@ -71,7 +71,7 @@ class _Collector:
 
 
 def _document_of(release: ReleaseFacts) -> VariantDocument | None:
-    """Return what the variants of a release need; None if that cannot be told."""
+    """Return the combined document of a release; None if there is none, or a contradiction."""
     for files in (release.index_files, release.variants):
         given = [(file.where, file.document) for file in files if file.document is not None]
         if given:
@@ -133,7 +133,7 @@ def check_index_folder(
 
 
 def _unhashed(repository: Repository, name: NormalizedName) -> Iterator[Finding]:
-    """Yield which files of a project are listed without a hash."""
+    """Yield a finding about files of a project that are listed without a hash."""
     try:
         page = repository.project(name)
     except WheelfitError:
@@ -151,11 +151,11 @@ def _pin_report(
     here: Mapping[NormalizedName, set[Version]],
     demands: IndexCheckOptions,
 ) -> Report:
-    """Report what wheels require in exact versions and no source has (F-92)."""
+    """Report exact pins of wheels that no source has (F-92)."""
     unsure: dict[NormalizedName, WheelfitError] = {}
 
     def versions(name: NormalizedName) -> set[Version] | None:
-        """Ask all sources: a pin may be met by any of them; None: none has the project."""
+        """Return the versions in all sources, as any may meet a pin; None: none has the project."""
         found = here.get(name)
         for source in sources:
             try:
@@ -193,7 +193,7 @@ def _versions(page: ProjectPage) -> set[Version]:
 def _pins_of(releases: Iterable[ReleaseFacts]) -> dict[Requirement, list[str]]:
     """Return every requirement of one exact version, with the wheels that have it.
 
-    Markers and extras are left out: they change who needs it, not whether it is there.
+    Markers and extras are left out: they do not affect its availability.
     """
     wheels_of: dict[str, dict[str, None]] = {}
     for release in releases:
@@ -220,10 +220,10 @@ def _pin(text: str) -> Requirement | None:
 def _unmet(
     pin: Requirement, versions: set[Version] | None, *, elsewhere: bool
 ) -> Iterator[tuple[str, Severity | None]]:
-    """Yield why a pin cannot be met, and how much that matters.
+    """Yield the reason why a pin cannot be met, with its severity.
 
     :param versions: of its project; None: no source has it.
-    :param elsewhere: whether other sources than the index were asked.
+    :param elsewhere: whether other sources than the index were read.
     """
     if versions is None:
         severity = None if elsewhere else Severity.WARNING

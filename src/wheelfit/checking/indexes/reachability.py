@@ -1,4 +1,4 @@
-"""Who could ever take a variant: asked of all machines that can be described (F-28, F-66)."""
+"""The reach of variants: the machines, of all presets, that would take them (F-28, F-66)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def reach_findings(
         what = f"{release.name} {release.version}: {label}"
         if label not in reached.fitting:
             yield place.found(checks.NO_KNOWN_MACHINE, f"{what} fits none of the presets")
-        elif label in reached.chosen or label == NULL:  # which is there for those who want nothing
+        elif label in reached.chosen or label == NULL:  # null is for users who disable variants
             continue
         elif _is_static(document, [label, *reached.fitting[label]]):
             asked_for.append(label)
@@ -73,7 +73,7 @@ def reach_findings(
 
 
 class _Reached(NamedTuple):
-    """Who gets what of a release."""
+    """The labels of a release that machines get."""
 
     fitting: dict[Label, dict[Label, None]]
     """Labels that fit some machine, with those that stand above wherever they do."""
@@ -82,7 +82,7 @@ class _Reached(NamedTuple):
 
 
 def _reach(document: VariantDocument, tags: dict[Label, set[Tag]], machines: Machines) -> _Reached:
-    """Return which labels fit every machine, and which are chosen."""
+    """Return the labels that fit every machine, and the chosen ones."""
     reached = _Reached({}, set())
     for machine in machines(document):
         covered: dict[str, Label] = {}
@@ -123,7 +123,7 @@ def _places(tags: set[Tag], machine: OverviewHost) -> frozenset[str]:
 
 
 def _is_known(document: VariantDocument, label: Label) -> bool:
-    """Return whether of everything that a label needs it is known who has it."""
+    """Return whether the providers of all of a label's properties are known."""
     properties = document.properties(label)
     for namespace in () if properties is None else properties.namespaces:
         provider = document.providers.get(namespace)

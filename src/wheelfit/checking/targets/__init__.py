@@ -1,1 +1,1 @@
-"""Check what a user names: files and folders, projects and URLs."""
+"""Checks of a user's targets: files and folders, projects and URLs."""

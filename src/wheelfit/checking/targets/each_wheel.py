@@ -1,4 +1,4 @@
-"""One wheel after the other, each by itself; in threads or wherever somebody likes."""
+"""Checks of single wheels; in threads or by any mapper."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LARGE = 1 << 20
 
 
 CheckedWheel: TypeAlias = "tuple[list[Finding], WheelFacts | None]"
-"""What was found in a wheel, and what is known of it."""
+"""The findings in a wheel, and its facts."""
 
 
 WheelMapper: TypeAlias = (
@@ -49,7 +49,7 @@ class WheelToCheck:
     size: int
     options: CheckOptions = CheckOptions()
     promise: File | None = None
-    """What a page says of it."""
+    """Its entry on a page."""
     folder: Path | None = None
     """The folder from which its path counts, for another process; None: the current one."""
 
@@ -60,7 +60,7 @@ class WheelToCheck:
 def look_at(asked: WheelToCheck) -> CheckedWheel:
     """Check one wheel by itself.
 
-    :return: what was found, and what is known of the wheel; None if it has no valid name.
+    :return: the findings, and the facts of the wheel; None if its name is invalid.
     """
     path = asked.path if asked.folder is None else asked.folder / asked.path
     where = str(asked.path)
@@ -77,7 +77,7 @@ def look_at(asked: WheelToCheck) -> CheckedWheel:
 def broken_promises(
     file: File, path: Path, data: bytes | None = None, *, where: str = ""
 ) -> Iterator[Finding]:
-    """Yield where a file is not what a page promises of it (F-79)."""
+    """Yield differences between a file and its entry on a page (F-79)."""
     where = where or str(path)
     if not (file.hashes or file.size is not None):
         return
@@ -95,10 +95,10 @@ def in_threads(
     asked: Sequence[WheelToCheck],
     progress: Progress,
 ) -> Iterator[CheckedWheel | WheelfitError]:
-    """Call a function for each wheel, for large ones in some threads.
+    """Call a function for each wheel, for large ones in several threads.
 
-    Hashing lets other threads work meanwhile; what small wheels need does not, and many threads
-    would only be in each other's way.
+    Hashing runs in parallel; the checks of small wheels do not, and threads would only delay each
+    other.
     """
 
     def call(check: WheelToCheck) -> CheckedWheel | WheelfitError:

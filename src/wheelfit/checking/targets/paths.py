@@ -69,10 +69,10 @@ def check_paths(
 ) -> Report:
     """Check wheels, documents and folders, each by itself and those of a release together.
 
-    A file that cannot be read is named in the report and hides nothing of the others.
+    An unreadable file is named in the report, and the others are checked.
 
-    :param seen: is given each release, and yields what it finds there.
-    :param each: calls `look_at` for each of some wheels, wherever it likes; default: some threads.
+    :param seen: called with each release, and yields further findings.
+    :param each: calls `look_at` for each of some wheels, in any process; default: some threads.
     """
     named = _NamedFiles()
     for path in paths:
@@ -163,7 +163,7 @@ class _Group:
 
     @property
     def has_index(self) -> bool:
-        """Whether something says what the release has."""
+        """Whether there is a list of the release's files."""
         return bool(self.index_files) or self.is_listed
 
     def take(self, other: _Group) -> None:
@@ -176,7 +176,7 @@ class _Group:
 
 @dataclass(slots=True)
 class _Work:
-    """What is found in the files that were named."""
+    """The findings in the named files."""
 
     named: _NamedFiles
     options: CheckOptions
@@ -253,7 +253,7 @@ class _Work:
                 self._is_here(file, path)
 
     def _is_here(self, file: File, page: Path) -> bool:
-        """Return whether a listed file is on this machine; remember what was promised of it."""
+        """Return whether a listed file is local and exists; record its entry."""
         if not file.is_local:
             return False
         try:
@@ -264,7 +264,7 @@ class _Work:
             place = CheckedFile(str(page))
             self.findings.append(place.found(checks.MISSING_FILE, f"{file.filename} is not there"))
             return False
-        if path.name != file.filename:  # what it is would be guessed, so it is not opened
+        if path.name != file.filename:  # its kind would be guessed, so it is not opened
             message = f"{file.filename} leads to a file of another name, {path.name}"
             self.findings.append(CheckedFile(str(page)).found(checks.STRANGE_ENTRY, message))
             return False
@@ -296,7 +296,7 @@ class _Work:
                 self._group(release, wheel.path).wheels.append(facts)
 
     def _beside(self, path: Path, facts: WheelFacts) -> Iterator[Finding]:
-        """Yield what is wrong with the METADATA that a page promises beside a wheel (F-95)."""
+        """Yield faults of the METADATA that a page lists beside a wheel (F-95)."""
         file = self.promises.get(os.path.realpath(path))
         if file is None or file.metadata_hashes is None:
             return
@@ -385,7 +385,7 @@ class _Work:
 
 
 def _merged(groups: dict[Path, _Group]) -> Iterator[tuple[Path, _Group]]:
-    """Yield what belongs together: files of several folders, unless each has an index."""
+    """Yield groups of files that belong together: several folders, unless each has an index."""
     with_index = [folder for folder, group in groups.items() if group.has_index]
     first = with_index[0] if with_index else next(iter(groups))
     apart = with_index if len(with_index) > 1 else [first]
@@ -400,7 +400,7 @@ def _merged(groups: dict[Path, _Group]) -> Iterator[tuple[Path, _Group]]:
 
 
 def _label_of(path: Path) -> Label | None:
-    """Return the label of the wheel whose unpacked document this is, if its folder says so."""
+    """Return the label of the wheel whose unpacked document this is, if its folder names one."""
     try:
         return parse_wheel_filename(path.parent.name).label
     except InvalidFilename:

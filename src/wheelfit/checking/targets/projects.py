@@ -76,13 +76,13 @@ def check_project(
 ) -> Report:
     """Check the published releases of a project.
 
-    Of each variant wheel a few ranges of bytes are read. Releases without variants are
-    looked into only if ``versions`` limits what is meant, or everything is.
+    Of each variant wheel a few ranges of bytes are read. Releases without variants are checked only
+    if ``versions`` limits the releases, or with ``everything``.
 
-    :param versions: which releases; empty: all that have variants.
+    :param versions: the releases; empty: all that have variants.
     :param options: if full, every wheel is fetched.
-    :param everything: look into releases without variants too.
-    :param seen: is given each release that was looked into, and yields what it finds there.
+    :param everything: check releases without variants, too.
+    :param seen: called with each checked release, and yields further findings.
     """
     try:
         page = repository.project(name)
@@ -117,7 +117,7 @@ def check_project(
 def check_url(repository: Files, url: str, options: CheckOptions = CheckOptions()) -> Report:
     """Check one wheel or index file by its URL.
 
-    :param url: where it is; a login in it is known to the repository.
+    :param url: the URL; a login in it is known to the repository.
     """
     bare = without_fragment(split_userinfo(url)[0])
     file = File(last_segment(bare), bare)
@@ -137,7 +137,7 @@ def check_url(repository: Files, url: str, options: CheckOptions = CheckOptions(
 
 
 def _called(file: File) -> str:
-    """Return how findings name a file."""
+    """Return the name of a file in findings."""
     if file.is_local:
         with suppress(ValueError):
             return file_path(file.url)
@@ -146,7 +146,7 @@ def _called(file: File) -> str:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What came of one file."""
+    """The result of checking one file."""
 
     findings: list[Finding] = field(default_factory=list)
     wheel: WheelFacts | None = None
@@ -156,14 +156,14 @@ class _Outcome:
 
 @dataclass(slots=True)
 class _Work:
-    """What is found in the files of some releases, several at a time."""
+    """The findings in files of some releases, several at a time."""
 
     repository: Files
     source: str
     options: CheckOptions
     seen: Callable[[ReleaseFacts], Iterable[Finding]] = lambda _: ()
     dead: set[object] = field(default_factory=set)
-    """Servers that cannot be reached; they are not asked again."""
+    """Unreachable servers; they are not requested again."""
     without_ranges: set[object] = field(default_factory=set)
     """Servers that give no parts of files."""
     findings: list[Finding] = field(default_factory=list)
@@ -180,7 +180,7 @@ class _Work:
         progress.start(sum(1 for listed in releases.values() for _ in listed.files))
         with ThreadPoolExecutor(_THREADS) as pool:
             for version, listed in releases.items():
-                # What a server cannot do shows first where it costs nothing.
+                # Limits of a server show first where they cost nothing.
                 wheels = sorted(listed.wheels, key=lambda one: not one[1].is_variant)
                 done: list[_Outcome] = []
                 for outcome in chain(
@@ -208,7 +208,7 @@ class _Work:
         return Report.of(self.findings, self.unchecked, count)
 
     def index_file(self, file: File) -> _Outcome:
-        """Look at an index file."""
+        """Check an index file."""
 
         def look() -> _Outcome:
             try:
@@ -216,7 +216,7 @@ class _Work:
             except UnexpectedStatus as error:
                 if error.status != 200:
                     raise
-                place = CheckedFile(_called(file))  # too long, so nobody read it to its end
+                place = CheckedFile(_called(file))  # too long, so it was not read to its end
                 return _Outcome([place.found(checks.UNREADABLE_DOCUMENT, error.message)])
             findings, facts = check_index_file(
                 data, file.filename, where=_called(file), profiles=self.options.profiles
@@ -229,7 +229,7 @@ class _Work:
         return outcome
 
     def wheel(self, listed: tuple[File, WheelFilename]) -> _Outcome:
-        """Look at a wheel."""
+        """Check a wheel."""
         file, filename = listed
         look = self._whole if self.options.full else self._parts
         outcome = self._guarded(file, lambda: look(file, filename))
@@ -238,7 +238,7 @@ class _Work:
         return outcome
 
     def _parts(self, file: File, filename: WheelFilename) -> _Outcome:
-        """Look into a wheel by a few ranges of bytes."""
+        """Check a wheel by a few ranges of bytes."""
         if file.size == 0:  # no server gives a part of that
             raise InvalidWheel("the file is empty", where=_called(file))
         server = _server(file)
@@ -276,7 +276,7 @@ class _Work:
         return _Outcome(findings, wheel=facts)
 
     def _guarded(self, file: File, look: Callable[[], _Outcome]) -> _Outcome:
-        """Look, and turn what goes wrong into a finding or a reason."""
+        """Call a check, and turn its errors into a finding or a reason."""
         where = _called(file)
         place = CheckedFile(where)
         server = _server(file)
@@ -305,7 +305,7 @@ def _server(file: File) -> object:
 
 
 def _unreachable(file: File) -> Unchecked:
-    """Return the same for all files of a server, so that it is said once."""
+    """Return the same value for all files of a server, so that it is reported once."""
     server = origin(file.url)
     where = f"{server.scheme}://{server.host}:{server.port}"
     return Unchecked(where, Unreachable.reference, "the server cannot be reached")

@@ -1,8 +1,8 @@
-"""Compare what a wheel claims with what its binaries say of themselves.
+"""Comparison of a wheel's claims with its binaries.
 
-The file name claims a platform, the document claims properties. A binary that cannot be read
-contradicts nothing, and that is said; what binaries do not say is not guessed. What a build leaves
-behind in them is found too: debug information, and paths of its machine.
+The file name claims a platform, the document claims properties. An unreadable binary contradicts
+nothing, and is reported; missing data is not guessed. Traces of the build are found, too: debug
+information, and paths of its machine.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _AMD, _NVIDIA, _X86_64 = "amd", "nvidia", "x86_64"
 def claim_findings(
     binaries: Binaries, name: WheelFilename, document: VariantDocument | None, place: CheckedFile
 ) -> Iterator[Finding]:
-    """Yield where the binaries of a wheel contradict its claims (B-60).
+    """Yield contradictions between the binaries of a wheel and its claims (B-60).
 
     :param document: its ``variant.json``; None for a plain wheel, or if it cannot be read.
     """
@@ -70,7 +70,7 @@ def claim_findings(
 def _level_findings(
     binaries: Binaries, features: Mapping[str, Sequence[str]], place: CheckedFile
 ) -> Iterator[Finding]:
-    """Compare the level with what the loader asks for, and with what always runs (P-102)."""
+    """Compare the level with the mark for the loader, and with code that always runs (P-102)."""
     claimed = claimed_level(features)
     if claimed is None:
         return
@@ -118,7 +118,7 @@ def _code_findings(
     there = listed([str(code) for code in binaries.code])
     for value in values:
         if takers(value) is None:
-            continue  # unknown-value tells of it
+            continue  # unknown-value reports it
         lacking = {
             carrier.member: gpus
             for carrier in carriers
@@ -141,8 +141,8 @@ def _lacking(
 ) -> Finding:
     """Return the finding of members without GPU code for a value, or of a value that none has.
 
-    :param carriers: how many members have code for GPUs.
-    :param missing: what there is nothing for, and what there is.
+    :param carriers: the number of members with code for GPUs.
+    :param missing: the missing code, and the present one.
     """
     if len(members) == carriers:
         message = f"it claims {value}, and has nothing for {missing}"
@@ -191,7 +191,7 @@ def _amd_findings(
 
 
 def _stands_for(code: DeviceCode, value: str) -> bool:
-    """Return whether an image is what a value names; ``100_real`` names that for 100f too."""
+    """Return whether an image matches a value; ``100_real`` names that for 100f too."""
     kind = "virtual" if code.kind is CodeKind.PTX else "real"
     return value in code.values or (bool(code.values) and value == f"{code.number}_{kind}")
 
@@ -297,7 +297,7 @@ def _bound(values: Sequence[str]) -> _Bound | None:
     return min(found, key=lambda one: one.pair, default=None)
 
 
-# --- what a build leaves behind ------------------------------------------------------------
+# --- traces of the build --------------------------------------------------------------------
 
 _MOST_DEBUG = 1_000_000  # bytes
 _HOME = pattern(r"(?:/home|/Users|[A-Za-z]:\\Users)[/\\]([^/\\]+)[/\\]")

@@ -1,4 +1,4 @@
-"""Check what a wheel brings, by the names of its files and by its WHEEL file: no binary is read."""
+"""Checks of a wheel's contents, by file names and its WHEEL file: no binary is read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GENERIC_FOLDERS = frozenset(
     benchmark benchmarks build dist doc docs example examples script scripts src test tests
     """.split()  # noqa: SIM905  # a list of words is read more easily as text
 )
-"""Folders of source trees; nobody imports them, and two wheels that have one share it."""
+"""Folders of source trees; they are not imported, and two wheels that have one share it."""
 _GENERIC_FILES = frozenset(
     """
     changelog.md changelog.rst changes.rst conftest.py license license.md license.txt makefile
@@ -42,7 +42,7 @@ _EXTENSION = pattern(
     r"(?P<module>[^/]+?)\.(?:cpython-(?P<cpython>\d+)t?(?:-[\w-]+)?\.so|(?P<abi3>abi3t?)(?:-[\w-]+)?\.so"
     r"|pypy\d+-[\w-]+\.so|(?:cp(?P<windows>\d+)t?-\w+\.)?pyd)"
 )
-"""File names of extension modules that say so; a plain ``.so`` may be any library."""
+"""File names that identify extension modules; a plain ``.so`` may be any library."""
 _NATIVE = pattern(r"(?i)\.(?:so(?:\.\d+)*|dylib|dll|pyd)\Z")
 _CPYTHON = pattern(r"cp3\d+")
 _LINUX = pattern(r"\A(?:manylinux|musllinux)(?:1|2010|2014|_\d+_\d+)_")
@@ -50,7 +50,7 @@ _MACHINE = pattern(r"_(?:arm64|x86_64)\Z")
 
 
 def content_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding]:
-    """Yield what is odd about the files of a wheel, and about the tags in its WHEEL file."""
+    """Yield findings about the files of a wheel, and about the tags in its WHEEL file."""
     names = archive.names()
     yield from _tag_findings(archive, place)
     yield from _generic_findings(_installed(names, archive.dist_info), archive.filename.name, place)
@@ -90,7 +90,7 @@ def _tag_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding
 
 
 def _admits(inner: Tag, named: Tag) -> bool:
-    """Return whether whatever supports a tag of the file name supports one of WHEEL too."""
+    """Return whether every system with a tag of the file name supports one of WHEEL too."""
     if not (inner.platform in (named.platform, "any") or _is_own(inner.platform, named.platform)):
         return False
     if inner.abi == "none" and inner.interpreter.startswith("py"):

@@ -1,7 +1,7 @@
-"""Check the files in which a wheel declares implementations that are chosen at run time.
+"""Checks of a wheel's declarations of implementations that are chosen at run time.
 
-The loader reads them on the machines of users, and passes over what is wrong with a warning. Its
-own reader says here what it will say there.
+The loader reads them on the machines of users, and skips faulty ones with a warning. The same
+reader finds these faults here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DEEPEST = 21
 
 
 def declaration_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding]:
-    """Yield what is wrong with the declarations of a wheel, and with the folder they lie in."""
+    """Yield faults of the declarations of a wheel, and of the folder they lie in."""
     members = _installed(archive)
     modules = _modules(members)
     first: dict[tuple[str, str], str] = {}
@@ -71,7 +71,7 @@ def declaration_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[
 
 
 def _looks_declared(path: str) -> bool:
-    """Return whether somebody may have meant a file for a declaration."""
+    """Return whether a file may be meant as a declaration."""
     folders = path.split("/")[:-1]
     return FOLDER in folders and (folders[0] == FOLDER or path.endswith(".json"))
 
@@ -82,7 +82,7 @@ def _said(
     modules: Container[str],
     place: CheckedFile,
 ) -> Iterator[Finding]:
-    """Yield what a declaration says that does not go with its wheel, or is of no use."""
+    """Yield statements of a declaration that contradict its wheel, or are of no use."""
     if isinstance(one, Implementation):
         own = archive.filename.name
         if one.module not in modules:
@@ -106,7 +106,7 @@ def _said(
 
 
 def _needed(properties: Iterable[Property], path: str, place: CheckedFile) -> Iterator[Finding]:
-    """Yield which properties no machine has, of namespaces that are known (P-28)."""
+    """Yield the properties that no machine has, of known namespaces (P-28)."""
     for one in properties:
         feature, values = one
         vocabulary = VOCABULARIES.get(feature.namespace)
@@ -124,7 +124,7 @@ def _needed(properties: Iterable[Property], path: str, place: CheckedFile) -> It
 def _named(
     name: str, key: tuple[str, str], archive: WheelArchive, place: CheckedFile
 ) -> Iterator[Finding]:
-    """Yield that another distribution may well have a file of the same name."""
+    """Yield a finding if another distribution may well have a file of the same name."""
     words = _words(name.removesuffix(".json"))
     is_of_implementation = key[1] and all(_words(part) in words for part in key)
     if _words(archive.filename.name) not in words and not is_of_implementation:
@@ -133,7 +133,7 @@ def _named(
 
 
 def _words(name: str) -> str:
-    """Return a name between dashes, so that one that is part of another is so by whole words."""
+    """Return a name between dashes, so that only whole words match inside it."""
     return f"-{canonicalize_name(name)}-"
 
 
@@ -146,7 +146,7 @@ def _installed(archive: WheelArchive) -> dict[str, str]:
 
 
 def _modules(paths: Iterable[str]) -> set[str]:
-    """Return what can be imported of some files, packages without ``__init__`` too."""
+    """Return the importable modules among some files, packages without ``__init__`` too."""
     found: set[str] = set()
     for path in paths:
         *folders, file = path.split("/")
@@ -159,7 +159,7 @@ def _modules(paths: Iterable[str]) -> set[str]:
 
 
 def _content(archive: WheelArchive, name: str) -> bytes:
-    """Return the content of a file; of one that is too large, enough to see that."""
+    """Return the content of a file, or the beginning of a file that is too large."""
     data = b""
     for piece in archive.chunks(name):
         data += piece

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Everything that the variants of a release declare together."""
+    """The labels and properties that the variants of a release declare together."""
 
     labels: frozenset[str]
     paths: frozenset[tuple[str, ...]]
@@ -45,7 +45,7 @@ class Declared:
 
     @classmethod
     def by(cls, documents: Iterable[VariantDocument]) -> Declared:
-        """Return what some documents declare."""
+        """Return the declarations of some documents."""
         labels: set[str] = {NULL}
         paths: set[tuple[str, ...]] = set()
         for document in documents:
@@ -57,7 +57,7 @@ class Declared:
         return cls(frozenset(labels), frozenset(paths))
 
     def has(self, variable: str, literal: str) -> bool:
-        """Return whether any variant has what a marker asks for."""
+        """Return whether any variant has the label or property of a marker."""
         if variable == VARIANT_LABEL:
             return literal in self.labels
         return tuple(_parts(literal)) in self.paths
@@ -97,7 +97,7 @@ def check_dependencies(
 def undeclared_findings(
     core: CoreMetadata, declared: Declared, place: CheckedFile
 ) -> Iterator[Finding]:
-    """Yield markers that ask for what no variant of the release has (F-107)."""
+    """Yield markers for labels and properties that no variant of the release has (F-107)."""
     for requirement, text in _sound(core):
         if requirement.marker is None:
             continue
@@ -120,7 +120,7 @@ def undeclared_findings(
 def abi_findings(
     core: CoreMetadata, label: Label, document: VariantDocument, place: CheckedFile
 ) -> Iterator[Finding]:
-    """Yield dependencies that exclude what a build says it was made for (P-58)."""
+    """Yield dependencies that exclude the versions a build declares (P-58)."""
     namespaces = abi_namespaces(document.providers)
     properties = document.properties(label)
     if not namespaces or not properties:
@@ -136,7 +136,7 @@ def abi_findings(
                 checks.ABI_NOT_REQUIRED, f"{feature} is declared, and {project} not required"
             )
         for value in values:
-            # Markers may ask for this very value, and then see only it (P-53).
+            # Markers may name this very value, and then apply only to it (P-53).
             narrowed = VariantContext(label, _with_only(properties, feature, value))
             for requirement in wanted:
                 marker = requirement.marker
@@ -169,7 +169,7 @@ def _sound(core: CoreMetadata) -> Iterator[tuple[Requirement, str]]:
 
 
 def _hopeless(comparison: Comparison) -> str | None:
-    """Return why a comparison with a variant variable can never match (F-106)."""
+    """Return the reason why a comparison with a variant variable can never match (F-106)."""
     variable, literal = comparison.variable(), _literal(comparison)
     if literal is None:
         return None

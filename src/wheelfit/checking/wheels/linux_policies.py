@@ -1,6 +1,6 @@
-"""What manylinux and musllinux tags promise of the systems that take a wheel (PEP 600, PEP 656).
+"""The promises of manylinux and musllinux tags about systems that take a wheel (PEP 600, PEP 656).
 
-The facts are those of auditwheel, reduced to what is compared here, in ``linux_policies.json``;
+The facts are those of auditwheel, reduced to the compared ones, in ``linux_policies.json``;
 `tests/checking/wheels/write_linux_policies.py` writes that file.
 """
 
@@ -46,7 +46,7 @@ class LinuxPolicy(Struct, frozen=True):
     def is_too_new(self, symbol: str) -> bool:
         """Return whether some systems lack a version of symbols.
 
-        :param symbol: as ``GLIBCXX_3.4.29``; what is of another kind is not judged.
+        :param symbol: as ``GLIBCXX_3.4.29``; symbols of other kinds are not judged.
         """
         match = _SYMBOL.fullmatch(symbol)
         if match is None or (newest := self.symbols.get(match[1])) is None:
@@ -55,11 +55,11 @@ class LinuxPolicy(Struct, frozen=True):
 
 
 def linux_policy(kind: str, version: tuple[int, int], machine: str) -> LinuxPolicy:
-    """Return what a tag promises.
+    """Return the policy of a tag.
 
     :param kind: ``manylinux`` or ``musllinux``.
-    :param version: of the C library, as (2, 28). One without a policy promises no more than the
-        next one that has a policy.
+    :param version: of the C library, as (2, 28). A version without a policy promises no more than
+        the next version with one.
     :param machine: as tags name it, as ``x86_64``.
     """
     known = [policy for policy in _policies() if policy[0] == kind]

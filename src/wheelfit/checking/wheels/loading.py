@@ -1,4 +1,4 @@
-"""Check what the binaries of a wheel load, and where they look for it."""
+"""Checks of the libraries that a wheel's binaries load, and their search paths."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MACOS = ("/usr/lib/", "/System/")
 _ORIGINS = ("$ORIGIN", "${ORIGIN}", "@loader_path")
 _SEARCHED_ANYWAY = frozenset(["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/lib/swift"])
 _SHARED = pattern(r"(?:\.\./)+(?:lib|lib64|bin)(?:/.*)?|\.\./\.\.")
-"""Where an environment has libraries of no package: beside and above its library folder."""
+"""Places of an environment's libraries outside packages: beside and above its library folder."""
 
 
 class SearchPath(Struct, frozen=True):
@@ -57,7 +57,7 @@ class SearchPath(Struct, frozen=True):
 
 
 def _installed(member: str) -> str:
-    """Return where a member is installed, from the library folder."""
+    """Return the installed path of a member, from the library folder."""
     folder, _, rest = member.partition("/")
     if folder.endswith(".data") and rest.startswith(("purelib/", "platlib/")):
         return rest.partition("/")[2]
@@ -65,12 +65,12 @@ def _installed(member: str) -> str:
 
 
 def search_path_findings(binaries: Binaries, place: CheckedFile) -> Iterator[Finding]:
-    """Yield where binaries look for libraries outside of what is installed for Python."""
+    """Yield search paths of binaries outside of Python's installed files."""
     folders: dict[Severity, dict[str, None]] = defaultdict(dict)
     members: dict[Severity, dict[str, None]] = defaultdict(dict)
     for binary in binaries:
         if ".data/" in binary.member and _installed(binary.member) == binary.member:
-            continue  # scripts and data lie elsewhere, and know where
+            continue  # scripts and data lie elsewhere, at known places
         for entry in dict.fromkeys(binary.rpath):
             severity = _severity(SearchPath.of(binary, entry), alone=len(binary.rpath) == 1)
             if severity is not None:
@@ -83,7 +83,7 @@ def search_path_findings(binaries: Binaries, place: CheckedFile) -> Iterator[Fin
 
 
 def _severity(path: SearchPath, *, alone: bool) -> Severity | None:
-    """Return how much a search path matters; None: not at all."""
+    """Return the severity of a search path; None: it is harmless."""
     if path.leads_out and path.folder is not None:
         # Packages for conda, and others that put libraries into the environment itself.
         return Severity.NOTE if _SHARED.fullmatch(path.folder) else Severity.WARNING
@@ -108,7 +108,7 @@ class _Libraries:
         return frozenset(names)
 
     def missing(self, kind: Format, machines: frozenset[str]) -> dict[str, list[Binary]]:
-        """Return the libraries that are needed and not in the wheel, with who needs them."""
+        """Return the needed libraries outside of the wheel, with the binaries that need them."""
         found: dict[str, list[Binary]] = defaultdict(list)
         for binary in self._binaries:
             if binary.format is not kind or machines.isdisjoint(binary.machines):
@@ -145,7 +145,7 @@ def library_findings(
 
 
 def _needing(libraries: dict[str, list[Binary]]) -> str:
-    """Return which libraries are needed and not in the wheel, and by what."""
+    """Return a text on the needed libraries that are not in the wheel, and their binaries."""
     members = dict.fromkeys(one.member for needing in libraries.values() for one in needing)
     return (
         f"{some_of(sorted(libraries))} not in the wheel, needed by {listed(list(members), most=2)}"
@@ -205,8 +205,8 @@ def windows_library_findings(native: Sequence[Binary], place: CheckedFile) -> It
 
 # --- libraries that a wheel for Windows may leave out -------------------------------------------
 
-# Windows has no list of what it promises, so this one has what every edition since 10 has and
-# binaries in published wheels load.
+# Windows has no list of guaranteed libraries, so this one has those that every edition since 10 has
+# and binaries in published wheels load.
 _WINDOWS = frozenset(
     """
     aclui activeds advapi32 authz avicap32 avifil32 avrt bcrypt bcryptprimitives cabinet
@@ -230,16 +230,16 @@ _WINDOWS = frozenset(
 )
 _CONTRACTS = pattern(r"(?:api|ext)-ms-.*\.dll")
 _OF_PYTHON = pattern(r"(?:python3\d*t?|vcruntime140(?:_1)?)\.dll")
-"""What the installation of Python has itself."""
+"""Libraries of Python's own installation."""
 _RUNTIME = pattern(r"(?:msvcp140(?:_\w+)?|concrt140|vcomp140|vccorlib140|mfc140u?)\.dll")
-"""What comes with the Visual C++ runtime, which many machines have and not every one."""
+"""Libraries of the Visual C++ runtime, which many machines have, but not all."""
 _WINDOWS_DRIVERS = pattern(
     r"(?:nvcuda|nvml|nvcuvid|nvencodeapi64|nvoptix|opencl|ze_loader|amdhip64(?:_\d+)?|vulkan-1)\.dll"
 )
 
 
 def origin_of(name: str) -> str | None:
-    """Return where a library comes from that a wheel may leave out; None: nobody promises it.
+    """Return the origin of a library that a wheel may leave out; None: it has none.
 
     >>> origin_of("KERNEL32.dll"), origin_of("msvcp140.dll"), origin_of("zlib1.dll")
     ('Windows', 'the Visual C++ runtime', None)

@@ -38,9 +38,9 @@ class ClaimedPlatform(Struct, frozen=True):
     c_library: str = ""
     """``glibc`` or ``musl``; empty where it does not matter."""
     floor: tuple[int, int] | None = None
-    """The oldest glibc or macOS that it works with; None: it does not say."""
+    """The oldest glibc or macOS that it works with; None: unspecified."""
     policy: LinuxPolicy | None = None
-    """What it promises of every Linux that takes the wheel; None: nothing."""
+    """Its promises about every Linux that takes the wheel; None: there are none."""
 
 
 _LINUX = re.compile(r"(?:(manylinux|musllinux)_(\d+)_(\d+)|linux)_(\w+)")
@@ -57,7 +57,7 @@ _SAME = {"armv6l": "armv7l", "armv8l": "armv7l", "i386": "i686"}
 
 
 def read_platform(tag: str) -> ClaimedPlatform | None:
-    """Return what a platform tag promises; None where that is nothing, or not known.
+    """Return the claims of a platform tag; None where there are none, or they are unknown.
 
     >>> read_platform("manylinux2014_aarch64").floor
     (2, 17)
@@ -93,9 +93,9 @@ def _linux(
 def platform_findings(
     binaries: Binaries, name: WheelFilename, place: CheckedFile
 ) -> Iterator[Finding]:
-    """Yield where binaries contradict the platform tags.
+    """Yield contradictions between binaries and the platform tags.
 
-    A wheel for any platform may carry whatever it likes, and starts it by its own means.
+    A wheel for any platform may carry any binaries, which it starts by its own means.
     """
     tags = sorted({tag.platform for tag in name.tags})
     claims = [claim for tag in tags if (claim := read_platform(tag)) is not None]
@@ -120,7 +120,7 @@ def platform_findings(
 def _promise_findings(
     claims: Iterable[ClaimedPlatform], native: list[Binary], place: CheckedFile
 ) -> Iterator[Finding]:
-    """Compare what binaries load with what the systems have that take the wheel."""
+    """Compare the libraries that binaries load with those of all systems that take the wheel."""
     oldest: dict[object, ClaimedPlatform] = {}
     for claim in sorted(claims, key=_floor, reverse=True):
         oldest[claim.c_library, claim.machines] = claim
@@ -193,12 +193,12 @@ def _floor_findings(
 
 
 def _macos_severity(version: tuple[int, int], claim: ClaimedPlatform) -> Severity | None:
-    """Return how much it matters that a binary is made for a newer macOS than the tag says."""
+    """Return the severity of a binary for a newer macOS than the tag names."""
     if len(claim.machines) > 1 and version <= (11, 0):
         # A universal tag names the older of two: no Mac with ARM has less than 11.
         return Severity.NOTE
     if version[0] == _floor(claim)[0] >= _FIRST_YEARLY:
-        return Severity.WARNING  # installers know tags of such a year with minor 0 only
+        return Severity.WARNING  # installers have tags of such a year with minor 0 only
     return None
 
 
@@ -209,7 +209,7 @@ _RELATIVE_RELOCATIONS = "GLIBC_ABI_DT_RELR"  # since 2.36
 
 
 def _glibc(binary: Binary) -> tuple[tuple[int, int], str] | None:
-    """Return the newest version of glibc that a binary wants, and how it says so."""
+    """Return the newest version of glibc that a binary wants, and its symbol version."""
     found = []
     for version in binary.versions:
         if version.library.startswith(_UNWINDER):

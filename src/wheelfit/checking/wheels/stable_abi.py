@@ -1,4 +1,4 @@
-"""Check whether modules for the stable ABI of Python keep to it; the one importer of abi3info."""
+"""Checks of modules for Python's stable ABI; the one importer of abi3info."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def oldest_stable(name: WheelFilename) -> int | None:
 def stable_abi_findings(
     binaries: Binaries, name: WheelFilename, place: CheckedFile
 ) -> Iterator[Finding]:
-    """Yield what is outside of the stable ABI of Python, or newer than the tag (PEP 384, F-15).
+    """Yield symbols outside of Python's stable ABI, or newer than the tag (PEP 384, F-15).
 
-    Without abi3info, of the extra ``build``, nothing is known of them.
+    Without abi3info, of the extra ``build``, they are not checked.
     """
     oldest = oldest_stable(name)
     known = None if oldest is None else stable_since()

@@ -59,13 +59,13 @@ class WheelFacts:
     where: str
     filename: WheelFilename
     document: VariantDocument | None = None
-    """What it says of its variant; None for a plain wheel, or if that is not known."""
+    """Its variant document; None for a plain wheel, or if it is unknown."""
     core: CoreMetadata | None = None
     """Its METADATA, as far as it could be read."""
     metadata: bytes = field(default=b"", repr=False)
     """The bytes of that; empty if it is missing or was not read."""
     libraries: tuple[LibraryFacts, ...] = ()
-    """The native libraries of a variant wheel; none where they are not known."""
+    """The native libraries of a variant wheel; none if they are unknown."""
 
 
 def check_wheel(
@@ -75,11 +75,11 @@ def check_wheel(
     where: str,
     options: CheckOptions = CheckOptions(),
 ) -> tuple[list[Finding], WheelFacts | None]:
-    """Check a wheel on disk or in memory; the same is done before an upload and after it (B-54).
+    """Check a wheel on disk or in memory, equally before and after an upload (B-54).
 
-    :return: what was found, and what is known of the wheel; None if it has no valid name.
+    :return: the findings, and the facts of the wheel; None if its name is invalid.
     :raises FileProblem: it cannot be read.
-    :raises NeedsExtra: binaries are to be looked at, and the library for that is not installed.
+    :raises NeedsExtra: binaries are to be checked, and the library for that is not installed.
     """
     place = CheckedFile(where)
     try:
@@ -161,7 +161,7 @@ def check_parts(
     place: CheckedFile,
     profiles: frozenset[Profile] = frozenset(),
 ) -> tuple[list[Finding], WheelFacts]:
-    """Check what METADATA and ``variant.json`` of a wheel say.
+    """Check METADATA and ``variant.json`` of a wheel.
 
     :param metadata: METADATA; None if it is missing or was not read.
     :param document: ``variant.json``; None if it is missing or was not read.
@@ -195,7 +195,7 @@ def check_parts(
 
 
 def filename_findings(name: WheelFilename, place: CheckedFile) -> Iterator[Finding]:
-    """Yield what is wrong with a file name that can be read (F-3, F-17)."""
+    """Yield faults of a readable file name (F-3, F-17)."""
     if str(name) != name.text:
         yield place.found(checks.UNUSUAL_FILENAME, f"it would usually be named {name}")
     if (size := len(name.text.encode())) > _LONGEST_NAME:
@@ -285,7 +285,7 @@ def _member_findings(
 
 
 def _place_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Finding]:
-    """Yield what an installer would not know where to put, and what it would refuse."""
+    """Yield members that an installer could not place, or would refuse."""
     data = data_folder(archive.names(), archive.dist_info)
     for name in archive.names():
         folder, _, rest = name.partition("/")

@@ -29,7 +29,7 @@ class FakeDriver:
     """A compiled fake driver, and the machines that it describes."""
 
     folder: Path
-    """Where the libraries are; give it to ``SystemView(library_folders=…)``."""
+    """The folder of the libraries; give it to ``SystemView(library_folders=…)``."""
 
     def environ(
         self,
@@ -59,7 +59,7 @@ class FakeLevelZero:
     """A compiled fake Level Zero loader, and the machines that it describes."""
 
     folder: Path
-    """Where the library is; give it to ``SystemView(library_folders=…)``."""
+    """The folder of the library; give it to ``SystemView(library_folders=…)``."""
 
     def environ(self, *drivers: Iterable[str], **settings: str | int) -> dict[str, str]:
         """Return the environment that makes the loader show a machine.
@@ -78,10 +78,10 @@ class FakeLevelZero:
 def add_nvidia_gpu(
     root: Path, number: int, model: str, device: int | None, *, excluded: bool = False
 ) -> Path:
-    """Put a GPU that NVIDIA's driver serves below the root of a machine, and return the root.
+    """Create a GPU that NVIDIA's driver serves below the root of a machine, and return the root.
 
     :param model: as ``Tesla T4``.
-    :param device: its PCI device id, as 0x1eb8; None: there is no file that tells.
+    :param device: its PCI device id, as 0x1eb8; None: there is no such file.
     """
     address = f"0000_{number + 1:02x}_00.0"  # as captured machines spell it
     files = {
@@ -109,10 +109,10 @@ def compile_fake_driver(
 ) -> FakeDriver:
     """Compile the libraries into a folder.
 
-    :param folder: where they go; made if missing.
+    :param folder: their folder; created if missing.
     :param libraries: which of ``libnvidia-ml.so.1`` and ``libcuda.so.1``.
     :param without_v2: leave out the functions that old drivers lack.
-    :raises FileNotFoundError: there is no C compiler; ask :func:`find_compiler` first.
+    :raises FileNotFoundError: there is no C compiler; call :func:`find_compiler` first.
     :raises subprocess.CalledProcessError: the compiler refuses.
     """
     extra = ["-DWITHOUT_V2"] if without_v2 else []
