@@ -238,6 +238,7 @@ def test_a_name_that_leads_near(index: Index) -> None:
         'url = "http://hook.example/"\nsecret = "x"',
         'url = "https://user:x@hook.example/"\nsecret = "x"',
         'url = "ftp://hook.example/"\nsecret = "x"',
+        'url = "https://[::1/"\nsecret = "x"',
         'url = "https://hook.example/\\u00e9"\nsecret = "x"',
         'url = "https://hook.example:99999/"\nsecret = "x"',
         'url = "https:///"\nsecret = "x"',

@@ -85,9 +85,10 @@ def check_webhook(webhook: Webhook) -> None:
 
     :raises InvalidConfiguration: its URL cannot be used.
     """
-    parts = urlsplit(webhook.url)
+    host = ""
     with suppress(ValueError):
-        is_safe = parts.scheme == "https" or webhook.may_be_private or is_loopback(webhook.host)
+        parts, host = urlsplit(webhook.url), webhook.host
+        is_safe = parts.scheme == "https" or webhook.may_be_private or is_loopback(host)
         _ = parts.port  # which raises if it is none
         AddressRules.of_target(webhook.url, may_be_private=webhook.may_be_private)
         is_plain = webhook.url.isascii() and webhook.url.isprintable() and " " not in webhook.url
@@ -96,7 +97,7 @@ def check_webhook(webhook: Webhook) -> None:
             return
     raise InvalidConfiguration(
         "the url of a webhook is an https URL without a login",
-        where=webhook.host[:200],
+        where=host[:200],
         hint="private-address = true also admits http, and private addresses",
     )
 
