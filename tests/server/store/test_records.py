@@ -90,6 +90,17 @@ def test_long_texts_of_many_scripts(records: Records) -> None:
     assert text.startswith(entry.detail)
 
 
+def test_texts_that_are_not_unicode(records: Records) -> None:
+    """Arguments of a command may be any bytes; they are refused, and nothing has changed."""
+    add(records, new())
+    with pytest.raises(InvalidConfiguration):
+        records.yank([new().filename], "a\udcff", time=LATER)
+    with pytest.raises(InvalidConfiguration):
+        records.file("some\udcff-1.0.tar.gz")
+    assert records.file(new().filename) == records.file(new().filename, "x")
+    assert records.changes(1) == ()
+
+
 def variant(label: str, document: Any = DOCUMENT, version: str = "1.0", **more: Any) -> NewFile:
     """Return a variant wheel that says what a document of the release says of its label."""
     own = json.dumps(single_label_document(document, label)).encode()

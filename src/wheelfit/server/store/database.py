@@ -114,6 +114,9 @@ class Database:
             is_sound = True
         except self.mistake:
             raise
+        except UnicodeEncodeError as error:  # arguments of a command may be any bytes
+            shown = ascii(error.object)[1:-1][:80]
+            raise InvalidConfiguration("the text is not valid Unicode", where=shown) from None
         except self.failure as error:
             raise self._error(error, reads=reads) from error
         finally:
