@@ -29,6 +29,7 @@ from wheelfit.server.store.records import NewFile, RecentUpload, Token
 from wheelfit.server.store.sql_records import Records
 from wheelfit.server.store.sqlite import SqliteDatabase
 from wheelfit.server.store.tokens import holder, issue, may, open_stage, stage_of
+from wheelfit.sources.page import Status
 from wheelfit.testing.wheels import single_label_document
 from wheelfit_runtime.errors import InvalidConfiguration
 
@@ -74,6 +75,8 @@ def test_recent_uploads(records: Records) -> None:
     recent = [RecentUpload(SOME, "1.0", LATER), RecentUpload(SOME, "2.0", TIME)]
     assert list(records.recent_uploads(10)) == recent
     assert list(records.recent_uploads(1)) == recent[:1]
+    records.set_status(SOME, Status("quarantined"), time=LATER)
+    assert records.recent_uploads(10) == ()
 
 
 def test_long_texts_of_many_scripts(records: Records) -> None:

@@ -230,12 +230,15 @@ class Records:
         return tuple(Change(*row) for row in sorted(rows, key=lambda row: (row[0], row[3])))
 
     def recent_uploads(self, most: int) -> tuple[RecentUpload, ...]:
-        """Return the releases of the last published files that are not yanked, newest first.
+        """Return the releases of the last published files that are offered, newest first.
+
+        Yanked files and quarantined projects are left out.
 
         :param most: number of files to look at.
         """
         rows = self._query(
             "SELECT project, spelling, uploaded FROM file WHERE stage = '' AND yanked IS NULL"
+            " AND project NOT IN (SELECT project FROM project_status WHERE marker = 'quarantined')"
             " ORDER BY uploaded DESC LIMIT ?",
             most,
         )
