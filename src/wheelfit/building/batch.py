@@ -80,7 +80,7 @@ class Outcome(Generic[Item, Value]):
 
 
 def may_pass(error: BaseException) -> bool:
-    """Return whether what went wrong may go well another time; wrong input never does."""
+    """Return whether an error may pass; errors of wrong input never do."""
     if isinstance(error, Unreachable | EnvironmentBusy | WorkerLost | MemoryError):
         return True
     if isinstance(error, UnexpectedStatus):

@@ -37,8 +37,8 @@ Result = TypeVar("Result")
 
 _PATIENCE = 15.0
 _HINT = "docs/reference/executors.md says what workers need"
-# What RECORD is packed with must give the same bytes everywhere (B-39); libraries that stand
-# in for zlib do not.
+# The compressor of RECORD must give the same bytes everywhere (B-39); libraries that stand in for
+# zlib do not.
 _SAMPLE = b"".join(b"package/%d.py,sha256=%d,%d\n" % (n, n * n * 7919, n) for n in range(400))
 _LEVEL = 6
 _RECOUNT = 2.0

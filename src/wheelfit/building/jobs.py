@@ -1,4 +1,4 @@
-"""What becomes of the jobs of a matrix, and how an earlier run of them is remembered."""
+"""The results of the jobs of a matrix, and how an earlier run of them is remembered."""
 
 from __future__ import annotations
 

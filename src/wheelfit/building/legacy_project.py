@@ -23,7 +23,7 @@ _LARGEST = 4 << 20
 
 
 def build_system_of(folder: Path) -> tuple[str, tuple[str, ...]] | None:
-    """Return the ``[build-system]`` of a project without one, and what its ``setup.py`` imports.
+    """Return the ``[build-system]`` of a project without one, and the imports of its ``setup.py``.
 
     :return: None where there is neither a ``setup.py`` nor a ``setup.cfg``.
     """

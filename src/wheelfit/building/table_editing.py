@@ -217,7 +217,7 @@ def _unchangeable(where: str, wanted: Table) -> InvalidDocument:
 
 
 def _behind_remarks(lines: Sequence[str], end: int) -> int:
-    """Return the line behind comments that belong to what stands above them, not below."""
+    """Return the line behind comments that belong to the text above them, not below."""
     last = end
     while last < len(lines) and lines[last].lstrip().startswith("#"):
         last += 1

@@ -97,7 +97,7 @@ class WheelJobResult:
     layout: str | None = None
     """Of a conversion: the layout that the wheel had; None: it is a plain wheel."""
     lost: tuple[str, ...] = ()
-    """Of a conversion: what went with consent, one sentence each."""
+    """Losses of a conversion that the user accepted, one sentence each."""
     is_new: bool = True
 
 

@@ -1,4 +1,4 @@
-"""Find every fault of wheels, documents and releases; what publishers and indexes go by.
+"""Checks that find every fault of wheels, documents and releases, for publishers and indexes.
 
 May import ``resolution`` and below.
 """

@@ -1,4 +1,4 @@
-"""What tools and places want beyond the standards, and how much checks matter there (F-155)."""
+"""Requirements of tools and indexes beyond the standards, and severities of checks (F-155)."""
 
 from __future__ import annotations
 

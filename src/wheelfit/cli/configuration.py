@@ -6,7 +6,7 @@ file, the site's file. Lists are joined in that order.
 A project's file is read only for the commands that work on a project (`project_folder`), where its
 files decide about installed packages anyway, and it can only change settings that choose packages.
 For other commands, a file in the current folder sets nothing: an archive unpacked there must not
-decide what is installed. Packages that it pins are refused (`check_folder_pins`).
+decide about installed packages. Packages that it pins are refused (`check_folder_pins`).
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def read_layers(
 
 
 def read_variables(environ: Mapping[str, str]) -> Layer:
-    """Read what variables set; an empty one is as if it were not there.
+    """Read the settings of variables; empty ones are ignored.
 
     :raises InvalidConfiguration: a value is of the wrong kind.
     """

@@ -189,7 +189,7 @@ class Output(Reporter):
         self.say(f"warning: {text}", "warning")
 
     def error(self, error: WheelfitError) -> None:
-        """Render an error: what happened, where, what else, what to do."""
+        """Render an error: message, place, notes and hint."""
         parts = self.parts_of(error)
         if self.json and not isinstance(error, _LostOutput):
             with suppress(_LostOutput):  # the other stream is left

@@ -124,11 +124,11 @@ class Bars:
 
 
 class _Bar:
-    """Count, and draw now and then.
+    """A count of bytes that is drawn now and then.
 
-    :param rich: what draws; None counts only.
-    :param what: stands before the bar.
-    :param check: raises if all of it is not wanted any more.
+    :param rich: draws the bar; None counts only.
+    :param what: the text before the bar.
+    :param check: raises if the transfers were cancelled.
     :param soon: seconds in which no bar is drawn yet.
     """
 

@@ -45,7 +45,7 @@ def named_width() -> int | None:
 def fold(text: str, width: int | None, hang: int = 0) -> str:
     """Return text whose long lines are broken between words.
 
-    :param text: one or several lines; what stands between backticks is not broken.
+    :param text: one or several lines; text between backticks is not broken.
     :param width: columns; None breaks nothing.
     :param hang: columns by which further lines are indented more than the first.
     """

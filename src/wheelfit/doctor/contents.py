@@ -93,7 +93,7 @@ class Package:
 def read_packages(
     installed: Iterable[Installed], environment: Mapping[str, str]
 ) -> tuple[Package, ...]:
-    """Read RECORD and METADATA of each distribution; what cannot be read is data."""
+    """Read RECORD and METADATA of each distribution; faults are data."""
     return tuple(_read(entry, environment) for entry in installed)
 
 

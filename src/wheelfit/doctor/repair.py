@@ -1,4 +1,4 @@
-"""Reinstall what wheelfit depends on, with an installer that does not depend on it."""
+"""Reinstallation of wheelfit's requirements, with an installer that does not depend on it."""
 
 from __future__ import annotations
 

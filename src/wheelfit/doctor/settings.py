@@ -328,7 +328,7 @@ def _about_modules(settings: Settings, modules: Mapping[str, str]) -> Iterator[F
 MASKS: Mapping[str, str] = MappingProxyType(
     {mask: family.devices for family in providers.accelerators() for mask in family.masks}
 )
-"""Variables with a list of devices that programs may see, and of what kind."""
+"""Variables with a list of devices that programs may see, and their kind."""
 
 _MEANING: Mapping[str, str] = MappingProxyType(
     {

@@ -1,4 +1,4 @@
-"""Remarks on what results bring for accelerators in vain, and which they leave idle."""
+"""Remarks on accelerator builds that cannot be used, and on accelerators left idle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verify attestations of what will be installed, where the user wants that (PEP 740)."""
+"""Attestations of packages to install, verified where the user requires it (PEP 740)."""
 
 from __future__ import annotations
 

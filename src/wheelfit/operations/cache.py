@@ -61,7 +61,7 @@ class CachePruneRequest(CacheOptions):
 
 
 class CacheVerifyRequest(CacheOptions):
-    """A check of all entries, and what happens to damaged ones."""
+    """The options of a check of all entries."""
 
     keep_damaged: bool = False
 
@@ -293,14 +293,14 @@ class _Removing:
         self.others[kind, reason] = (before + entries, size_before + size)
 
     def leftovers(self) -> None:
-        """Remove what killed processes left."""
+        """Remove leftovers of killed processes."""
         for leftover in list(self.inventory.leftovers()):
             self.count("leftovers", "left by killed processes", 1, leftover.size)
             if not self.dry_run:
                 self.inventory.sweep(leftover)
 
     def layouts(self) -> None:
-        """Remove what other versions of wheelfit kept."""
+        """Remove entries of other versions of wheelfit."""
         for kind, layout in self.inventory.layouts():
             if layout == LAYOUT:
                 continue

@@ -57,9 +57,9 @@ class CacheContents:
     others: tuple[tuple[str, int, int], ...]
     """Folders without entries: name, files and bytes of each."""
     leftovers: tuple[int, ...]
-    """The sizes of what killed processes left."""
+    """The sizes of leftovers of killed processes."""
     unknown: tuple[str, ...]
-    """Names of what wheelfit did not put there."""
+    """Names of foreign files."""
     links: str | None
     """The way files of the cache are shared: ``hardlink``, ``reflink`` or ``copy``."""
 

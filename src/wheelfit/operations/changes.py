@@ -1,4 +1,4 @@
-"""Changes of an environment: what ``install`` and ``sync`` have in common."""
+"""Changes of an environment: the common part of ``install`` and ``sync``."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ _Request = TypeVar("_Request")
 
 
 class _ProjectChange(BuildingOptions, ChangeRequest):
-    """The project to edit, the list of requirements, and what else to update."""
+    """The project to edit, the list of requirements, and further targets."""
 
     project: str | None = None
     lock: str | None = None
@@ -145,7 +145,7 @@ def add(request: AddRequest, context: Context) -> DependencyReport:
 
 
 def remove(request: RemoveRequest, context: Context) -> DependencyReport:
-    """Remove dependencies from a project, lock it, and remove what nothing needs any more.
+    """Remove dependencies from a project, lock it, and remove packages that are no longer needed.
 
     If one of these fails, the project, the lock and the environment are as they were.
 
@@ -181,7 +181,7 @@ class _Editing:
         self._lock = Path(request.lock) if request.lock else self.path.with_name("pylock.toml")
         self._environment: Environment | None = None
         if not (request.frozen or request.no_sync or request.dry_run):
-            # Before anything is resolved: without an environment that would be in vain.
+            # Before anything is resolved: without an environment that would be useless.
             request = _beside(request, self.path, context)
             self._environment = open_environment_of(request, context.environ, may_be_new=True)
             self._environment.check_allowed(break_system_packages=request.break_system_packages)
@@ -249,7 +249,7 @@ class _Editing:
         return lock_project(request, self._context, project, bounded if open_names else None)
 
     def _sync(self, locks: LockReport) -> ChangeReport:
-        """Install from the lock; what only the lock before had goes."""
+        """Install from the lock; packages of the former lock alone are removed."""
         written = locks.locks[0]
         old = set() if written.old is None else {package.name for package in written.old.packages}
         extra: tuple[str, ...] = ()

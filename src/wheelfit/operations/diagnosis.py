@@ -1,4 +1,4 @@
-"""The result of an examination, without what identifies the machine."""
+"""The result of a diagnosis, without data that identifies the machine."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SourcesReport:
     def to_json(self, scrub: Callable[[str], str]) -> dict[str, object]:
         """Return the keys of the object of ``--json`` that are about them.
 
-        :param scrub: takes out what identifies the machine.
+        :param scrub: removes data that identifies the machine.
         """
         return {
             "sources": [

@@ -1,7 +1,7 @@
 """The examination of a machine, an environment or a process.
 
-What needs packages beside the standard library is imported inside functions, so that a report is
-possible where such a package is missing.
+Modules that need packages beside the standard library are imported inside functions, so that a
+report is possible where such a package is missing.
 """
 
 from __future__ import annotations

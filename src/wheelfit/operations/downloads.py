@@ -93,7 +93,7 @@ def several_at_once(
     """Fetch wheels, a few at the same time; the first failure ends it all.
 
     :param fetch: fetches one; called from several threads.
-    :returns: what ``fetch`` returned, in the order of the things.
+    :returns: the results of ``fetch``, in the order of the things.
     """
     return at_once(things, fetch, most=_AT_ONCE, cancel=transfers.cancel)
 

@@ -44,7 +44,7 @@ def finding_json(finding: Finding, scrub: Callable[[str], str] = str) -> dict[st
     """Return a finding as plain data.
 
     :param finding: of `wheelfit.doctor`.
-    :param scrub: takes out what identifies the machine; default: nothing.
+    :param scrub: removes data that identifies the machine; default: nothing.
     """
     return {
         "severity": finding.severity.value,

@@ -1,4 +1,4 @@
-"""Export: what machines get from a lock, as files for other tools."""
+"""Exports of a lock for machines, as files for other tools."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ class _Exporting:
     # --- copies of variant wheels ---------------------------------------------------------
 
     def _stage(self, stack: ExitStack) -> Path | None:
-        """Return a folder for copies as long as they may be in vain."""
+        """Return a folder for copies as long as they may turn out useless."""
         if self._request.wheels is None:
             return None
         folder = stack.enter_context(new_folder(self._request.wheels))

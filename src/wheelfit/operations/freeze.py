@@ -90,7 +90,7 @@ def freeze(request: FreezeRequest, context: Context) -> FreezeReport:
 def requirement_line(entry: Installed) -> str:
     """Return the line of a requirements file that installs a package again.
 
-    What came from a URL is named by that (PEP 610), anything else by its version. A variant is
+    A package from a URL is named by that (PEP 610), anything else by its version. A variant is
     named in a comment that `wheelfit install -r` reads and other installers skip.
     """
     if entry.direct_url is not None:

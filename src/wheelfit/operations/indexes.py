@@ -405,7 +405,7 @@ def _of_owners(pins: Iterable[Pin], bridged: BridgedRepository) -> Iterator[str]
 def tell_later(
     chosen: Iterable[tuple[NormalizedName, Version, bool]], pool: Pool, reporter: Reporter
 ) -> None:
-    """Warn of what later indexes have of the packages that were chosen, once for all of them.
+    """Warn of newer releases of chosen packages in later indexes, once for all of them.
 
     :param chosen: name and version of each package, and whether a variant of it was chosen.
     """
@@ -426,7 +426,7 @@ def tell_later(
 
 @contextmanager
 def telling_later(pool: Pool, reporter: Reporter) -> Iterator[None]:
-    """Warn of what later indexes have of the packages looked up, where nothing could be chosen."""
+    """Warn of releases of looked-up packages in later indexes, where nothing could be chosen."""
     try:
         yield
     except NoFit:

@@ -170,7 +170,7 @@ def _request(
         if request.refit or request.allow_variant_change:
             builds = companions.builds
     if _is_only_refit(request, opened):
-        # What only they need is chosen with them, or goes.
+        # Packages that only they need are chosen with them, or removed.
         exchanged = [name for name in present.misfits if name not in followers]
         requirements = tuple(RequestedRequirement(Requirement(name)) for name in exchanged)
     around = {name: entry for name, entry in there.items() if name not in followers}

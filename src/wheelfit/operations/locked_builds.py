@@ -24,7 +24,7 @@ class LockedBuilds:
     """The wheels that stand for the sources of a lock, built only if they are to be installed.
 
     :param deferred: builds wheels.
-    :param consent: what may be built; to be named in a lock is not a consent.
+    :param consent: the consent to builds; to be named in a lock is not one.
     :param folder: the folder of the lock file.
     """
 

@@ -218,7 +218,7 @@ def _choose(
         target, of_system = target_in_effect(current, context)
         in_effect = (*_overrides(here, context), *of_system, *declared, *options)
         return ChosenMachine("this machine", target, here, None, policy, here.namespaces, in_effect)
-    # What only another machine needs takes as long to import as all of its detection.
+    # Modules for another machine take as long to import as all of its detection.
     from wheelfit.core.host_file import HostDetector
     from wheelfit.operations.hosts import open_host
     from wheelfit_runtime.platforms.discovery import Baseline
@@ -253,7 +253,7 @@ def _choose(
 
 
 def _memory(request: MachineOptions, environ: Mapping[str, str]) -> str | None:
-    """Return the folder for what drivers answered; None where nothing may be kept (P-22)."""
+    """Return the folder for cached answers of drivers; None where there is no cache (P-22)."""
     from wheelfit.operations.cache_folder import cache_folder_in_use
     from wheelfit_runtime.platforms.cache_folder import unsafe_cache_folder
 

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def plain_report(report: object, names: str = "", **more: object) -> dict[str, Any]:
-    """Return the object of a report: its version, and what `plain_fields` returns."""
+    """Return the object of a report: its version, and the result of `plain_fields`."""
     return {"version": 1, **plain_fields(report, names, **more)}
 
 

@@ -53,7 +53,7 @@ class ProbeRecord:
 
     folder: str
     differs: tuple[str, ...]
-    """Namespaces for which it differs from what detection returns now."""
+    """Namespaces for which it differs from the present detection."""
     is_new: bool
     """Whether it was written just now."""
 

@@ -100,7 +100,7 @@ class PublishReport:
     act: PublishResult | None = None
     """The files that were sent; None: there were none."""
     choices: tuple[ReleaseChoices, ...] = ()
-    """In a dry run: what installers would take of each release."""
+    """In a dry run: the choices of installers in each release."""
 
     def state(self, filename: str) -> str:
         """Return the state of a file in words."""

@@ -166,7 +166,7 @@ class UploadIndex:
     check_url: str
     """The index URL."""
     base: str | None
-    """Of a server of ours: what stands before ``/-/``; it can hold a release back."""
+    """Of a wheelfit server: the part before ``/-/``; it can stage a release."""
     login: Login | None
     settings: SourceSettings
     tls: SSLContext | None = field(compare=False)

@@ -205,7 +205,7 @@ def _with_options(table: ProjectTable, request: VariantRequestOptions) -> Projec
 
 
 def _plugin(requirement: str) -> PluginProvider:
-    # ``::`` cannot stand in a requirement, ``@`` may: what follows it is a URL.
+    # ``::`` cannot stand in a requirement, ``@`` may: the rest after it is a URL.
     requirement, _, plugin_api = requirement.partition("::")
     parse_requirement(requirement.strip(), allow_variant_markers=False, where="--provider")
     return PluginProvider((requirement.strip(),), plugin_api.strip() or None)

@@ -227,7 +227,7 @@ def _with_urls(lines: Iterable[RequirementLine]) -> Iterable[str]:
 
 
 def _url(text: str) -> str:
-    """Return the URL in what names one: ``name @ URL ; marker``, or the URL alone."""
+    """Return the URL in a reference: ``name @ URL ; marker``, or the URL alone."""
     named = _NAMED_URL.match(text)
     if named is None:
         return text

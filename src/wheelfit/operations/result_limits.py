@@ -1,4 +1,4 @@
-"""What no result goes beyond: builds without an accelerator, a size to download."""
+"""Limits of results: builds without an accelerator, a size to download."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def read_variants_json(source: str | os.PathLike[str] | bytes) -> VariantDocument:
     """Read the variant metadata of a release, in any layout (F-130).
 
-    What cannot be used is left out, with a note in `VariantDocument.notes`.
+    Unusable parts are left out, with a note in `VariantDocument.notes`.
 
     :param source: the path of a ``NAME-VERSION-variants.json``, or its bytes.
     :raises FileProblem: the file cannot be read.

@@ -74,7 +74,7 @@ class SelectionSession(Struct, frozen=True):
     requires_hashes: bool
     """Whether every file must have a given hash, by options, files or pip's configuration."""
     building: DeferredBuilding
-    """Builds what may be built."""
+    """The builder of permitted builds."""
 
     def __enter__(self) -> Self:
         return self

@@ -123,7 +123,7 @@ def _module(name: str) -> str:
 def settle_modules(environment: Environment) -> Callable[[], None]:
     """Import everything that may be needed, and nothing of an environment from now on.
 
-    Returns what takes that back, for where nothing was changed after all.
+    Returns a function that undoes this, for use if nothing was changed.
     """
     for name in _modules():
         with suppress(ImportError):

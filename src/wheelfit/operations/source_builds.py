@@ -136,7 +136,7 @@ def open_places(
 
     if request.no_build_isolation:
         return OwnPlaces(environment.interpreter, environment.schemes.scripts, environ)
-    # Preferences are about what gets installed; rules about providers and metadata count here too.
+    # Preferences concern installed packages; rules about providers and metadata apply here too.
     rule = ChoicePolicy(
         providers=policy.providers,
         metadata=policy.metadata,
@@ -203,7 +203,7 @@ def source_policy(
 def _only_binary(
     request: BuildingOptions, wanted: RequestedRequirements, rules: InstallRules
 ) -> list[str]:
-    """Return the projects wanted as wheels only; ``:all:`` and ``:none:`` mean what pip means."""
+    """Return the projects wanted as wheels only, with ``:all:`` and ``:none:`` as in pip."""
     names: list[str] = []
     for text in (*rules.only_binary, *wanted.only_binary, *request.only_binary):
         for name in map(str.strip, text.split(",")):

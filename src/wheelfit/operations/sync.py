@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 class SyncRequest(FromLock, BuildOptions, ChangeRequest):
-    """The lock, the environment, and what may be changed there."""
+    """The lock, the environment, and the permitted changes."""
 
     inexact: bool = False
 
@@ -222,7 +222,7 @@ def _decide(
     companions = Companions.of(start, present.installed, choosing.candidates.target.environment)
     only = None
     if request.refit:
-        # What only they need is chosen with them, or goes.
+        # Packages that only they need are chosen with them, or removed.
         only = (present.misfits.keys() & choosing.packages) - companions.followers
 
     def takes_part(name: NormalizedName) -> bool:

@@ -24,8 +24,7 @@ def columns(
 
     :param rows: cells without line breaks; a column without any text is left out.
     :param width: columns of the terminal; a wider table has its last column broken into several
-        lines, or where too little room is left, what does not fit below each row. None breaks
-        nothing.
+        lines, or where too little room is left, the rest below each row. None breaks nothing.
 
     >>> columns(("Name", "Empty", "Size"), [("a", "", "10"), ("bcdef", "", "2")])
     ['Name   Size', '-----  ----', 'a      10', 'bcdef  2']

@@ -1,4 +1,4 @@
-"""Trees of dependencies: what needs what in a lock, for every machine or for one."""
+"""Trees of dependencies in a lock, for every machine or for one."""
 
 from __future__ import annotations
 

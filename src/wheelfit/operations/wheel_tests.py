@@ -174,7 +174,7 @@ def _open_host(request: WheelTestsRequest, scratch: Path, context: Context) -> _
 
 
 def _test_sources(request: WheelTestsRequest) -> tuple[Path, ...]:
-    """Return the files and folders that the tests are in, with what configures them."""
+    """Return the files and folders of the tests, with their configuration."""
     project = Path(request.project)
     tests = [project / name for name in request.tests or ("tests", "test")]
     there = [path for path in tests if path.exists()]
@@ -342,7 +342,7 @@ def _environment_with(
     request: WheelTestsRequest,
     context: Context,
 ) -> Path:
-    """Create an environment with exactly one wheel and what its tests need; return its Python."""
+    """Create an environment with a wheel and the requirements of its tests; return its Python."""
     silent = Context(context.environ)
     if host.foreign is not None:
         python = host.foreign.create_environment(folder, context.environ, place.cpu)

@@ -37,8 +37,8 @@ class AddressRules:
     def of(cls, url: str, hosts: Iterable[str] = ()) -> AddressRules:
         """Return the rules for an index.
 
-        An index with a private address, or one of this machine, may name others like it; one with
-        a host name counts as public, because others may decide what that resolves to.
+        An index with a private address, or one of this machine, may name others like it; one with a
+        host name counts as public, because others may control its DNS entry.
 
         :param hosts: hosts that its pages may name although their addresses are private.
         :raises ValueError: the URL has no host.

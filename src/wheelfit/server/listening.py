@@ -162,7 +162,7 @@ def serve(
         limits = replace(limits, connections=most)
     shared = Connections(limits)
     faults = _LoopErrors(note)
-    # The application logs what matters.
+    # The application has its own log.
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     logging.getLogger("uvicorn").addHandler(logging.NullHandler())
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)

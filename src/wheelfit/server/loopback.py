@@ -146,7 +146,7 @@ class _Server(ThreadingHTTPServer):
         try:
             connection, address = super().get_request()
         except OSError:
-            # It is tried again at once, in vain as long as no file can be opened.
+            # It is tried again at once, without success as long as no file can be opened.
             time.sleep(_PAUSE)
             raise
         self._connections.add(connection)

@@ -216,7 +216,7 @@ def moved(path: str) -> Answer:
 
 
 def missing(why: str = "there is no such page or file") -> Answer:
-    """Return the answer for what does not exist."""
+    """Return the answer for a missing page or file."""
     return Answer.text(404, why)
 
 

@@ -1,8 +1,8 @@
 """A signing authority of its own, for attestations that are trusted nowhere else (PEP 740).
 
-What Sigstore offers over the network is here made of four keys: certificates with the claims of a
-workflow, a log of certificates and a log of signatures. Attestations of it hold for every program
-that reads its root of trust, so that signing, publishing and verifying can be rehearsed.
+The services of Sigstore are replaced by four keys: certificates with the claims of a workflow, a
+log of certificates and a log of signatures. Attestations of it hold for every program that reads
+its root of trust, so that signing, publishing and verifying can be rehearsed.
 """
 
 from __future__ import annotations

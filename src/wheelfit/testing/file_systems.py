@@ -1,10 +1,10 @@
 """File systems that behave as others than this machine's do, for tests.
 
 Each is the real one with something taken away: `WithoutExchange`, `WithoutLinks`, `LikeWindows`,
-`Layered`, `ReadOnly` and `Full` refuse what such a system refuses. `IgnoringCase` finds names in
-any case, and `WithoutOwners` gives all files one owner and mode. `Killed` ends the process, as it
-were, before a change of the disk of your choice: from then on nothing is done any more, not even by
-handlers of the exception.
+`Layered`, `ReadOnly` and `Full` refuse the operations that such a system refuses. `IgnoringCase`
+finds names in any case, and `WithoutOwners` gives all files one owner and mode. `Killed` ends the
+process, as it were, before a change of the disk of your choice: from then on nothing is done any
+more, not even by handlers of the exception.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Layered(NativeFileSystem):
 class IgnoringCase(NativeFileSystem):
     """Names are the same in any case, and stay as they were first written.
 
-    Only what goes through this object ignores it, and only for the last name of a path.
+    Only calls of this object ignore it, and only for the last name of a path.
     """
 
     def _spelled(self, path: AnyPath) -> str:
@@ -189,7 +189,7 @@ for _name in (
 
 
 class Killed(BaseException):
-    """The process is no more; what catches this in our code can do nothing either."""
+    """The process is gone; code of ours that catches this can do nothing either."""
 
 
 class Killing(Changing):

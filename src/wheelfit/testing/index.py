@@ -1,4 +1,4 @@
-"""An index that counts what it sends and misbehaves on request."""
+"""An index that counts sent bytes and misbehaves on request."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def _verdict(
 
 
 def _notes(oldest: int, outside: Sequence[str], *, is_exact: bool) -> Iterator[str]:
-    """Yield the conclusions, and the limits of what symbols show.
+    """Yield the conclusions, and the limits of symbols as evidence.
 
     :param oldest: the minor of the first Python whose stable ABI has all other symbols.
     """

@@ -468,8 +468,8 @@ def _same_python(name: WheelFilename, consumer: WheelFilename | None) -> bool:
 # --- versions in the names of symbols -----------------------------------------------------
 
 _ICU = "u|ubidi|ubrk|ucal|ucnv|ucol|udat|uenum|uloc|unorm2?|unum|uregex|ures|uscript|uset|utext"
-# What upstream puts into its namespaces, as of November 2026: the library, how a compiler writes
-# the namespace into a symbol, and what stands for the version in it.
+# Marks in upstream namespaces, as of November 2026: the library, how a compiler writes the
+# namespace into a symbol, and the part for the version in it.
 _NAMESPACES = (
     ("Abseil", "absl::lts_{}", pattern(r"4absl12lts_(\d{8})")),
     ("ICU", "icu_{}", pattern(rf"6icu_(\d{{2}})|\A(?:{_ICU})_\w+_(\d{{2}})\Z")),

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 TORCH = "torch"
 _STABLE = pattern(r"(?:aoti|torch)_\w+")
 _UNSTABLE = pattern(r"_Z\w*?(?:3c10|2at|5torch|5caffe2)|THP")
-"""C++ of torch, and what its bindings for Python have beside the interface."""
+"""C++ of torch, and the symbols of its bindings for Python beside the interface."""
 _LIBRARIES = pattern(r"lib(?:torch|c10)(?:_\w+)?\.so")
 _OF_CUDA = ("libtorch_cuda.so", "libc10_cuda.so")
 

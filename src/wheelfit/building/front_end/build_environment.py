@@ -34,7 +34,7 @@ class BuildEnvironmentContents:
     backend: str
     """Name and version of the backend's distribution; its module where that is unknown."""
     knows_variants: bool
-    """Whether the source of the backend mentions what writes variant wheels."""
+    """Whether the source of the backend mentions the library that writes variant wheels."""
     has_what_it_calls: bool
     """Whether the module that the backend calls exists, as far as the backend is known."""
     packages: Mapping[str, str | None] = field(hash=False)

@@ -77,7 +77,7 @@ class ExtensibleEnvironment(BuildEnvironment, Protocol):
         """Marker variables of the interpreter."""
 
     def add(self, requirements: Iterable[str], needing: str) -> None:
-        """Install what building needs."""
+        """Install the build requirements."""
 
 
 class EnvironmentFactory(Protocol):

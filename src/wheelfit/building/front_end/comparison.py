@@ -91,7 +91,7 @@ def compare_with_plain(
             lines = tuple(_losses(found, codes, order.recipe))
             if lines:
                 losses.append((wheel, _error(wheel, lines)))
-            # What compilers do unasked makes no difference anyway.
+            # Default flags of compilers make no difference anyway.
             elif (told := [flag for flag in wheel.flags if flag not in USUAL]) and (
                 _digests(found) == _digests(codes)
             ):

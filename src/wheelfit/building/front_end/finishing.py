@@ -97,7 +97,7 @@ def with_dependencies(
 
 
 def with_exports(source: Path, folder: Path, exports: AbiExports, epoch: int | None) -> Path:
-    """Return a copy of a wheel that carries what its library promises (B-61)."""
+    """Return a copy of a wheel that carries the exports of its library (B-61)."""
     return _with_file(source, folder, EXPORTS_FILE, write_abi_exports(exports), epoch)
 
 

@@ -96,7 +96,7 @@ class IndexConnection:
         """Send a request, follow no redirect, and return the answer.
 
         :param purpose: as ``send fast-1.0.tar.gz``, for errors.
-        :param most: bytes of the answer that are read; of what never ends the beginning is enough.
+        :param most: bytes of the answer that are read; an endless answer is cut off there.
         :param timeout: seconds for a connection, and for an answer when all is sent.
         :param options: as `requests` takes them.
         :raises Unreachable: the server cannot be reached; its cause is the error of `requests`.

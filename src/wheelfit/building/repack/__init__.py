@@ -1,4 +1,4 @@
 """Edits of finished wheels: name, version and dependencies, and their variant.
 
-May import what ``building`` may.
+May import the same as ``building``.
 """

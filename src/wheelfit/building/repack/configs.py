@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wheelfit.core.labels import Label
     from wheelfit.core.properties import Property
 
-# What variant-repack 0.0.1 takes from the end of names, in its order (November 2026).
+# Suffixes that variant-repack 0.0.1 removes from names, in its order (November 2026).
 _SUFFIXES = tuple(
     f"-{word}"
     for word in (

@@ -198,7 +198,7 @@ def joined_name(names: Sequence[str]) -> str:
 
 
 def label_of(name: str, joined: str) -> Label | None:
-    """Return the label that a name of a project ends with; None for what stands for no hardware.
+    """Return the label that a name of a project ends with; None for a suffix without hardware.
 
     >>> label_of("faiss-gpu-cu12", "faiss"), label_of("faiss-cpu", "faiss")
     ('gpu_cu12', None)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SIGN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]|\n|[^\s\[\]{},:"]++')
 _DEEPEST = 64
-"""Far below what any document may have; the path of a place grows with its depth."""
+"""Far below any real document; the path of a place grows with its depth."""
 _SIMPLE = re.compile(r'"[A-Za-z0-9_$.-]*+"')
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _Span = tuple[int, int]

@@ -1,4 +1,4 @@
-"""The reach of variants: the machines, of all presets, that would take them (F-28, F-66)."""
+"""The reach of variants: the machines that would take them (F-28, F-66)."""
 
 from __future__ import annotations
 

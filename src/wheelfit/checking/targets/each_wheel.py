@@ -34,7 +34,7 @@ WheelMapper: TypeAlias = (
     "Callable[[Callable[[WheelToCheck], CheckedWheel], Sequence[WheelToCheck], Progress],"
     " Iterable[CheckedWheel | WheelfitError]]"
 )
-"""Calls a function for each of some wheels, and returns what comes of each, in their order.
+"""Calls a function for each of some wheels, and returns the results in their order.
 
 An error leaves its wheel unchecked.
 """

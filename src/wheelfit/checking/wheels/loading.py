@@ -95,7 +95,7 @@ def _severity(path: SearchPath, *, alone: bool) -> Severity | None:
 
 
 class _Libraries:
-    """The libraries that a wheel has, and what its binaries need besides."""
+    """The libraries in a wheel, and those that its binaries need besides."""
 
     def __init__(self, binaries: Iterable[Binary]) -> None:
         self._binaries = tuple(binaries)
@@ -126,7 +126,7 @@ def library_findings(
     policy: LinuxPolicy,
     place: CheckedFile,
 ) -> Iterator[Finding]:
-    """Compare libraries and versions of symbols with what every Linux has that takes the tag."""
+    """Compare libraries and versions of symbols with those of every Linux that takes the tag."""
     lacking: dict[str, dict[str, list[Binary]]] = defaultdict(dict)
     for name, needing in _Libraries(native).missing(Format.ELF, machines).items():
         if policy.has_library(name):

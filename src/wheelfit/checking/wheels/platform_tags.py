@@ -162,7 +162,7 @@ def _floor(claim: ClaimedPlatform) -> tuple[int, int]:
 def _floor_findings(
     claim: ClaimedPlatform, native: list[Binary], place: CheckedFile
 ) -> Iterator[Finding]:
-    """Compare the oldest system that a tag admits with what binaries want of it."""
+    """Compare the oldest system that a tag admits with the requirements of binaries."""
     floor = _floor(claim)
     if claim.policy is not None and (glibc := claim.policy.symbols.get("GLIBC")):
         floor = max(floor, (glibc[0], glibc[1]))  # aarch64 has some of 2.18 in manylinux_2_17

@@ -144,7 +144,7 @@ class OptionParser(ArgumentParser):
         name = word.partition("=")[0]
         if (instead := _OF_PIP.get(name)) is not None:
             return instead
-        # What `run` gets may be an option of the command that it runs.
+        # The arguments of `run` may be options of the command that it runs.
         cutoff = 0.8 if self._name == "run" else 0.6
         # Dashes make nothing alike.
         known = {known.lstrip("-"): known for known in self._option_string_actions}
@@ -194,7 +194,7 @@ _OF_PIP = {
     "--user": "there is no user site for wheelfit; `wheelfit venv` creates an environment, and "
     "--prefix or --target name another folder",
 }
-"""Options of pip that do not exist here, with what stands for them."""
+"""Options of pip without an equal name here, with their replacements."""
 
 
 def _default(option: Option) -> Any:

@@ -1,8 +1,8 @@
 """Types of the values of options: one for the command line, variables and files alike.
 
 A type reads a word of the command line or of a variable with `ValueType.word`, a value of a file
-with `ValueType.read`, and joins what several layers set. A wrong word is a ``ValueError`` whose
-message is a sentence about the word, wherever it was written.
+with `ValueType.read`, and joins the values of several layers. A wrong word is a ``ValueError``
+whose message is a sentence about the word, wherever it was written.
 """
 
 from __future__ import annotations
@@ -300,7 +300,7 @@ class _Consent(Several):
         return super().read(key, [value] if isinstance(value, str) else value, place)
 
     def join(self, above: Any, below: Any) -> list[Any]:
-        """Return the value of two layers together; ``never`` undoes what lies below it."""
+        """Return the value of two layers together; ``never`` cancels the lower one."""
         return list(above) if "never" in above else super().join(above, below)
 
 
@@ -313,7 +313,7 @@ class _Families(Several):
         return super().read(key, value, place) or ["none"]
 
     def join(self, above: Any, below: Any) -> list[Any]:
-        """Return the value of two layers together; ``none`` undoes what lies below it."""
+        """Return the value of two layers together; ``none`` cancels the lower one."""
         rest = [] if "none" in above else [one for one in below if one not in above]
         return [*rest, *above]
 
@@ -466,7 +466,7 @@ def _bytes_or_letter(text: str) -> int:
 
 
 def _address_of_index(text: str) -> str:
-    """Read a place: of a server whose index is named, what stands before ``/simple/``."""
+    """Read a place: for the URL of an index on a server, the part before ``/simple/``."""
     if TEXT.word(text).startswith(("http://", "https://")):
         return text.rstrip("/").removesuffix("/simple")
     return text

@@ -57,7 +57,7 @@ def print_explanation(explanation: Explanation, machine: ChosenMachine, output: 
     for project, value, known in explanation.built_for:
         how = "is chosen together with it" if known is None else f"{known.version} {known.how}"
         output.folded(f"  {'built for':<12}{project} {value} ({project} {how})")
-    if output.verbosity > 0:  # P-21; the evidence is what probe shows
+    if output.verbosity > 0:  # P-21; probe shows the evidence
         for detection in explanation.detections:
             output.result(
                 f"  {detection.namespace:<11} {detection.status}: {detection.source}", "dim"
@@ -122,7 +122,7 @@ def _reason(verdict: Verdict) -> str:
 
 
 def show_step(step: DemoStep, output: Output) -> None:
-    """Print a step, or what came of it."""
+    """Print a step, or its result."""
     if step.line:
         output.folded(f"  {step.line}", hang=0)
         return

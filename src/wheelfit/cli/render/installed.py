@@ -177,6 +177,6 @@ def _needed(link: RequirementLink, extra: str | None) -> str:
 
 
 def _condition(link: RequirementLink) -> str:
-    """Return the condition of a lock for what begins a chain, as for an extra or a group."""
+    """Return the condition of a lock for the start of a chain, as for an extra or a group."""
     is_said = link.marker is None or link.marker in (link.requirement or "")
     return "" if is_said else f" (if {link.marker})"

@@ -1,4 +1,4 @@
-"""What machines support, and descriptions of them, as text."""
+"""Supported values of machines, and descriptions of machines, as text."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class Memory:
             return
         with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
             data = json.loads(path.read_bytes())
-            # What counts as wrong differs between versions.
+            # Faults differ between versions.
             if (data["version"], data["wheelfit"]) == (_VERSION, __version__):
                 self._files = dict(data["files"])
                 self._combined = dict(data["combined"])

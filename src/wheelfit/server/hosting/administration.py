@@ -1,4 +1,4 @@
-"""What operators and owners do with an index beside uploading: over a store, or over its server."""
+"""The administration of an index by operators and owners: over a store, or over its server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class StoreAdministration:
     """Returns whether the user may learn that a project exists."""
 
     def yank(self, what: Sequence[str], reason: str | None) -> list[str]:
-        """Yank files, or take that back; return their names.
+        """Yank files, or undo that; return their names.
 
         :param what: file names, ``NAME==VERSION``, or names of projects.
         :param reason: shown by installers, may be empty; None takes it back.

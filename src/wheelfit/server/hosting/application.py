@@ -202,7 +202,7 @@ class HostedIndex:
     def _upload(self, request: Request, stage: str) -> Answer:
         if request.method != "POST":
             return Answer.text(405, "uploads are posted here", {"allow": "POST"})
-        # Before a byte of the body: strangers cost nothing.
+        # Before a byte of the body: unauthorised requests cost nothing.
         who, attempt = self._visitor(request), Attempt("upload")
         with who.noting_refusals(attempt):
             return self._upload_of(request, who, attempt, stage)
@@ -322,7 +322,7 @@ class HostedIndex:
         answer = publishing.answer(words, body, self._store.records.acting(job), now, self._log)
         return answer or Answer.text(404, "there is no such page")
 
-    # --- what operators see and do -----------------------------------------------------------
+    # --- health and administration --------------------------------------------------
 
     def _health(self) -> Answer:
         """Return the last known state of the dependencies, without any request."""

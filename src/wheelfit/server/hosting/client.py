@@ -241,7 +241,7 @@ def _error(status: int, content: bytes, where: str) -> Exception:
         )
     if status == 404:
         return FileProblem(first["message"], where=first["where"])
-    if status < 500 and first["reference"] not in CODES:  # what keeps files out
+    if status < 500 and first["reference"] not in CODES:  # of refused uploads
         return UploadRefused(first["message"], where=first["where"], details=errors)
     if status < 500:
         return UserError(first["message"], where=first["where"] or where)

@@ -1,4 +1,4 @@
-"""Written pages in memory, plain and compressed, with what shows when one is out of date."""
+"""Written pages in memory, plain and compressed, with stamps that show outdated ones."""
 
 from __future__ import annotations
 

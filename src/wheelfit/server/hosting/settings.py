@@ -420,7 +420,7 @@ _PROJECT_KEYS: Mapping[str, Callable[[str], Any]] = {
     "prereleases-last": lambda text: timedelta(seconds=_span(text)),
     "dev-releases-last": lambda text: timedelta(seconds=_span(text)),
 }
-"""The rules for projects, and what reads each."""
+"""The rules for projects, with the reader of each."""
 _TABLES = (
     "mirror", "owners", "reserved", "private", "tracks", "alternate-locations", "trusted-publisher",
     "webhook", "project",

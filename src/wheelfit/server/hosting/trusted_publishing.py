@@ -213,7 +213,7 @@ def _matches(text: str, pattern: str) -> bool:
 
 
 def _who(claims: Mapping[str, Any]) -> str:
-    """Return the name of a job for people, shortened: a stranger wrote it."""
+    """Return the name of a job for people, shortened, since it is untrusted."""
     return str(claims.get("sub") or claims.get("repository") or "nobody")[:200]
 
 

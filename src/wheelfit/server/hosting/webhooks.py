@@ -125,7 +125,7 @@ class WebhookDelivery:
         self._count = count
         self._now = now
         self._admits = AddressRules.of_target(webhook.url, may_be_private=webhook.may_be_private)
-        # From here on: what changes before the first look would be lost else.
+        # From here on: changes before the first look would be lost otherwise.
         self._cursors.cursor(webhook.id, now=written(now()))
 
     def run(self, over: threading.Event) -> None:
@@ -171,7 +171,7 @@ class WebhookDelivery:
         return outcome != "failed"
 
     def _send(self, entry: AuditEntry) -> str | None:
-        """Send a message; return what went wrong, or None."""
+        """Send a message; return the fault, or None."""
         content = {
             "version": 1,
             "event": entry.action,

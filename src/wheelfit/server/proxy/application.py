@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 Mode: TypeAlias = Literal["additive", "full"]
 _MODES = ("additive", "full")
 _KEY = re.compile(r"([0-9a-f]{16})(?:-([0-9a-f]{64}))?")
-# Pages are handed on as strangers wrote them, and are for installers.
+# Pages are forwarded as received, untrusted, and are for installers.
 _PAGE_HEADERS = {
     **STRICT,
     "cache-control": "no-cache",

@@ -139,7 +139,7 @@ def proxied_name(filename: WheelFilename, number: int) -> str | None:
 
 
 def original_of(files: Iterable[File], name: str) -> File | None:
-    """Return the file that the proxy lists under a name, which comes from a stranger."""
+    """Return the file that the proxy lists under an untrusted name."""
     number = name.split("-")[2].partition("_")[0] if name.count("-") == 5 else ""
     for file in files:
         if file.filename == name:

@@ -1,8 +1,8 @@
 """Wheels with another METADATA, sent while the original arrives.
 
 Two hashes are taken: of the bytes that are sent, so that later pages can promise it; and of those
-that arrived, so that the end is only sent if the original is what its index promised. A transfer
-that breaks is resumed, and one whose file changes meanwhile fails.
+that arrived, so that the end is only sent if the original matches its hash on the index page. A
+transfer that breaks is resumed, and one whose file changes meanwhile fails.
 """
 
 from __future__ import annotations

@@ -309,7 +309,7 @@ def _links(raw: Mapping[str, object]) -> tuple[tuple[Link, ...], tuple[Link, ...
 
 
 def is_web_address(url: str) -> bool:
-    """Return whether a URL from a stranger leads nowhere but to a web server.
+    """Return whether an untrusted URL leads nowhere but to a web server.
 
     >>> is_web_address("https://example.org/x"), is_web_address("javascript:alert(1)")
     (True, False)

@@ -1,7 +1,7 @@
 """Render pages from templates; the only importer of `jinja2`.
 
 Every expression is escaped, and characters that are invisible or reverse text are written as
-numbers, because names and metadata come from strangers.
+numbers, because names and metadata are untrusted.
 """
 
 from __future__ import annotations

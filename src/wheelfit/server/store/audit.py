@@ -170,7 +170,7 @@ def note(
 
 
 def _plain(text: str) -> str:
-    """Return a text of a stranger as every database keeps it, and every terminal may show it."""
+    """Return an untrusted text in a form for every database and every terminal."""
     shown = text[:_LONGEST]
     if shown.isprintable():
         return shown

@@ -297,7 +297,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             " attempts {number} NOT NULL, due TEXT NOT NULL)"
         ),
     ),
-    # What projects are as a whole (PEP 792); those without a row are active.
+    # The statuses of projects (PEP 792); projects without a row are active.
     (
         (
             "CREATE TABLE project_status (project TEXT PRIMARY KEY, marker TEXT NOT NULL,"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _MISSING = (FileNotFoundError,)
 _CHUNK = 8 << 20  # bytes of one part of a large object; S3 takes 10,000 of them
-_AT_ONCE = 4  # parts on their way: what bounds the memory
+_AT_ONCE = 4  # parts in transfer, which bounds the memory
 _PIECE = 1 << 20
 _PROMPT = 3.0
 """Seconds for a small request."""

@@ -131,7 +131,7 @@ class PostgresqlDatabase(Database):
         super()._give_back(connection, is_sound=is_sound)
 
     def _execute(self, connection: Any, sql: str, values: Sequence[Value] = (), /) -> list[Row]:
-        # The statements are ours; what comes from strangers is in the values.
+        # The statements are ours; untrusted text is in the values.
         text = sql.replace("?", "%s").encode()
         prepare = False if sql == "COMMIT" else None
         with connection.execute(text, tuple(values), prepare=prepare) as cursor:

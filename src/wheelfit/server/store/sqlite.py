@@ -1,4 +1,4 @@
-"""The records in one SQLite file: what one machine needs."""
+"""The records in one SQLite file, enough for one machine."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class StoredIndex(ReadsContent):
 
     A page and the ``-variants.json`` it lists are always of one moment (F-74).
 
-    :param stage: show what waits in this stage as well, as it will be once it is published.
+    :param stage: show the files of this stage as well, as they will be once published.
     """
 
     name = "this index"
@@ -74,7 +74,7 @@ class StoredIndex(ReadsContent):
         return self._records.serial(name) if self._stage == PUBLISHED else None
 
     def content(self, filename: str) -> Content | None:
-        """Return the bytes of a listed file, or what stands beside it."""
+        """Return the bytes of a listed file, or of a file beside it."""
         name = project_of(filename.removesuffix(_METADATA).removesuffix(_PROVENANCE))
         if name is not None and self._records.status(name).is_quarantined:
             return None

@@ -115,7 +115,7 @@ def accept_listed(
 
     :param draft: its content.
     :param file: its entry in that index, which has to agree with it.
-    :param provenance: what that index serves as the provenance of the file; None: nothing.
+    :param provenance: the provenance of the file on that index; None: nothing.
     :param by: an owner of the project, as for `accept`.
     :return: as `accept`.
     :raises StorageUnavailable: it cannot be kept now.

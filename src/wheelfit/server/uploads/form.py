@@ -30,8 +30,9 @@ class FormLimits(NamedTuple):
     file: int = 10 << 30
     """Bytes of the file."""
     fields: int = 16 << 20
-    """Bytes of all other fields together, and as many again of headers and of what follows the
-    end."""
+    """Bytes of all other fields together, and as many again of headers and of the rest after the
+    end.
+    """
     parts: int = 10_000
 
 
@@ -122,7 +123,7 @@ class _Reader:
             except self._error as error:
                 raise _bad(str(error)[:300]) from None
             if self._is_whole:
-                # What follows is ignored, and limited too.
+                # The rest is ignored, and limited too.
                 self._take(len(piece) if ended else 0)
                 ended = True
         if not self._is_whole:

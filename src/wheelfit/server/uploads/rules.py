@@ -292,7 +292,7 @@ _SINGLE = frozenset(
 def provenance_of(text: str, filename: str, sha256: str) -> Checked:
     """Verify attestations, and return the ``.provenance`` of a file.
 
-    What cannot be verified is refused and never served, because clients take it as checked.
+    Unverifiable attestations are refused and never served, because clients take it as checked.
 
     :param text: a list of attestations as JSON; empty: there are none.
     :return: the document, None without attestations; and violations.

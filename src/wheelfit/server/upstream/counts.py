@@ -1,4 +1,4 @@
-"""Counts of what mirrors do, for monitoring."""
+"""Counts of requests and bytes of mirrors, for monitoring."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ class Mirrored(ReadsContent):
             try:
                 return self._content(name, file, suffix)
             except IntegrityError:
-                # What changes at any time (F-73) may have changed after the page was read.
+                # A file that changes at any time (F-73) may have changed after the page was read.
                 self._expire(name)
                 again = self._original(name, base)
                 if again is None or again == file:
@@ -251,7 +251,7 @@ class Mirrored(ReadsContent):
         for piece in content.parts(0, content.size):
             tick(len(piece))
         self._pulls.wait_for(filename)
-        # The transfer may have ended before, with an error that nobody waited for.
+        # The transfer may have ended before, with an error without a receiver.
         name = project_of(filename)
         file = None if name is None else self._original(name, filename)
         sha256 = content.sha256 or (None if file is None else self._digest(file))

@@ -1,7 +1,7 @@
 """Fake drivers: small C libraries that describe any machine one likes.
 
-What NVIDIA's two understand is written at the top of ``fake_driver.h``, what Intel's
-Level Zero understands at the top of ``level_zero.c``.
+The variables of NVIDIA's two are documented at the top of ``fake_driver.h``, those of Intel's Level
+Zero at the top of ``level_zero.c``.
 """
 
 from __future__ import annotations

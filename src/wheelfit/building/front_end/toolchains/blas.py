@@ -40,7 +40,7 @@ LIBRARIES: Mapping[str, BlasLibrary] = {
     "mkl": BlasLibrary("Intel10_64lp", "libmkl_"),
     "openblas": BlasLibrary("OpenBLAS", "libopenblas"),
 }
-"""By the value of the property, which is also what Meson calls it."""
+"""By the value of the property, which is also its name in Meson."""
 _REPACKED = "libscipy_open"
 """The prefix of OpenBLAS builds that NumPy and SciPy take from the package index."""
 

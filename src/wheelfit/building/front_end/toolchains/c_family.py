@@ -1,7 +1,7 @@
 """C, C++ and Fortran: levels of processors for GCC, clang and the compiler of Microsoft.
 
-The flags of a variant are those of the plain build, and what the variant adds. Their form depends
-on how a backend combines ``CFLAGS`` with flags of its own:
+The flags of a variant are those of the plain build, and its own. Their form depends on how a
+backend combines ``CFLAGS`` with flags of its own:
 
 - Meson, CMake and cargo put them behind those of the build type.
 - Meson does not look at them where a project sets ``c_args`` among its default options. So it gets
@@ -58,7 +58,7 @@ _FLAGS: Mapping[tuple[str, str], Mapping[str, str]] = {
 }
 """The flags of gcc and clang for each value, lowest first; code of one runs on all higher ones."""
 USUAL = frozenset(next(iter(known.values())) for known in _FLAGS.values())
-"""The lowest of them: what compilers do unasked."""
+"""The lowest of them: the default of compilers."""
 _MICROSOFT: Mapping[str, str] = {
     "-march=x86-64-v3": "/arch:AVX2",
     "-march=x86-64-v4": "/arch:AVX512",

@@ -30,7 +30,7 @@ class Compiler:
 
 @dataclass(frozen=True, slots=True)
 class BuildInputs:
-    """The environment and the settings of one build, and what decides how flags get into them."""
+    """The environment and the settings of one build, and the facts that flags depend on."""
 
     environ: Mapping[str, str] = field(default_factory=dict, hash=False)
     settings: ConfigSettings = field(default_factory=dict, hash=False)
@@ -92,7 +92,7 @@ def split_words(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """The compilers of some languages, or a build system, and what properties mean to them."""
+    """The compilers of some languages, or a build system, and their use of properties."""
 
     words: Callable[[PropertySet, Mapping[str, str]], tuple[str, ...]]
     """Returns its flags, from properties and marker variables of the machine, for reports."""

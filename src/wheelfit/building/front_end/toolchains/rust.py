@@ -65,7 +65,7 @@ def add(inputs: BuildInputs, properties: PropertySet) -> BuildInputs:
     return inputs
 
 
-# --- what became of it -----------------------------------------------------------------------
+# --- the result ----------------------------------------------------------------
 
 _COMPILED = pattern(
     r"Running `.*?\brustc(?:\.exe)?[\"']? .*?--crate-name (?P<name>\S+)(?P<words> .*)`"

@@ -1,4 +1,4 @@
-"""Options about environments: which one, how it changes, and what must not happen to it."""
+"""Options about environments: their selection, their changes, and protection from changes."""
 
 from __future__ import annotations
 
