@@ -38,6 +38,8 @@ class Spelling(NamedTuple):
 
     names: tuple[str, ...]
     """``-o`` and ``--output``, ``REQUIREMENT``, or ``provider``."""
+    name: str
+    """The first long one of them."""
     metavar: str
     """The value in ``--help``; empty for switches and choices."""
     number: str
@@ -51,10 +53,11 @@ def read_spelling(text: str) -> Spelling:
         name = text.strip("[]").removesuffix(" ...")
         several = text.strip("[]") != name
         forms = {(False, False): "", (False, True): "+", (True, False): "?", (True, True): "*"}
-        return Spelling((name,), "", forms[text.startswith("["), several])
+        return Spelling((name,), name, "", forms[text.startswith("["), several])
     words = text.split(" ")
     names = [word.rstrip(",") for word in words if word.startswith("-")]
-    return Spelling(tuple(names), " ".join(words[len(names) :]), "")
+    name = next((name for name in names if name.startswith("--")), names[0])
+    return Spelling(tuple(names), name, " ".join(words[len(names) :]), "")
 
 
 class Option(NamedTuple):
@@ -92,7 +95,7 @@ class Option(NamedTuple):
     @property
     def name(self) -> str:
         """The name in messages, and in files without dashes."""
-        return next((name for name in self.names if name.startswith("--")), self.names[0])
+        return read_spelling(self.spelling).name
 
     @property
     def metavar(self) -> str:
