@@ -180,7 +180,7 @@ class TestFind:
             ("no-such-python", "on PATH"),
             ("./no/such/python", "Python interpreter does not exist"),
             ("9.99", "'python9.99'"),
-            ("", "no Python interpreter"),
+            ("", "Python interpreter '' was not found"),
         ],
     )
     def test_missing(self, python: str, message: str) -> None:
