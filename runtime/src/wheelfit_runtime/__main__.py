@@ -1,7 +1,7 @@
-"""Run ``python -m wheelfit_runtime``: say what would be chosen, or care for the library store.
+"""Run ``python -m wheelfit_runtime``: explain choices, or manage the library store.
 
 Each subcommand is a module with ``run(arguments, environ, out, err)``, which returns the exit
-status; it is imported when it is asked for.
+status; it is imported on use.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _USAGE = """usage: python -m wheelfit_runtime explain [GROUP ...] [--try] [--jso
 def main(arguments: list[str]) -> int:
     """Carry out a subcommand and return the exit status."""
     out = io.StringIO()
-    err = sys.stderr or io.StringIO()  # none: closed by whoever started us
+    err = sys.stderr or io.StringIO()  # none: closed by the parent process
     name = arguments[0] if arguments else ""
     home = SUBCOMMANDS.get(name)
     status = 0
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _deliver(text: str) -> str:
-    """Write to standard output all that is to be said, and return what went wrong."""
+    """Write the output to standard output, and return the error, if any."""
     stream = sys.stdout
     if stream is None or not text:
         return ""
@@ -63,7 +63,7 @@ def _deliver(text: str) -> str:
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
     except OSError as error:
-        # Nothing more goes where nobody can take it; Python would try again at its end.
+        # The output is closed, so nothing more is written; Python would try again at exit.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         # A reader that went away has what it wanted.

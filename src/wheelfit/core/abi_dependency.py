@@ -70,7 +70,7 @@ def _release(value: str) -> tuple[int, ...] | None:
 
 
 def fault(feature: str, values: Iterable[str]) -> tuple[str, str] | None:
-    """Return what is wrong with a feature and its values, and the rule; None: nothing."""
+    """Return the fault of a feature and its values, with the rule; None: no fault."""
     if project_of(feature) is None:
         return f"{shown(feature)} is not spelled as a dist-info folder spells a project", "P-46"
     for value in values:
@@ -105,7 +105,7 @@ def supported_values(version: Version) -> tuple[str, ...]:
 
 
 def recent_first(values: Iterable[str]) -> list[str]:
-    """Return sound values, the most recent first, exact ones before those that hold them.
+    """Return valid values, the most recent first, exact ones before those that include them.
 
     For any one version this is the order of P-51.
 
@@ -162,10 +162,9 @@ def branches(
 ) -> Iterator[tuple[Branch, ...]]:
     """Yield the ways to meet a label, the most recent versions first (P-49, P-52, P-53).
 
-    The ways exclude each other, and together they are what P-52 admits.
+    The ways exclude each other, and together they are those that P-52 admits.
 
-    :param forbidden: namespace, feature and value that must not be what a build relies
-        on (F-91).
+    :param forbidden: namespace, feature and value on which a build must not rely (F-91).
     """
     choices = []
     for feature, values in properties.features():
@@ -273,7 +272,7 @@ def detect(namespace: str, document: VariantDocument, known: KnownVersions) -> D
 
 
 def refusal(feature: Feature, values: Sequence[str], known: KnownVersions) -> str:
-    """Return why a build is not met by what is there, without a final full stop."""
+    """Return the reason the known versions do not meet a build, without a final full stop."""
     project = project_of(feature.name) or feature.name
     wanted = listed(recent_first(values) or list(values), "or")
     there = known.versions.get(canonicalize_name(feature.name))
@@ -290,7 +289,7 @@ def refusal(feature: Feature, values: Sequence[str], known: KnownVersions) -> st
 def read_override(text: str) -> tuple[dict[NormalizedName, KnownVersion], tuple[str, ...]]:
     """Read the environment variable that declares versions (P-57).
 
-    :returns: the versions, and what was ignored with the reason, one clause each.
+    :returns: the versions, and the ignored parts with the reason, one clause each.
     """
     versions: dict[NormalizedName, KnownVersion] = {}
     ignored = []

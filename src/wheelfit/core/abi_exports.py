@@ -1,8 +1,8 @@
-"""What a library promises about its binary interface: ``[variant.abi-exports]`` (B-61, P-47).
+"""The promises of a library about its binary interface: ``[variant.abi-exports]`` (B-61, P-47).
 
-The table says how much of a version the users of the library must be built for, and which of its
-files they link with. It is for those users, and no part of what the library itself needs: it never
-gets into ``variant.json``. Wheels carry it to them in a file of its own, `FILE`.
+The table states how many numbers of a version the users of the library must be built for, and the
+files they link with. It is for those users, not a requirement of the library itself: it never gets
+into ``variant.json``. Wheels carry it to them in a file of its own, `FILE`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _LIBRARIES, _LEVEL = "libraries", "level"
 
 
 def read_abi_exports(table: object) -> tuple[AbiExports | None, list[Fault]]:
-    """Read the table; return it, and all that is wrong with it.
+    """Read the table; return it, and all its faults.
 
     >>> read_abi_exports({"level": "minor"})[0].level
     <AbiLevel.MINOR: 'minor'>
@@ -119,22 +119,22 @@ def write_abi_exports(exports: AbiExports) -> bytes:
 
 
 def exported_value(version: Version, exports: AbiExports) -> str:
-    """Return the value of ``abi_dependency`` for what was built with a version (P-47, P-48).
+    """Return the value of ``abi_dependency`` for a build against a version (P-47, P-48).
 
     >>> from packaging.version import Version
     >>> exported_value(Version("2.8.1+cu128"), AbiExports(AbiLevel.MINOR))
     '2.8'
 
-    :param version: of the library, without an epoch.
+    :param version: the version of the library, without an epoch.
     """
     return ".".join(map(str, (*version.release, 0, 0)[: exports.level.numbers]))
 
 
 def values_for(compatible: Mapping[Version, bool], exports: AbiExports) -> tuple[str, ...]:
-    """Return the fewest values that admit the releases that fit, and none of the others (P-48).
+    """Return the fewest values that admit exactly the compatible releases (P-48).
 
-    A value stands for as much as the library promises, and never for more; of a group of
-    releases of which some do not fit, those that do are named by three numbers.
+    A value stands for as much as the library promises, and never for more; in a group with
+    incompatible releases, compatible ones are named by three numbers.
 
     >>> from packaging.version import Version
     >>> found = {Version("1.9"): False, Version("2.0"): True, Version("2.0.1"): True}

@@ -1,4 +1,4 @@
-"""Accelerators: hardware that people buy for speed, and by which wish a build of its is named."""
+"""Accelerators: hardware for fast computing, and the preferences that name builds for it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ LIBRARIES: Mapping[str, str] = MappingProxyType(
         for beginning in family.library_packages
     }
 )
-"""How the names of packages begin that hold nothing but a vendor's libraries, with whose they
-are; as of 2026-11. What needs one is made for that accelerator, whatever it says itself."""
+"""The prefixes of packages with only a vendor's libraries, with the vendor's namespace; as of
+2026-11. A package that needs one is made for that accelerator, even if it does not state so.
+"""
 
 _BEGINNINGS = tuple(LIBRARIES)
 _NAME_END = pattern(r"[^a-z0-9-]")
@@ -96,12 +97,12 @@ def is_for_accelerator(name: str, extra: str) -> bool:
 
 
 def library_major(name: str, version: str) -> str | None:
-    """Return of which major of its vendor's platform a package of libraries is.
+    """Return the major of its vendor's platform of a package of libraries.
 
     >>> library_major("nvidia-cudnn-cu13", "9.24.0.43"), library_major("nvidia-cufft", "12.2")
     ('13', None)
 
-    :return: None if neither tells.
+    :return: None if neither shows it.
     """
     family = providers.by_namespace(owner_of_libraries(name) or "")
     if family is None:

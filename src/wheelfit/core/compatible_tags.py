@@ -1,7 +1,7 @@
-"""Which wheel tags an interpreter on a platform accepts, and what a platform implies.
+"""The wheel tags that an interpreter on a platform accepts, and the values a platform implies.
 
-Everything is computed from what is given; the running interpreter is never asked. The
-orders are those of `packaging.tags`, which knows them for the running interpreter.
+Everything is computed from arguments, never from the running interpreter. The orders are those of
+`packaging.tags`, which computes them for the running interpreter.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def tags_for(
 
     :param implementation: as ``sys.implementation.name``.
     :param version: version of Python; only the first two numbers count.
-    :param abis: ABI tags, best first; empty: what a usual build of CPython has, and only
-        pure wheels for any other implementation.
+    :param abis: ABI tags, best first; empty: those of a usual build of CPython, and only pure
+        wheels for any other implementation.
     :param platforms: platform tags, best first; at least one.
     """
     return _tags_for(implementation, version.major, version.minor, tuple(abis), tuple(platforms))
@@ -89,7 +89,7 @@ def linux_platforms(
 ) -> tuple[str, ...]:
     """Return the platform tags of a Linux system, best first.
 
-    :param machine: as ``uname -m`` says: ``x86_64``, ``aarch64``.
+    :param machine: as printed by ``uname -m``: ``x86_64``, ``aarch64``.
     :param glibc: minor version of a glibc 2: 39 for 2.39; none: not glibc.
     :param musl: minor version of a musl 1: 2 for 1.2; none: not musl.
     """
@@ -113,7 +113,7 @@ def macos_platforms(machine: str, major: int, minor: int = 0) -> tuple[str, ...]
     >>> macos_platforms("arm64", 11)[:2]
     ('macosx_11_0_arm64', 'macosx_11_0_universal2')
 
-    :param machine: as ``uname -m`` says: ``arm64``, ``x86_64``.
+    :param machine: as printed by ``uname -m``: ``arm64``, ``x86_64``.
     :param major: first number of the version of macOS, 10 or more.
     :param minor: second number; counts up to macOS 10 only.
     """
@@ -126,8 +126,9 @@ def platforms_of(architecture: str, library: str, version: str = "") -> tuple[st
     >>> platforms_of("aarch64", "")
     ('win_arm64',)
 
-    :param architecture: as providers call it: ``x86_64``, ``aarch64``.
-    :param library: what its wheels depend on: ``glibc``, ``musl``, ``macos``; empty: Windows.
+    :param architecture: the name used by providers: ``x86_64``, ``aarch64``.
+    :param library: the library its wheels depend on: ``glibc``, ``musl``, ``macos``; empty:
+        Windows.
     :param version: of that, as ``2.28``.
     """
     major, minor = map(int, (version or "0.0").split("."))
@@ -164,7 +165,7 @@ def _platform(os_name: str, sys_platform: str, system: str, machine: str) -> dic
     return {
         "os_name": os_name,
         "platform_machine": machine,
-        "platform_release": "",  # nothing says it; empty is what the markers know as unknown
+        "platform_release": "",  # not known; empty means unknown in markers
         "platform_system": system,
         "platform_version": "",
         "sys_platform": sys_platform,

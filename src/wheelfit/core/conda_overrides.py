@@ -1,7 +1,7 @@
-"""What conda's variables about the system say in place of what an interpreter says (CEP 30).
+"""The overrides of an interpreter's facts by conda's variables about the system (CEP 30).
 
-They choose wheel tags and marker values; what is said of hardware belongs to providers. A variable
-that concerns another system is ignored, as conda does.
+They choose wheel tags and marker values; those about hardware belong to providers. A variable that
+concerns another system is ignored, as conda does.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _PATTERNS: Final = {
 def overridden_target(
     target: Target, environ: Mapping[str, str]
 ) -> tuple[Target, tuple[str, ...], tuple[str, ...]]:
-    """Return a target as conda's variables describe it, those in effect, and what is wrong.
+    """Return a target as conda's variables describe it, those in effect, and their faults.
 
     An empty variable about glibc means that there is none, so no wheel for one fits; the other
-    three say nothing when they are empty.
+    three are ignored when empty.
 
     :returns: of the variables in effect ``NAME=value``, and a sentence on each that is ignored.
     """
@@ -67,7 +67,7 @@ def overridden_target(
         in_effect.append(f"{variable}={text}")
     if not in_effect:
         return target, (), tuple(problems)
-    # What follows from a platform leaves out what the system says of itself.
+    # Values implied by a platform lack those of the system itself.
     environment = dict(target.environment) | values
     described = HostFile(platforms=platforms, environment=environment)
     return described.target(target, target.name), tuple(in_effect), tuple(problems)

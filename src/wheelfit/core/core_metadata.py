@@ -1,9 +1,9 @@
-"""Core metadata: what ``METADATA`` of a wheel says about the project and its needs.
+"""Core metadata: the content of a wheel's ``METADATA`` about the project and its requirements.
 
-Only what installing and exporting need is read, so that fields of the future and slips in fields
-nobody uses here do no harm. The header is read line by line, as the standard library's
-e-mail parser does, because the same reading must serve to edit it: variant markers are
-taken out of the lines that carry them and every other byte stays (B-42).
+Only fields for installing and exporting are read, so that future fields and mistakes in unused
+fields do no harm. The header is read line by line, as the standard library's e-mail parser does,
+because the same reading must serve to edit it: variant markers are taken out of the lines that
+carry them and every other byte stays (B-42).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class CoreMetadata(Struct, frozen=True):
     name: NormalizedName
     version: Version
     requires_python: SpecifierSet | None = None
-    """Python versions it wants; none when it does not say."""
+    """The required Python versions; None if not stated."""
     classifiers: tuple[str, ...] = ()
     """As written, unchecked."""
     requires_texts: tuple[str, ...] = ()
@@ -99,8 +99,8 @@ class CoreMetadata(Struct, frozen=True):
     def requires(self) -> tuple[Requirement, ...]:
         """The dependencies, in order; variant markers are allowed.
 
-        They are read when asked for, so that a release whose dependencies are never
-        needed cannot fail because of them.
+        They are parsed on access, so that a release whose dependencies are never needed cannot fail
+        because of them.
 
         :raises InvalidRequirement: one of them cannot be read; names the wheel.
         """
@@ -218,7 +218,7 @@ def resolved_requirement(
     >>> resolved_requirement("a; variant_label != 'x'", VariantContext.PLAIN)
     'a'
 
-    :return: what remains; None if the marker is false.
+    :return: the resolved text; None if the marker is false.
     :raises InvalidRequirement: it cannot be read.
     """
     marker = parse_requirement(text, allow_variant_markers=True, where=where).marker
@@ -248,9 +248,10 @@ def edited(
 
     :param name: the new name; None: it stays.
     :param version: the new version; None: it stays.
-    :param changed: returns what a dependency, as written and unfolded, becomes; None: it goes.
-    :param added: dependencies that come behind those that stay, or in place of the first that
-        goes, each on one line.
+    :param changed: returns the replacement of a dependency, as written and unfolded; None removes
+        it.
+    :param added: dependencies added after those that stay, or in place of the first removed one,
+        each on one line.
     """
     new = {"name": name, "version": version}
     result = bytearray()

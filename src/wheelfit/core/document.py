@@ -1,4 +1,4 @@
-"""The model of a variant metadata document, whatever layout it was written in.
+"""The model of a variant metadata document, for every layout.
 
 The JSON is read by `wheelfit.core.metadata` (which offers `VariantDocument` too) and
 the objects of `wheelfit.core.variant_json_layouts`; everything else uses this model (F-41).
@@ -36,7 +36,7 @@ class VariantDocument(Struct, frozen=True):
     priorities: tuple[str, ...]
     """Namespaces, most important first (F-21)."""
     providers: Mapping[str, Provider] = field(default_factory=dict)
-    """Who knows what is supported, by namespace; a broken one says why (F-130)."""
+    """The providers, by namespace; a broken one has the reason (F-130)."""
     variants: Mapping[Label, PropertySet] = field(default_factory=dict)
     """The usable labels with what each needs, as far as the document lists them."""
     feature_priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class VariantDocument(Struct, frozen=True):
         return (*self.lost, *of_labels(self.unusable))
 
     def properties(self, label: str) -> PropertySet | None:
-        """Return what a label needs; ``null`` needs no entry (F-26).
+        """Return the properties of a label; ``null`` needs no entry (F-26).
 
         :return: its properties; None when the label is not listed or is unusable.
         """

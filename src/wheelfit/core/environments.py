@@ -1,8 +1,8 @@
-"""Which environments markers can tell apart, so that "everywhere" can be checked.
+"""The environments that markers can distinguish, for checking rules about all of them.
 
-A rule that speaks of every environment (P-6, P-7) is decided on representatives: one
-environment for each way in which the markers at hand can come out. Variables count as
-independent of each other, except for the two that hold the version of Python.
+A rule about every environment (P-6, P-7) is decided on representatives: one environment for each
+combination of results of the markers. Variables count as independent of each other, except for the
+two that hold the version of Python.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _LAST = 9999
 
 
 def representatives(markers: Sequence[Marker]) -> tuple[dict[str, str], ...] | None:
-    """Return environments in which the markers come out in every way they can.
+    """Return environments for every combination of results of the markers.
 
     >>> from wheelfit.core.markers import parse_marker
     >>> [found["os_name"] for found in representatives([parse_marker("os_name == 'nt'")]) or ()]
     ['nt', '?']
 
-    :param markers: without variant variables; what asks for extras counts as not asked.
-    :return: None when there are too many ways to look at.
+    :param markers: markers without variant variables; extras count as not requested.
+    :return: None when there are too many combinations.
     """
     values: dict[str, dict[str, None]] = {}
     for marker in markers:
@@ -69,10 +69,10 @@ def representatives(markers: Sequence[Marker]) -> tuple[dict[str, str], ...] | N
 
 
 def first_everywhere(requirements: Sequence[Requirement]) -> frozenset[str | None] | None:
-    """Return which projects come first after marker filtering, over all environments.
+    """Return the projects that come first after marker filtering, over all environments.
 
-    :return: normalised names, and none where no requirement remains in some environment;
-        None when that cannot be told.
+    :return: normalised names, and none where no requirement remains in some environment; None when
+        that is unknown.
     """
     conditional: list[Requirement] = []
     for requirement in requirements:
@@ -96,7 +96,7 @@ def _first(requirements: Iterable[Requirement], environment: dict[str, str]) -> 
 
 
 def _points(name: str, text: str) -> Iterator[str]:
-    """Yield values that a comparison with a literal tells apart."""
+    """Yield values that a comparison with a literal distinguishes."""
     if name in _PYTHON or name in _VERSIONS:
         yield from _versions(text)
         if name in _PYTHON:
@@ -128,7 +128,7 @@ def _written(release: Iterable[int]) -> str:
 
 
 def _complete(environment: dict[str, str]) -> dict[str, str]:
-    """Set both variables of Python to what belongs together."""
+    """Set both variables of Python to consistent values."""
     full = environment.get("python_full_version")
     if full is not None:
         parts = [*full.split("."), "0", "0"]

@@ -91,7 +91,7 @@ def parse_wheel_filename(text: str) -> WheelFilename:
     'cu128'
 
     :param text: the file name, already percent-decoded, without any folder.
-    :raises InvalidFilename: the text is not a wheel file name; says which part is not.
+    :raises InvalidFilename: the text is not a wheel file name; names the invalid part.
     """
     if not text.endswith(_SUFFIX):
         _refuse(text, "it does not end in '.whl'")  # F-16: lower case only
@@ -134,13 +134,13 @@ def is_newer_format(filename: str) -> bool:
 
 
 def parse_newer_wheel_filename(text: str) -> WheelFilename | None:
-    """Read the file name of a wheel of a format from 2.0 on (PEP 777), to say why it is not taken.
+    """Read the file name of a wheel of a format from 2.0 on (PEP 777), to explain its rejection.
 
     >>> parse_newer_wheel_filename("fastfft-3.0-cp313-cp313-win_amd64.whlx").is_newer_format
     True
 
     :param text: the file name, already percent-decoded, without any folder.
-    :return: None: it is named otherwise.
+    :return: None: it has another kind of name.
     """
     if not is_newer_format(text):
         return None
@@ -198,7 +198,7 @@ def parse_index_file_name(text: str) -> tuple[NormalizedName, Version] | None:
 
 @lru_cache(maxsize=4096)
 def release_of(filename: str) -> tuple[NormalizedName, Version] | None:
-    """Return the release that a file of an index is of, by its name; None if it is of none.
+    """Return the release of a file in an index, by its name; None if it has none.
 
     >>> release_of("Some_Thing-1.0-py3-none-any-cu128.whl")
     ('some-thing', <Version('1.0')>)

@@ -289,7 +289,7 @@ class _Reader:
         raise self.error(f"{shortened(word)!r} is not a marker variable", position, hint=hint)
 
     def check_variant_operator(self, comparison: Comparison, position: int) -> None:
-        """Refuse what variant variables do not allow (F-105)."""
+        """Raise an error for an operator that variant variables do not allow (F-105)."""
         left, operator, right = comparison.left, comparison.operator, comparison.right
         names = {side.name for side in (left, right) if isinstance(side, Variable)}
         if used_set := next((name for name in VARIANT_SETS if name in names), None):
@@ -312,7 +312,7 @@ class _Reader:
                 )
 
     def unquoted(self, quoted: str, position: int) -> str:
-        """Return what a quoted string means; escapes are those of Python."""
+        """Return the value of a quoted string; escapes are those of Python."""
         inner = quoted[1:-1]
         if (inner.isprintable() and "\\" not in inner) or not re.search(_ESCAPED, inner):
             return inner
@@ -346,7 +346,7 @@ class _Reader:
 
 
 def _without_warning(match: re.Match[str]) -> str:
-    """Write an escape so that it means the same, and Python has nothing to say about it."""
+    """Return an escape of the same meaning without a warning of Python."""
     if len(match[1]) > 1:  # an octal number beyond one byte
         return f"\\u{int(match[1], 8):04x}"
     # An unknown escape stands for itself; doubled, it does so silently.

@@ -134,8 +134,8 @@ class Marker(Struct, frozen=True):
 
         :param environment: values of the standard variables; ``extras`` and
             ``dependency_groups`` only where a lock file is read, as sets.
-        :param extras: the extra that is asked for, or all of them: then the marker
-            holds when it holds for one of them. Empty: no extra is asked for.
+        :param extras: the requested extra, or all of them: then the marker holds when it holds for
+            one of them. Empty: no extra is requested.
         :param variant: the wheel whose dependencies are read (F-101).
         :raises InvalidMarker: a variable has no value here, or values cannot be
             compared.
@@ -162,9 +162,9 @@ class Marker(Struct, frozen=True):
 
         The result is logically equal to the marker in that context.
 
-        :param filtered: whether the properties of the context are already filtered to
-            a target (F-103). False: they are what the wheel declares, and a property of
-            a feature with several declared values stays undecided (B-41).
+        :param filtered: whether the properties of the context are already filtered to a target
+            (F-103). False: they are the wheel's declared ones, and a property of a feature with
+            several declared values stays undecided (B-41).
         :returns: the remaining marker, or whether it always or never holds.
         """
         if not self.uses_variants:
@@ -214,8 +214,8 @@ def _holds(
     right: str | AbstractSet[str]
     if isinstance(comparison.left, Variable):
         left = _value(name, environment, extra)
-        # Two variables: packaging takes the name on the right as text, and to install
-        # the same as other tools matters more than a meaning nobody relies on.
+        # Two variables: packaging takes the name on the right as text, and to install the same as
+        # other tools matters more than an unused meaning.
         other = comparison.right
         right = other.value if isinstance(other, Literal) else other.name
     else:
@@ -242,7 +242,7 @@ def _value(
     if value is None:
         raise _CannotCompare(f"the variable {name} has no value here")
     if name == "python_full_version" and isinstance(value, str) and value.endswith("+"):
-        return f"{value}local"  # builds from a checkout say "3.14.0+", which is not a version
+        return f"{value}local"  # builds from a checkout have "3.14.0+", which is not a version
     return value
 
 
@@ -277,7 +277,7 @@ def _specifier(text: str) -> Specifier | None:
 
 
 def _decide(comparison: Comparison, context: VariantContext, *, filtered: bool) -> bool | None:
-    """Return what a comparison is in the context; none for a standard variable."""
+    """Return the value of a comparison in the context; None for a standard variable."""
     name = comparison.variable()
     left, operator, right = comparison.left, comparison.operator, comparison.right
     if name in VARIANT_SETS:
@@ -302,7 +302,7 @@ def _decide(comparison: Comparison, context: VariantContext, *, filtered: bool) 
 def _reduce(
     expression: Expression, decide: Callable[[Comparison], bool | None]
 ) -> Expression | bool:
-    """Replace what is decided by its value, and simplify."""
+    """Replace decided comparisons by their values, and simplify."""
     if isinstance(expression, Comparison):
         decided = decide(expression)
         return expression if decided is None else decided

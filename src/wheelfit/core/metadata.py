@@ -43,12 +43,12 @@ def read_document(
     strict: bool = False,
     registry: Registry = DEFAULT_REGISTRY,
 ) -> VariantDocument:
-    """Read a document leniently: use what is sound, note the rest (F-130, F-136).
+    """Read a document leniently: use valid parts, note the rest (F-130, F-136).
 
     :param data: the bytes of the file, or plain data (dicts, lists, scalars) as from a
         lock file.
     :param accept_unknown_drafts: whether an unknown 0.x schema is read too (F-38).
-    :param strict: whether what would make a part unusable refuses all of it (section 12).
+    :param strict: whether an unusable part makes the whole document invalid (section 12).
     :raises InvalidDocument: syntax, limits or priorities make all of it unusable.
     :raises InvalidDocument: ``unsupported-schema``; its schema must be refused (F-36, F-38, F-40).
     """
@@ -98,10 +98,9 @@ def _faults(mapping: Mapping[str, Any], findings: Findings) -> tuple[Fault, ...]
 def examine_document(
     data: bytes, *, where: str
 ) -> tuple[tuple[Fault, ...], VariantDocument | None]:
-    """Return what `check_document` and `read_document` do, for less where nothing is wrong.
+    """Return the results of `check_document` and `read_document`, faster for valid documents.
 
-    :return: every violation, and the document as a lenient reader sees it; None if it is of
-        no use to anybody.
+    :return: every violation, and the document as a lenient reader sees it; None if it is unusable.
     """
     try:
         mapping, findings, document = _read(data, pedantic=True)
@@ -127,9 +126,9 @@ def write_document(
     """Return the canonical bytes of a document: equal input gives equal bytes (F-29).
 
     :param layout: ``850``, or by name ``825``, which drops the providers (F-57).
-    :param accept_losses: whether to write although something cannot be said in the
-        layout (F-56); `losses` says what.
-    :raises InvalidDocument: it may not be written (F-132); says everything at once.
+    :param accept_losses: whether to write although the layout cannot express all of it (F-56); see
+        `losses`.
+    :raises InvalidDocument: it may not be written (F-132); lists all faults at once.
     """
     mapping = to_mapping(document, layout, accept_losses=accept_losses)
     text = json.dumps(mapping, indent=2, sort_keys=True, ensure_ascii=False)
@@ -152,10 +151,10 @@ def to_mapping(
 
 
 def losses(document: VariantDocument, layout: WrittenLayout = "850") -> tuple[str, ...]:
-    """Return what a layout that is written cannot say (F-56).
+    """Return the data that a written layout cannot express (F-56).
 
-    Writing PEP 825 needs no consent to the loss of the providers: who names that layout
-    wants it (F-57). What it means is told all the same (F-39).
+    Writing PEP 825 needs no consent to the loss of the providers: choosing that layout is consent
+    (F-57). The effect is reported all the same (F-39).
     """
     lost = [
         f"the preferred features of {namespace} are lost: {', '.join(names)}"
@@ -174,9 +173,9 @@ def losses(document: VariantDocument, layout: WrittenLayout = "850") -> tuple[st
 
 
 def writing_faults(document: VariantDocument, layout: WrittenLayout = "850") -> tuple[Fault, ...]:
-    """Return why a document may not be written (F-132); empty when it may.
+    """Return the faults for which a document may not be written (F-132).
 
-    What would be written is checked as strictly as what comes from outside.
+    A document to write is checked as strictly as a foreign one.
     """
     faults = [
         Fault(path_of("variants", label), f"the label is unusable: {reason}", "F-132")
@@ -207,7 +206,7 @@ def _read(
     accept_unknown_drafts: bool = False,
     registry: Registry = DEFAULT_REGISTRY,
 ) -> tuple[Mapping[str, Any], Findings, VariantDocument]:
-    """Return a document as plain data, what is wrong with it, and the model of what is sound."""
+    """Return a document as plain data, its faults, and the model of its valid parts."""
     if isinstance(data, Mapping):
         strict_json.check_limits(data, limits)
         mapping = data
@@ -237,7 +236,7 @@ def _read(
 def _without_unsound_releases(parts: Parts, findings: Findings) -> Parts:
     """Remove labels whose ABI dependency names no project or no release (P-46, P-47).
 
-    Which namespaces are meant says the provider, so no layout can do it by itself.
+    The namespaces depend on the providers, so no layout can do this by itself.
     """
     namespaces = abi_dependency.abi_namespaces(parts.providers)
     if not namespaces:

@@ -1,4 +1,4 @@
-"""Which variant of a release is better: ordering and the user's say in it (F-66, F-69, F-91).
+"""The order of a release's variants, with the user's preferences (F-66, F-69, F-91).
 
 For each feature of a variant the best supported value counts. Its place in the lists -
 of namespaces, of features, of values - is the *key* of the feature; a variant is as
@@ -75,15 +75,16 @@ class Preferences(Struct, frozen=True):
     variants: bool = True
     """Whether variant wheels may be chosen at all."""
     origins: Mapping[Choice, str] = field(default_factory=dict)
-    """The option of each wish that a shorthand stands for. Such a requirement is not in vain
-    where nothing offers it: it speaks of whatever may be needed."""
+    """The option of each preference from a shorthand. Such a requirement is no error where no
+    project meets it: it is for all dependencies.
+    """
 
     def __post_init__(self) -> None:
         force_setattr(self, "labels", MappingProxyType(dict(self.labels)))
         force_setattr(self, "origins", MappingProxyType(dict(self.origins)))
 
     def objection(self, properties: PropertySet, support: Support) -> str | None:
-        """Return which wish of the user a compatible variant does not meet, or None."""
+        """Return the user's preference that a compatible variant does not meet, or None."""
         for choice in self.require:
             if not _names(properties, choice):
                 return f"{choice} is required{self._by(choice)}, and this wheel does not have it"
@@ -123,7 +124,7 @@ class Preferences(Struct, frozen=True):
         return None
 
     def _by(self, choice: Choice) -> str:
-        """Return whose wish it is where the user did not write it so."""
+        """Return the origin of a preference that the user did not write himself."""
         return f" ({self.origins[choice]})" if choice in self.origins else ""
 
 
@@ -145,7 +146,7 @@ class RankedVariant(Struct, frozen=True):
 
     @property
     def place(self) -> tuple[tuple[FeatureKey, ...], str]:
-        """What variants of one `Ranking` are sorted by, best first (F-66)."""
+        """The sort key of variants of one `Ranking`, best first (F-66)."""
         return (*self.key, _END), self.label
 
 

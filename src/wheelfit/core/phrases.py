@@ -78,7 +78,7 @@ def missing(
 
 
 def missing_on_device(feature: Feature, wanted: tuple[str, ...], device: str) -> str:
-    """Return the words for one of several devices that lacks what the others have (P-88)."""
+    """Return the words for one of several devices that lacks a feature of the others (P-88)."""
     needs = _words(Detection(feature.namespace)).wish(feature, wanted)
     return _with(f"{needs}, which {device} does not meet", named(feature, wanted))
 
@@ -91,7 +91,7 @@ def lacking(
 
 
 def wish(feature: Feature, wanted: tuple[str, ...]) -> str:
-    """Return what a feature asks for, whatever machine it is, as ``needs CUDA driver >= 12.8``."""
+    """Return the requirement of a feature for any machine, as ``needs CUDA driver >= 12.8``."""
     return _words(Detection(feature.namespace)).wish(feature, wanted)
 
 
@@ -100,7 +100,7 @@ def _with(words: str, properties: str) -> str:
 
 
 def _failure(detection: Detection, holder: str) -> str:
-    """Return how asking about a namespace failed (P-17)."""
+    """Return how the detection of a namespace failed (P-17)."""
     if detection.warnings:
         return "; ".join(detection.warnings)
     seen = "; ".join(f"{item.source}: {item.value}" for item in detection.evidence[-2:])
@@ -122,7 +122,7 @@ _NEEDS = "needs "
 
 
 def needs_in_words(properties: PropertySet, providers: Mapping[str, Provider]) -> str:
-    """Return what must hold where a variant is taken, without a final full stop.
+    """Return the condition of a variant in words, without a final full stop.
 
     >>> from wheelfit.core.properties import PropertySet
     >>> wanted = PropertySet.from_mapping(
@@ -153,7 +153,7 @@ def _clauses(properties: PropertySet, providers: Mapping[str, Provider]) -> Iter
 def _is_met_everywhere(
     feature: Feature, values: tuple[str, ...], provider: Provider | None
 ) -> bool:
-    """Return whether the package's own list has a value: then no machine is asked (P-11)."""
+    """Return whether the package's own list has a value: then no machine is detected (P-11)."""
     if not isinstance(provider, StaticProvider) or provider.optional:
         return False
     listed = (one.values for one in provider.features if one.name == feature.name)

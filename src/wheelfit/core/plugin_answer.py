@@ -1,6 +1,6 @@
-"""What a plugin answered, as a value (P-26 to P-31, P-34).
+"""The answer of a plugin, as a value (P-26 to P-31, P-34).
 
-Whoever runs a plugin hands over what it returned, as plain data; nothing here runs any.
+The caller runs the plugin and passes its result as plain data.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PluginAnswer:
     features: tuple[FeatureConfig, ...] = ()
     """Most preferred first; empty: nothing (P-26)."""
     all_compatible: bool = False
-    """Whether whatever is valid is supported on every machine (P-29)."""
+    """Whether every valid value is supported on every machine (P-29)."""
     warnings: tuple[str, ...] = ()
     """What was dropped or overlooked, one sentence each."""
     failure: str | None = None
@@ -44,14 +44,14 @@ class PluginAnswer:
 
 
 def read_report(configs: object, flags: Mapping[str, object]) -> PluginAnswer:
-    """Read what a plugin returned, as it came out of its process.
+    """Read the result of a plugin, as it came out of its process.
 
-    Only attributes that mean something are looked at: a ``namespace`` of the plugin says
-    nothing, since the metadata of the wheel does (P-31).
+    Only meaningful attributes are read: a ``namespace`` of the plugin is ignored, since the
+    metadata of the wheel has it (P-31).
 
-    :param configs: what its ``get_supported_configs()`` or ``get_all_configs()`` returned: a
-        list of mappings with ``name``, ``values`` and ``multi_value``, as far as they were
-        there (P-27). ``{"kind": "a bytes"}`` stands for what is not JSON.
+    :param configs: the result of its ``get_supported_configs()`` or ``get_all_configs()``: a list
+        of mappings with ``name``, ``values`` and ``multi_value``, as far as they were there (P-27).
+        ``{"kind": "a bytes"}`` stands for a value that is not JSON.
     :param flags: its attributes that are flags, by name (P-29).
     """
     warnings: dict[str, None] = {}
@@ -76,7 +76,7 @@ def read_report(configs: object, flags: Mapping[str, object]) -> PluginAnswer:
         room -= len(feature.values)
         if not isinstance(fields.get("multi_value"), bool):
             silent.append(feature.name)
-    if silent:  # plugins for an older draft never say it
+    if silent:  # plugins for an older draft never set it
         words = "it is not said whether it takes several values; taken as one"
         names = silent if len(silent) <= _NAMED else [*silent[:_NAMED], f"{len(silent)} in all"]
         warnings[f"{', '.join(names)}: {words}"] = None
@@ -90,11 +90,11 @@ def vocabulary_faults(
     *,
     asked: Collection[str] = (),
 ) -> tuple[Fault, ...]:
-    """Return which properties of a wheel its plugins do not know (P-28, P-30).
+    """Return the properties of a wheel unknown to its plugins (P-28, P-30).
 
-    :param vocabulary: what is valid, by namespace; others are not looked at.
-    :param asked: namespaces whose plugin was asked for this wheel: what it does not list
-        is not supported (B-22).
+    :param vocabulary: the valid values, by namespace; others are not checked.
+    :param asked: namespaces whose plugin was run for this wheel: values it does not list are not
+        supported (B-22).
     """
     faults: list[Fault] = []
     known = {
@@ -124,7 +124,7 @@ def vocabulary_faults(
 def _feature(
     config: Mapping[str, object], warnings: dict[str, None], room: int
 ) -> FeatureConfig | str | None:
-    """Read one feature; a text says why nothing of the answer can be used (P-27, P-34)."""
+    """Read one feature; a text is the reason the whole answer is unusable (P-27, P-34)."""
     name, values = config.get("name"), config.get("values")
     if not isinstance(name, str) or not is_name(name):
         warnings[f"{_shown(name)} is not a valid feature name and is dropped"] = None
@@ -161,7 +161,7 @@ def _all_compatible(flags: Mapping[str, object], warnings: dict[str, None]) -> b
 
 
 def _shown(value: object) -> str:
-    """Write a value for a message; what was not JSON is named by its kind."""
+    """Write a value for a message; a value that was not JSON is named by its kind."""
     if isinstance(value, Mapping) and isinstance(value.get("kind"), str):
         return shown(value["kind"])[1:-1]
     return shown(value)

@@ -90,8 +90,8 @@ def parse_property(text: str) -> Property:
 class PropertySet:
     """The properties of one variant; immutable, hashable, canonical.
 
-    Iterating gives every `Property` in ascending order. Equal sets are equal
-    whatever order they were built in.
+    Iterating gives every `Property` in ascending order. Equality does not depend on the order of
+    construction.
 
     >>> wanted = PropertySet.from_mapping({"nvidia": {"sm_arch": ["90_real", "80_real"]}})
     >>> [str(item) for item in wanted]
@@ -138,7 +138,7 @@ class PropertySet:
 
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[Feature, tuple[str, ...]]]) -> PropertySet:
-        """Build a set from what was checked before; for readers of documents.
+        """Build a set from checked rows; for readers of documents.
 
         :param rows: each feature once, with its valid values: at least one, distinct
             and ascending.
@@ -205,7 +205,7 @@ class PropertySet:
         return self._features == other._features
 
     def __hash__(self) -> int:
-        if self._hash is None:  # most sets are never asked
+        if self._hash is None:  # most sets are never hashed
             object.__setattr__(self, "_hash", hash(self._features))
         return cast("int", self._hash)
 

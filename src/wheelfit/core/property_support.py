@@ -1,8 +1,8 @@
-"""What a target supports, and what that means for the properties of a variant.
+"""The support of a target, and its meaning for the properties of a variant.
 
-`support_for` asks the six steps (`wheelfit.core.provider_lookup`) about the namespaces of
-a document. The answers are one `Support`, which then says about a property set whether
-the target runs it (F-28), why not, and which of its properties hold there (F-103).
+`support_for` detects the namespaces of a document by the six steps
+(`wheelfit.core.provider_lookup`). The answers are one `Support`, which decides whether the target
+runs a property set (F-28), why not, and which of its properties hold there (F-103).
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _NO_VALUES: Mapping[str, frozenset[str]] = MappingProxyType({})
 
 
 class Support(Struct, frozen=True, dict=True):
-    """The support of a target for the namespaces that were asked for."""
+    """The support of a target for the detected namespaces."""
 
     detections: Mapping[str, Detection] = field(default_factory=dict)
     """The answer per namespace (P-21)."""
     notes: tuple[str, ...] = ()
-    """What the user's lists should have said and do not, one sentence each (P-44)."""
+    """Notes on missing entries in the user's lists, one sentence each (P-44)."""
     device_policy: DevicePolicy = "all"
     holders: Mapping[str, str] = field(default_factory=dict)
     """Whose answer it is, by namespace, in words; this machine's when not listed."""
@@ -79,7 +79,7 @@ class Support(Struct, frozen=True, dict=True):
 
     @cached_property
     def _said(self) -> dict[tuple[_Unmet, ...], str]:
-        return {}  # the labels of a release lack the same few things
+        return {}  # the labels of a release lack the same few properties
 
     def _narrowing(self, detection: Detection) -> dict[str, tuple[DeviceValues, ...]]:
         """Return the devices every wheel must run on, by feature (P-88)."""
@@ -155,8 +155,8 @@ class Support(Struct, frozen=True, dict=True):
     def filter(self, properties: PropertySet) -> PropertySet:
         """Return the properties the target supports, as markers see them (F-103).
 
-        What the user forbids does not matter here, so options cannot make
-        dependencies vanish (F-110).
+        The user's forbidden properties do not matter here, so options cannot make dependencies
+        vanish (F-110).
         """
         return PropertySet(item for item in properties if self.supports(item))
 
@@ -189,7 +189,7 @@ class Support(Struct, frozen=True, dict=True):
 
 
 def namespaces_used(properties: Iterable[PropertySet]) -> frozenset[str]:
-    """Return the namespaces that property sets name; only those are asked for (P-22)."""
+    """Return the namespaces that property sets name; only those are detected (P-22)."""
     return frozenset(namespace for item in properties for namespace in item.namespaces)
 
 
@@ -204,19 +204,18 @@ def support_for(
     known: KnownVersions = KnownVersions(),
     plugins: Plugins = NoPlugins(),
 ) -> Support:
-    """Ask the six steps about every namespace and return the answers.
+    """Detect every namespace by the six steps and return the answers.
 
     A namespace that cannot be answered is unsupported with its reason; it never
     affects another one (P-17).
 
-    :param machine: who answers step 4, for plugins that are recognised (P-60); None:
-        nobody but the user's lists may be asked, and what they do not know is
-        unsupported (P-44).
+    :param machine: answers step 4, for recognised plugins (P-60); None: only the user's lists are
+        used, and missing entries are unsupported (P-44).
     :param environment: marker environment of the target, for legacy ``enable-if`` (F-51).
-    :param user_lists: who answers step 3, for any plugin; as a host file.
-    :param namespaces: whom to ask about; None: every namespace that a label uses.
+    :param user_lists: answers step 3, for any plugin; as a host file.
+    :param namespaces: the namespaces to detect; None: every namespace that a label uses.
     :param known: the versions of packages that builds may be made for (P-51).
-    :param plugins: who decides step 5 and answers step 6; default: no plugin is asked.
+    :param plugins: decides step 5 and answers step 6; default: no plugin is run.
     """
     wanted = namespaces_used(document.variants.values()) if namespaces is None else namespaces
     steps = Steps(document, machine, user_lists, environment, policy, known, plugins)

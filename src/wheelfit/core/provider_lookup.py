@@ -121,7 +121,7 @@ class ProviderPolicy(Struct, frozen=True):
     abi_dependency: bool = True
     """Whether builds made for a version of another package may be chosen (P-50)."""
     abi_versions: Mapping[NormalizedName, KnownVersion] = field(default_factory=dict)
-    """Versions of such packages that the user declares, whatever is installed (P-57)."""
+    """Versions of such packages that the user declares, in place of installed ones (P-57)."""
 
 
 class Steps(Struct, eq=False):

@@ -1,7 +1,7 @@
-"""Provider metadata as values: who knows what a machine supports (P-1 to P-9).
+"""Provider metadata as values: the sources of a machine's support (P-1 to P-9).
 
-Some plugins need not be run: wheelfit brings a provider of its own that gives the same
-answer. `recognise` says which (P-60 to P-63).
+Some plugins need not be run: wheelfit brings a provider of its own that gives the same answer.
+`recognise` returns them (P-60 to P-63).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Recognition(Struct, frozen=True):
 
 
 class PluginQuestion(Struct, frozen=True):
-    """A plugin that would have to be asked, as a document names it (P-15)."""
+    """A question to a plugin, as a document names it (P-15)."""
 
     namespace: str
     requirements: tuple[Requirement, ...]
@@ -130,14 +130,14 @@ def default_endpoint(package: str) -> str:
 def required_packages(
     provider: PluginProvider, environment: Mapping[str, str]
 ) -> tuple[Requirement, ...]:
-    """Return what must be installed in an environment (P-6).
+    """Return the requirements of a plugin in an environment (P-6).
 
     :return: the requirements whose marker holds, in order.
     """
     remaining: list[Requirement] = []
     for text in provider.requires:
-        # Readers refused what is not a requirement (F-130); a marker may still speak of
-        # something that the environment does not say.
+        # Readers refused invalid requirements (F-130); a marker may still use a variable missing
+        # from the environment.
         with suppress(InvalidRequirement, InvalidMarker):
             requirement = parse_requirement(text, allow_variant_markers=False)
             if requirement.applies(environment):

@@ -95,9 +95,9 @@ def marker_start(text: str) -> int | None:
     return rest.end() - 1 if rest else None
 
 
-# Possessive quantifiers: a text that does not match is given up at once and not tried in
-# every possible way. Whoever publishes a wheel chooses the text.
-_LONGEST_NAME = 255  # what has a longer one cannot be a file
+# Possessive quantifiers: a text that does not match is given up at once and not tried in every
+# possible way. The publisher of a wheel controls the text.
+_LONGEST_NAME = 255  # a longer name cannot be a file
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _EXTRAS = rf"\[[ \t]*+({_NAME}(?:[ \t]*+,[ \t]*+{_NAME})*+)[ \t]*+\]"
 _CLAUSE = r"(?:==|!=|<=|>=|<|>|~=)[ \t]*+[A-Za-z0-9.*+!_-]++"
@@ -133,7 +133,7 @@ def _marker(text: str, start: int) -> Marker:
     """Read the marker in a text; many requirements have the same one."""
     own = text[start:]
     if "variant_" not in own:  # of such a variable it counts where it stands
-        with suppress(InvalidMarker):  # the error, too, must say where
+        with suppress(InvalidMarker):  # the error, too, must name the place
             return parse_marker(own.strip(" \t"))
     return Marker(parse_expression(text, start))
 
@@ -154,7 +154,7 @@ def _read_head(head: str, text: str, marker: Marker | None) -> Requirement:
         try:
             specifier = _specifiers(clauses or enclosed or "")
         except InvalidSpecifier:
-            pass  # packaging says below what is wrong with it
+            pass  # packaging reports the fault below
         else:
             asked = (extra.strip() for extra in (extras or "").split(",") if extra.strip())
             return Requirement(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Outcome: TypeAlias = Literal["chosen", "compatible", "rejected"]
 Reason: TypeAlias = "str | Callable[[Verdict], str]"
-"""The words, or who finds them: of a hundred thousand wheels few are asked about."""
+"""The words, or a function for them: of a hundred thousand wheels few are shown."""
 
 
 class Verdict(Struct, frozen=True):
@@ -90,15 +90,15 @@ def select(
     extra_rejections: Mapping[str, str] | None = None,
     installed: Label | None = None,
 ) -> Selection:
-    """Judge the wheels of one release and put them in order (F-90, F-66 to F-68).
+    """Rank the wheels of one release, with a verdict on each (F-90, F-66 to F-68).
 
-    :param document: the combined metadata; None: there is none that can be used.
-    :param support: what the target supports of the namespaces in play; None: nothing.
-    :param tags: what fits the target, best first.
+    :param document: the combined metadata; None: there is no usable one.
+    :param support: the support of the target for the namespaces in use; None: none.
+    :param tags: the compatible tags, best first.
     :param extra_rejections: wheels that are out for another reason, as yanked or
         ``Requires-Python``, by file name with the reason (F-94).
-    :param installed: the label that is there now. It is taken where it fits, even if
-        another one would fit better: a build is never exchanged unasked.
+    :param installed: the label that is installed. It is kept where it is compatible, even if
+        another one is better: a build is never replaced without a request.
     """
     support = support or Support()
     ranking = None if document is None else Ranking(document, support, preferences)
@@ -174,7 +174,7 @@ class _Judge(Struct, eq=False):
         reason = self.tag_phrases.why_none_fits(verdict.filename.tags)
         if not verdict.properties:
             return reason
-        # Its properties were not looked into; name them, they say what it is.
+        # Its properties were not examined; name them, since they describe it.
         return f"{reason} ({verdict.filename.label}: {short(verdict.properties.features())})"
 
     def _unwanted(self, filename: WheelFilename) -> Reason | None:

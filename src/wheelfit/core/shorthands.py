@@ -1,8 +1,8 @@
-"""Shorthands: one word for several wishes about variants, as dated data (F-91).
+"""Shorthands: one word for several preferences about variants, as dated data (F-91).
 
-A shorthand concerns every package of a result, those that only others need included. What
-it requires counts for projects that offer it; what it forbids counts for all. It reorders
-or narrows, as every wish does, and makes nothing eligible that the machine cannot run.
+A shorthand concerns every package of a result, dependencies included. Its requirements count for
+projects that can meet them; its prohibitions count for all. Like every preference it reorders or
+narrows, and makes no build eligible that the machine cannot run.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ _SQUEEZED = re.compile(r"([a-z]+)([0-9]{2})([0-9])")
 
 
 def find_shorthand(name: str, own: Iterable[Shorthand] = ()) -> Shorthand:
-    """Return what a word stands for.
+    """Return the shorthand of a word.
 
     >>> find_shorthand("cu128").name
     'cuda12.8'
 
-    :raises UnknownShorthand: it stands for nothing.
+    :raises UnknownShorthand: there is no such shorthand.
     """
     mine = {one.name: one for one in own}
     found = mine.get(name) or _built_in(name.lower())
@@ -86,12 +86,12 @@ def find_shorthand(name: str, own: Iterable[Shorthand] = ()) -> Shorthand:
 
 
 def is_built_in(name: str) -> bool:
-    """Return whether a word stands for something without anybody's configuration."""
+    """Return whether a word is a built-in shorthand."""
     return _built_in(name.lower()) is not None
 
 
 def names_builds(project: str) -> bool:
-    """Return whether the name of a project says for which accelerator it is, or that for none.
+    """Return whether a project's name states its accelerator, or that it has none.
 
     >>> names_builds("cupy-cuda12x"), names_builds("tensorflow-cpu"), names_builds("numpy")
     (True, True, False)
@@ -123,10 +123,10 @@ def shorthand_rows() -> Iterator[tuple[Shorthand, tuple[str, ...]]]:
 
 
 def combined(shorthands: Sequence[Shorthand], own: Preferences) -> Preferences:
-    """Return wishes with those that shorthands stand for.
+    """Return preferences combined with those of shorthands.
 
-    :param own: what the user wished in so many words; it is preferred first.
-    :raises UsageError: wishes contradict each other.
+    :param own: the user's explicit preferences, which come first.
+    :raises UsageError: preferences contradict each other.
     """
     _check_places(shorthands)
     said: dict[str, dict[Choice, str]] = {}
@@ -168,7 +168,7 @@ def _check_places(shorthands: Sequence[Shorthand]) -> None:
 
 
 def _covers(forbidden: Choice, required: Choice) -> bool:
-    """Return whether nothing that has the one lacks the other."""
+    """Return whether a forbidden choice covers all of a required one."""
     match required:
         case Property(namespace, feature, _):
             wider: tuple[Choice, ...] = (namespace, Feature(namespace, feature))

@@ -1,4 +1,4 @@
-"""Static families: lists of values that no machine is asked about, as dated data (P-160 to P-162).
+"""Static families: lists of values without detection, as dated data (P-160 to P-162).
 
 Some properties describe a build and not the machine, as which BLAS it is linked with.
 Every machine supports all their values; the list only ranks them. Nothing is detected:
@@ -27,12 +27,12 @@ class StaticFamily:
     namespace: str
     """As ``openmp``."""
     purpose: str
-    """What its values tell apart, one sentence."""
+    """The distinction its values make, one sentence."""
     features: tuple[FeatureConfig, ...]
     """Features and their values, most preferred first."""
 
     def template(self) -> str:
-        """Return what a project writes into its ``pyproject.toml`` to use the family (P-162).
+        """Return the table for ``pyproject.toml`` of a project that uses the family (P-162).
 
         The text is TOML, a whole ``[variant]`` table. In a project that has one
         already, the namespace joins the list of priorities and the provider the others.

@@ -55,7 +55,7 @@ _LONGEST_SHOWN = 60
 def load(data: bytes, limits: JsonLimits = DEFAULT_LIMITS) -> dict[str, Any]:
     """Read a JSON object (F-30).
 
-    :raises InvalidDocument: it breaks F-30; the faults say where, when that is known.
+    :raises InvalidDocument: it breaks F-30; the faults have the place, where known.
     """
     if len(data) > limits.size:
         _refuse(f"the document has {len(data)} bytes, more than the limit of {limits.size}")
@@ -153,7 +153,7 @@ class _Outline:
             elif position + width < len(data):
                 width *= 2  # a long string
             else:
-                break  # a string without end; the parser will say so
+                break  # a string without end; the parser will report it
         if self._elements > self._limits.values:
             self._too_many()
         if self._is_too_deep():
@@ -215,7 +215,7 @@ def _has_many_labels(data: bytes, limit: int) -> bool:
             _, position = reader.raw_decode(text, position)
             position = _skip(text, position)
 
-    # What is not JSON ends the count; the parser, which stops at the same place, says where.
+    # Invalid JSON ends the count; the parser, which stops at the same place, reports it.
     with suppress(ValueError, IndexError, RecursionError):
         for key, value in members(_skip(text, 0)):
             if key == "variants" and text[value] == "{":
@@ -279,7 +279,7 @@ def _object(pairs: list[tuple[str, Any]]) -> _Repeating:
 
 
 def _duplicates(text: str) -> list[Fault]:
-    """Read once more, slower, to say where a key is repeated."""
+    """Raise an error with the place of a repeated key, after a second, slower parse."""
     root = json.loads(text, object_pairs_hook=_object)
     faults: list[Fault] = []
     pending: list[tuple[tuple[str | int, ...], Any]] = [((), root)]

@@ -4,7 +4,7 @@ Every fault has the same wording, begins with the place in the document, and goe
 that collects all faults of a document (`FaultList`), or one that raises the first (`FirstFault`).
 After a fault a method returns an empty value, so reading goes on.
 
-`docs/explanation/dependencies.md` says why it is not `msgspec.convert`.
+`docs/explanation/dependencies.md` has the reason it is not `msgspec.convert`.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ class Table:
         return self.below(self.content.get(key, {}), key)
 
     def tables(self, key: str) -> list[Self]:
-        """Return a list of tables; those that are none are left out."""
+        """Return a list of tables; values that are not tables are left out."""
         given = self.content.get(key, [])
         if not isinstance(given, list):
             kind = f"must be a list of tables, not {described(given)}"
@@ -244,7 +244,7 @@ class Table:
         return [table for item, table in tables if isinstance(item, Mapping)]
 
     def named(self, key: str) -> dict[str, Self]:
-        """Return a table of tables; those that are none are left out."""
+        """Return a table of tables; values that are not tables are left out."""
         outer = self.table(key)
         tables = [(name, item, outer.below(item, name)) for name, item in outer.content.items()]
         return {name: table for name, item, table in tables if isinstance(item, Mapping)}
@@ -262,7 +262,7 @@ def section(document: Mapping[str, Any], report: Reporter, *keys: str) -> Table 
 
 
 def described(value: object) -> str:
-    """Return what a value is, for messages: a string itself, the kind of others."""
+    """Return a value in words for messages: a string itself, the kind of others."""
     if isinstance(value, Mapping):
         return "a table"
     return "an empty list" if value == [] else shown(value)

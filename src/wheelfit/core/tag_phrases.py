@@ -1,7 +1,7 @@
-"""The words for wheel tags that do not fit.
+"""The words for incompatible wheel tags.
 
-``built for cp312 on Windows x86_64, this is cp311 on Linux x86_64``. Tags are compared
-part by part, so that only what differs is said.
+``built for cp312 on Windows x86_64, this is cp311 on Linux x86_64``. Tags are compared part by
+part, so that only differences are shown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TagPhrases:
-    """The words for what wheels were built for, and what the target is instead."""
+    """The words for the targets of wheels, and the actual target."""
 
     def __init__(self, target: TagPreference) -> None:
         self._python = _python(target.tags[0]) if target.tags else None
@@ -55,7 +55,7 @@ class TagPhrases:
         return f"built for {built} on {built_on}, this is {this} on {this_on}"
 
     def _versions(self, tags: frozenset[Tag]) -> str:
-        """Return the version of system or C library that was wanted, and the one that is there."""
+        """Return the required and the actual version of the system or C library."""
         wanted = sorted({_system(tag.platform)[1] for tag in tags}, key=natural)
         known = [_system(platform)[1] for platform in self._platforms]
         here = max((version for version in known if version), key=natural, default="")

@@ -1,7 +1,7 @@
-"""A target: what is known of the Python that will run what is installed.
+"""A target: the Python that will run the installed packages.
 
-It is a value; finding out what the current interpreter is happens elsewhere. What the
-hardware supports is no part of it, that is asked of a detector.
+It is a value; the current interpreter is inspected elsewhere. The support of the hardware is not
+part of it, but comes from a detector.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TagPreference(Struct, frozen=True, dict=True):
 
     @cached_property
     def _ranks(self) -> Mapping[Tag, int]:
-        # `best` is asked for every file of every release.
+        # `best` is called for every file of every release.
         return {tag: rank for rank, tag in reversed(list(enumerate(self.tags)))}
 
     def best(self, tags: frozenset[Tag]) -> int | None:
@@ -93,9 +93,9 @@ class Target(Struct, frozen=True):
 
     @property
     def architecture(self) -> str:
-        """Return what the interpreter was built for, as ``x86_64``, ``aarch64`` or ``i686``.
+        """Return the architecture of the interpreter, as ``x86_64``, ``aarch64`` or ``i686``.
 
-        The tags say it; ``platform_machine`` may speak of the kernel, which runs 32-bit
+        It is read from the tags; ``platform_machine`` may be that of the kernel, which runs 32-bit
         interpreters too.
         """
         platform = next((tag.platform for tag in self.tags if tag.platform != "any"), "")
@@ -112,7 +112,7 @@ class Target(Struct, frozen=True):
         """
         text = environment.get("python_full_version", "")
         try:
-            # A build from a checkout says "3.14.0+".
+            # A build from a checkout has "3.14.0+".
             version = parse_version(f"{text}local" if text.endswith("+") else text)
         except InvalidVersion:
             raise InvalidMarker(

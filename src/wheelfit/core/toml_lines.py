@@ -1,4 +1,4 @@
-"""The places of things in a TOML document: their lines for errors, their offsets for edits.
+"""The positions in a TOML document: lines for errors, offsets for edits.
 
 The parser of the standard library forgets lines. The text has been parsed before: this only
 walks over it, and looks at nothing but brackets, strings and keys.
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 def line_of(text: str, path: str) -> int | None:
-    r"""Return the line of a place, or of what is nearest around it; None for nothing at all.
+    r"""Return the line of a path, or of its nearest parent; None if there is none.
 
     >>> line_of('[metadata]\nversion = "1"\n[[provider]]\nnamespace = "n"\n', "provider[0].x")
     3
 
-    :param path: as errors write it, as ``provider[1].properties.sm_arch``.
+    :param path: as in errors, for instance ``provider[1].properties.sm_arch``.
     """
     return nearest(path, lines_of(text))
 
 
 def nearest(path: str, lines: Mapping[str, int]) -> int | None:
-    """Return the line of a place, or of what is nearest around it; None for nothing at all."""
+    """Return the line of a path, or of its nearest parent; None if there is none."""
     while path and path not in lines:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
     return lines.get(path)
@@ -187,7 +187,7 @@ class _Walk:
             self._lines.setdefault(steps[:length], line)
 
     def _pair(self, table: _Steps) -> bool:
-        """Read ``key = value``; say whether there was one."""
+        """Read ``key = value``; return whether there was one."""
         token = self._peek()
         parts = self._key()
         if not parts or token is None or not self._is_sign("="):

@@ -30,7 +30,7 @@ _WORDS: dict[Scope, tuple[str, str]] = {
 _NAMED = 5
 """Labels, namespaces or wheels that a sentence names; the others are counted."""
 TOLD = 3
-"""Degradations that one line tells of; the others are counted."""
+"""Degradations shown in one line; the others are counted."""
 _SINGLE = 100
 """Broken labels that have a degradation each, and faults that are listed."""
 _LONGEST = 300
@@ -38,7 +38,7 @@ _LONGEST = 300
 
 
 class Degradation(Struct, frozen=True):
-    """One thing that bad metadata cost; everything else keeps working."""
+    """The loss of one part to faulty metadata; everything else keeps working."""
 
     scope: Scope
     names: tuple[str, ...]
@@ -49,7 +49,7 @@ class Degradation(Struct, frozen=True):
     reason: str
     """Why, one clause without a final full stop."""
     where: str = ""
-    """The file that is to blame; empty when the clause says it."""
+    """The file at fault; empty when the clause names it."""
     faults: tuple[Fault, ...] = ()
     """Every fault of a document, where that is why."""
 
@@ -58,7 +58,7 @@ class Degradation(Struct, frozen=True):
 
     @property
     def fault(self) -> str:
-        """What is wrong, without what it costs."""
+        """The fault, without the loss."""
         return self.reason if self.scope == "release" else f"{self._listed}: {self.reason}"
 
     @property
@@ -87,7 +87,7 @@ class Degradation(Struct, frozen=True):
 
 
 def of_labels(unusable: Mapping[str, str]) -> tuple[Degradation, ...]:
-    """Return what broken labels of a document cost; of very many the last ones together."""
+    """Return the degradations by broken labels; of very many the last ones together."""
     items = list(unusable.items())
     single = [
         Degradation("label", (name,), "invalid-variant", why) for name, why in items[:_SINGLE]

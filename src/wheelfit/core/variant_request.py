@@ -1,4 +1,4 @@
-"""Which variant a build is asked for: properties, a label, or the null variant (B-33).
+"""The requested variant of a build: properties, a label, or the null variant (B-33).
 
 A build backend gets this as config settings (B-15). With properties a label names them,
 without it selects from the ``[variant]`` table (B-16).
@@ -25,14 +25,14 @@ _SETTINGS = frozenset([*PROPERTIES, LABEL, NULL_VARIANT])
 
 @dataclass(frozen=True, slots=True)
 class VariantRequest:
-    """The variant that a build is asked for: at least one of the two fields is given.
+    """The requested variant of a build: at least one of the two fields is given.
 
     :raises UserError: ``invalid-label``; the label ``null`` is given to properties (F-6, B-33).
-    :raises InvalidConfiguration: nothing is asked for.
+    :raises InvalidConfiguration: nothing is requested.
     """
 
     properties: PropertySet = EMPTY
-    """What the variant needs; empty: not given, the label says it."""
+    """The properties of the variant; empty: not given, those of the label."""
     label: Label | None = None
     """How it is called; ``null`` without properties is the null variant."""
 
@@ -50,17 +50,17 @@ class VariantRequest:
 
 
 def read_settings(settings: Mapping[str, str | Sequence[str]]) -> VariantRequest | None:
-    """Read what the config settings of a build say about variants (B-15).
+    """Read the config settings of a build about variants (B-15).
 
     >>> read_settings({"variant-label": "null"})
     VariantRequest(properties=PropertySet.from_mapping({}), label='null')
 
-    :param settings: each a text or a list of texts; those of other names are not ours.
-    :return: None when a plain wheel is to be built: no variant is asked for.
+    :param settings: each a text or a list of texts; those of other names are ignored.
+    :return: None when a plain wheel is to be built: no variant is requested.
     :raises InvalidConfiguration: an unknown setting about variants, or several that
         exclude each other.
-    :raises UserError: ``invalid-label``; the label is none.
-    :raises UserError: ``invalid-property``; a property is none.
+    :raises UserError: ``invalid-label``; the label is not valid.
+    :raises UserError: ``invalid-property``; a property is not valid.
     """
     unknown = sorted(name for name in settings if "variant" in name and name not in _SETTINGS)
     if unknown:
@@ -87,10 +87,10 @@ def read_settings(settings: Mapping[str, str | Sequence[str]]) -> VariantRequest
 def choose_variant(
     request: VariantRequest, variants: Mapping[Label, PropertySet]
 ) -> tuple[Label, PropertySet]:
-    """Return label and properties of the variant that is asked for (B-16, B-33).
+    """Return label and properties of the requested variant (B-16, B-33).
 
-    :param variants: what is known of the release: the table of the project, and the
-        wheels there are.
+    :param variants: the known variants of the release: those in the table of the project, and those
+        of existing wheels.
     :raises UserError: ``invalid-label``; the label is not there, or stands for other properties; or
         a label that was derived does (F-143).
     """

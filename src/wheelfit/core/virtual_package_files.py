@@ -1,7 +1,7 @@
-"""Read what conda, mamba and pixi say of machines: their platforms with virtual packages.
+"""Read the platforms with virtual packages from files of conda, mamba and pixi.
 
-Three forms are known: the JSON of ``info --json`` of each of them, a list of virtual packages as
-they are printed, and manifests of pixi.
+Three forms are known: the JSON of ``info --json`` of each of them, a printed list of virtual
+packages, and manifests of pixi.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HEADING: Final = pattern(r"#\s*platform:\s*(\S+)")
 def read_platforms(data: bytes, where: str) -> tuple[CondaPlatform, ...] | None:
     """Return the machines that a file of conda or pixi describes; None: it is none of these.
 
-    :raises UserError: ``invalid-host-file``; it is one, and says something that cannot be.
+    :raises UserError: ``invalid-host-file``; it is one, and has invalid values.
     """
     if data.lstrip()[:1] == b"{":
         return (_of_info(data, where),)
@@ -124,7 +124,7 @@ _DEFAULTS: Final = {
     "linux": (("__glibc", "2.28"), ("__linux", "4.18")),
     "osx": (("__osx", "13.0"),),
 }
-"""What pixi assumes of a platform, unless its entry says something else."""
+"""The defaults of pixi for a platform, unless its entry overrides them."""
 
 
 def _of_manifest(document: Mapping[str, Any], where: str) -> tuple[CondaPlatform, ...]:
@@ -162,8 +162,8 @@ def _environments(
 ) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
     """Yield the environments of a manifest with the tables of their features, the default first.
 
-    What the manifest itself says is a feature of every environment that does not leave it out; its
-    platforms are those of the workspace.
+    The tables of the manifest itself are a feature of every environment that does not leave it out;
+    its platforms are those of the workspace.
     """
     known = _table(root.get("feature"))
     own: Mapping[str, Any] = {"system-requirements": root.get("system-requirements")}
@@ -245,7 +245,7 @@ def _entries(entry: Mapping[str, Any], where: str) -> Iterator[tuple[str, Virtua
 
 
 def _required(requirements: Mapping[str, Any], subdir: str, where: str) -> Iterator[VirtualPackage]:
-    """Yield what the older table of a manifest says of a platform."""
+    """Yield the virtual packages of a platform from the older table of a manifest."""
     system = subdir.partition("-")[0]
     concerned = {"linux": ("linux", "libc"), "osx": ("macos",)}.get(system, ())
     for key, value in requirements.items():
@@ -264,7 +264,7 @@ def _required(requirements: Mapping[str, Any], subdir: str, where: str) -> Itera
 def _derived_name(
     subdir: str, stated: Mapping[str, VirtualPackage], packages: Mapping[str, VirtualPackage]
 ) -> str:
-    """Return pixi's name of an unnamed platform, made of what its entry adds."""
+    """Return pixi's name of an unnamed platform, made of the additions in its entry."""
     default = dict(_DEFAULTS.get(subdir.partition("-")[0], ()))
     keys = {virtual_packages.CUDA: "cuda"} | virtual_packages.PIXI_KEYS
     order = [*keys, *sorted(stated.keys() - keys.keys())]

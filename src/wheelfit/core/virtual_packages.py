@@ -62,12 +62,12 @@ class CondaPlatform:
     """What a manifest of pixi calls it; empty: it has no name."""
 
     def get(self, name: str) -> VirtualPackage | None:
-        """Return a virtual package; None: there is no such thing on the machine."""
+        """Return a virtual package; None: the machine does not have it."""
         return next((package for package in self.packages if package.name == name), None)
 
 
 def conda_platform(file: HostFile, target: Target) -> tuple[CondaPlatform, tuple[str, ...]]:
-    """Return a machine as conda knows it, and what conda cannot be told, one sentence each.
+    """Return a machine in conda's terms, and notes on facts that conda cannot express.
 
     :raises UserError: ``invalid-host-file``; conda has no such platform.
     """
@@ -199,7 +199,7 @@ PIXI_KEYS: Final = {
 def as_pixi(platform: CondaPlatform, name: str) -> str:
     """Return a machine as an entry of the platforms of a workspace of pixi, as TOML.
 
-    :param name: what to call it; reduced to what pixi allows.
+    :param name: its name; reduced to the characters pixi allows.
     """
     fields = {"name": _pixi_name(name, platform.subdir), "platform": platform.subdir}
     entry = ", ".join(f'{key} = "{value}"' for key, value in fields.items())

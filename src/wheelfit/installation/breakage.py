@@ -1,4 +1,4 @@
-"""What a change breaks: needs of distributions that nobody asked about."""
+"""The requirements that a change breaks, of distributions outside the request."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def breakages(
 ) -> tuple[Breakage, ...]:
     """Return the needs that a change leaves unmet, in the order of the names.
 
-    What is installed and not named in a request takes no part in the resolution, as with
-    pip; so it is told what becomes of it. Needs of extras do not count, because nobody
-    recorded which extras were asked for.
+    Installed distributions that a request does not name take no part in the resolution, as in pip;
+    so the effect on them is reported. Requirements of extras do not count, because the requested
+    extras are not recorded.
     """
     removed = set(plan.remove)
     replaced = {pin.name: pin.version for pin in plan.install}
@@ -78,14 +78,14 @@ def breakages(
 def _needs(
     entry: Installed, pattern: Pattern[bytes], environment: Mapping[str, str]
 ) -> Iterator[Requirement]:
-    # What cannot be understood has been said when it was read; no need can be drawn from it.
+    # Invalid metadata was reported when it was read; it has no usable requirements.
     with suppress(WheelfitError):
         if not entry.may_need(pattern):
             return
         for requirement in entry.metadata().requires:
             marker = requirement.marker
             if entry.label is not None and marker is not None and marker.uses_variants:
-                continue  # it takes the machine to say (F-103), and a guess would be a false alarm
+                continue  # it depends on the machine (F-103), and a guess would be a false alarm
             if requirement.applies(environment, "", VariantContext.PLAIN):
                 yield requirement
 

@@ -87,11 +87,10 @@ def check_wheel(
     wheel: UnpackedWheel,
     circumstances: Circumstances = Circumstances(),
 ) -> CheckedWheel:
-    """Check a wheel against what was resolved, and lay out where its members go.
+    """Check a wheel against the resolution, and return the places of its members.
 
-    :raises InvalidWheel: the wheel is not sound.
-    :raises IntegrityError: ``metadata-disagreement``; it is another wheel than the one that was
-        chosen.
+    :raises InvalidWheel: the wheel is not valid.
+    :raises IntegrityError: ``metadata-disagreement``; it is not the chosen wheel.
     """
     where = pin.filename.text
     root = _root(wheel)
@@ -160,20 +159,20 @@ def _check_identity(pin: Pin, metadata: bytes, where: str) -> None:
 
 
 def _needs_the_same(one: CoreMetadata, other: CoreMetadata) -> bool:
-    """Compare what was resolved with what will be installed (PEP 658)."""
+    """Return whether the resolved metadata equals the metadata to install (PEP 658)."""
     if one.requires_python != other.requires_python:
         return False
     if one.requires_texts == other.requires_texts:
         return True
     try:
-        # Whoever extracts metadata may write the same requirement in another way.
+        # A tool that extracts metadata may write the same requirement in another form.
         return sorted(map(str, one.requires)) == sorted(map(str, other.requires))
     except InvalidRequirement:
         return False
 
 
 def _check_variant(pin: Pin, wheel: UnpackedWheel, where: str) -> None:
-    """Compare the wheel's own document with what drove the selection (F-93)."""
+    """Compare the wheel's own document with the one used for the selection (F-93)."""
     if pin.label is None:
         return  # F-10
     # Whether an unknown draft may be used was decided when the wheel was chosen.
@@ -197,7 +196,7 @@ def _check_variant(pin: Pin, wheel: UnpackedWheel, where: str) -> None:
 def _parts(
     wheel: UnpackedWheel, root: str, data: str, commands: Iterable[Command], notes: list[str]
 ) -> Iterator[WheelFolder]:
-    # RECORD changes on installation: it is written anew, and signatures of it would be wrong.
+    # RECORD changes on installation: it is rewritten, and signatures of it would be wrong.
     without = {"RECORD", *SIGNATURES}
     # No wheel takes over what is generated for the interpreter, or written by installers.
     wrappers = {command.name + ending for command in commands for ending in _WRAPPERS}

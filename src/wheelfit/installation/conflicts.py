@@ -79,16 +79,16 @@ def lay_out(
     real: RealPaths | None = None,
     look: FolderReader | None = None,
 ) -> tuple[Layout, ...]:
-    """Compare what will be written with what exists, and with each other.
+    """Compare the files to write with existing ones, and with each other.
 
     :param leaving: by folder, an absolute path, the names of files that are removed before.
-    :param staying: the distributions that are not removed; asked only if there is a conflict.
-    :param replace: what belongs to no distribution may be replaced.
-    :raises IntegrityError: ``file-conflict``; something would be overwritten; all conflicts of a
-        wheel are named.
-    :raises PolicyRefusal: ``startup-file``; a wheel has such files, and there shall be none.
-    :raises InvalidWheel: a member would leave the environment through a link, is something
-        that no distribution may own, or has a name that its system cannot have (B-34).
+    :param staying: the distributions that are not removed; used only if there is a conflict.
+    :param replace: whether files without a distribution may be replaced.
+    :raises IntegrityError: ``file-conflict``; a file would be overwritten; names all conflicts of a
+        wheel.
+    :raises PolicyRefusal: ``startup-file``; a wheel has such files, and the policy forbids them.
+    :raises InvalidWheel: a member would leave the environment through a link, is a path that no
+        distribution may own, or has a name that its system cannot have (B-34).
     """
     real = RealPaths() if real is None else real
     library = nearest_existing(environment.schemes.purelib)
@@ -246,8 +246,8 @@ class _ExistingFiles:
     ) -> Iterator[tuple[str, _Conflict | None]]:
         """Reserve places for the files of one folder.
 
-        Yields the names of those that are there already with this very content, and of those
-        in whose place something else is, with the conflict.
+        Yields the names of files that exist already with this very content, and of those whose
+        place is taken, with the conflict.
         """
         taken = self._files.setdefault(folder, {})
         above = self._file_above(folder)
@@ -336,7 +336,7 @@ class _ExistingFiles:
         return self._obstacles[folder]
 
     def _unless_leaving(self, path: str) -> str | None:
-        """Return what is there, unless it goes before."""
+        """Return the path in the way, unless it is removed before."""
         if self._goes(path):
             return None
         return path if not is_real_folder(path) or self._stays(path) else None
@@ -355,8 +355,8 @@ class _ExistingFiles:
 
     def _listing(self, folder: str) -> set[str] | None:
         if folder not in self._names:
-            # Folders above are not asked about: to be passed they need not be readable. But
-            # nothing is below what is known not to exist.
+            # Parent folders are not read: they need not be readable. But nothing is below a folder
+            # known not to exist.
             is_possible = self._names.get(os.path.dirname(folder), _NONE) is not None  # noqa: PTH120
             found = self._look(folder) if is_possible else None
             self._names[folder] = None if found is None else found.files.keys() | found.folders
@@ -386,7 +386,7 @@ class _Owners:
         self._real = real
 
     def of(self, path: str) -> str:
-        """Return the owner in words; empty if nobody has it in RECORD."""
+        """Return the owner in words; empty if no RECORD has it."""
         if self._of is None:
             self._of = {}
             for distribution in self._distributions:

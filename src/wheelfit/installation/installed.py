@@ -68,7 +68,7 @@ class Installed(Struct, frozen=True):
     wishes: tuple[str, ...] = ()
     """Options by which variants were ruled out when a plain wheel was chosen."""
     requested: bool = False
-    """Whether the user asked for it, and not another distribution (PEP 376)."""
+    """Whether the user requested it, not another distribution (PEP 376)."""
     direct_url: Mapping[str, Any] | None = field(default=None)
     """Content of ``direct_url.json`` (PEP 610); None if it came from an index."""
     editable: bool = False
@@ -115,7 +115,7 @@ class Installed(Struct, frozen=True):
         return _read_small(self.path / name)
 
     def present(self) -> InstalledBuild:
-        """Return what the resolver wants to know of it."""
+        """Return its facts for the resolver."""
         return InstalledBuild(
             name=self.name,
             version=self.version,
@@ -156,10 +156,10 @@ class Scan(Struct, frozen=True):
 
 
 def scan(folders: Iterable[Path], own: Iterable[Path] | None = None) -> Scan:
-    """Find the distributions in folders; one that is missing counts as empty.
+    """Return the distributions in folders; a missing folder counts as empty.
 
     :param folders: in the order in which Python searches them.
-    :param own: those that may be changed; what lies in others is marked ``outside``.
+    :param own: the folders that may be changed; distributions in others are marked ``outside``.
         None: all.
     """
     folders = tuple(folders)
@@ -185,7 +185,7 @@ def scan(folders: Iterable[Path], own: Iterable[Path] | None = None) -> Scan:
 
 
 def by_name(installed: Iterable[_Named]) -> dict[NormalizedName, _Named]:
-    """Return one of each name, the one that is imported."""
+    """Return one of each name, the first, which Python imports."""
     found: dict[NormalizedName, _Named] = {}
     for entry in installed:
         found.setdefault(entry.name, entry)
@@ -291,7 +291,7 @@ _AGAINST_VARIANTS = ("--no-variants", "--variant ", "--forbid ")
 
 
 def _chosen(path: Path, notes: list[str]) -> dict[str, Any]:
-    """Return the fields of `Installed` that tell what was chosen (F-96).
+    """Return the fields of `Installed` about the choice (F-96).
 
     Our own record wins. Without one, another tool installed it, and ``variant.json``
     decides: inside a wheel it has exactly one label, in every layout.
@@ -303,7 +303,7 @@ def _chosen(path: Path, notes: list[str]) -> dict[str, Any]:
     if choice is not None and choice.label is None:
         overrides = choice.circumstances.overrides
         wishes = tuple(override for override in overrides if override.startswith(_AGAINST_VARIANTS))
-        return {"hashes": choice.hashes, "wishes": wishes}  # F-10: plain, whatever it contains
+        return {"hashes": choice.hashes, "wishes": wishes}  # F-10: plain with any content
     document = _document(path / "variant.json", notes)
     variants = {} if document is None else document.variants
     if choice is not None and choice.label is not None:

@@ -41,7 +41,7 @@ _SAY_VERSION = "import sys; sys.stdout.write('%d.%d.%d' % tuple(sys.version_info
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """A snapshot of one Python interpreter; it is not asked again."""
+    """A snapshot of one Python interpreter."""
 
     executable: Path
     """What scripts name in their first line: ``sys.executable`` of that interpreter."""
@@ -78,15 +78,15 @@ def find_interpreter(
 ) -> Path | None:
     """Return the path of the interpreter to install for; None if there is none.
 
-    In this order: the one that is named, the active virtual environment, the active environment
-    of conda, ``.venv`` in the folder or the nearest parent with one. The environment that runs
-    this process is none of them, unless it is named or active.
+    In this order: the named one, the active virtual environment, the active environment of conda,
+    ``.venv`` in the folder or the nearest parent with one. The environment that runs this process
+    is none of them, unless it is named or active.
 
-    :param python: a path of an interpreter, a folder of a virtual environment, a command
-        on ``PATH``, or a version as ``3.12`` (`interpreters_called`); None if nothing was named.
+    :param python: a path of an interpreter, a folder of a virtual environment, a command on
+        ``PATH``, or a version as ``3.12`` (`interpreters_called`); None if none was named.
     :param system: whether the Python of the system is named: the first on ``PATH`` that belongs
         to no virtual environment.
-    :raises UnusableInterpreter: what is named or active does not exist, or ``.venv`` belongs to
+    :raises UnusableInterpreter: the named or active one does not exist, or ``.venv`` belongs to
         another user.
     """
     if system:
@@ -120,7 +120,7 @@ def _of_system(environ: Mapping[str, str]) -> Path:
 
 
 def _is_conda_base(environ: Mapping[str, str]) -> bool:
-    # Where conda itself lives; many shells activate it always, so nobody chose it.
+    # Where conda itself lives; many shells always activate it, so it was not chosen.
     return environ.get("CONDA_DEFAULT_ENV") in ("base", "root")
 
 
@@ -149,7 +149,8 @@ def _is_own_environment(folder: Path) -> bool:
 def _named(python: str, environ: Mapping[str, str]) -> Path:
     path = Path(python)
     if os.sep not in python and (os.altsep is None or os.altsep not in python):
-        # A version or command never means a file of the current folder, which may be anybody's.
+        # A version or command never means a file of the current folder, which may belong to another
+        # user.
         is_command = _COMMAND.fullmatch(python) is not None
         if not is_command and python and path.is_dir():
             return _in_folder(path)
@@ -258,15 +259,15 @@ def inspect_interpreter(
     clock: Callable[[], int] = time.time_ns,
     tags: bool = True,
 ) -> Interpreter:
-    """Ask an interpreter to describe itself.
+    """Return the description of an interpreter.
 
     A foreign one is started once, isolated (``-I -S``): neither ``PYTHON*`` variables nor the
-    current folder nor the user's site nor start-up files of the environment take part. The
-    running one is asked in process.
+    current folder nor the user's site nor start-up files of the environment take part. The running
+    one is described in process.
 
-    :param path: of the interpreter; None: the running one.
+    :param path: the path of the interpreter; None: the running one.
     :param deadline: seconds the child process has.
-    :param store: opens where the answer is kept, and taken from while it cannot have changed.
+    :param store: opens the cache of answers, used while they cannot have changed.
     :param tags: whether to find out the supported wheel tags too; without them only the standard
         library is used, and nothing is kept.
     :raises UnusableInterpreter: it cannot be started, is not a Python, is too old, or fails.
@@ -301,12 +302,13 @@ def _foreign(facts: Mapping[str, Any]) -> Interpreter:
 def _ask(
     path: Path, environ: Mapping[str, str], deadline: float, *, tags: bool = True
 ) -> Mapping[str, Any]:
-    """Start an interpreter, and return what it says of itself; enough to describe it."""
+    """Start an interpreter, and return its facts about itself."""
     own_packaging = []
     if tags:
         import packaging  # noqa: PLC0415 - recovery goes without
 
-        # A folder inside a zip file would be of no use to another interpreter; nobody runs so.
+        # A folder inside a zip file would be of no use to another interpreter; not a supported
+        # case.
         own_packaging = [next(iter(packaging.__path__))]
     done = _run(path, ["-I", "-S", "-B", isolated.__file__, *own_packaging], environ, deadline)
     answers = [line for line in done.stdout.splitlines() if line.startswith(isolated.MARK)]

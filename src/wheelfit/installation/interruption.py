@@ -1,4 +1,4 @@
-"""Put an interrupted change of an environment right, or say that there is one."""
+"""Recover from an interrupted change of an environment, or report one."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def find_interruption(environment: Environment) -> Interruption | None:
 
 
 def _is_locked(places: EnvironmentFolders) -> bool:
-    """Return whether a process holds the lock; one that a killed process left is removed."""
+    """Return whether a process holds the lock; the lock of a killed process is removed."""
     if not places.is_locked:
         return False
     try:
@@ -90,7 +90,7 @@ def mend(
 ) -> Recovery | None:
     """Undo or finish a change that was interrupted; None if there is none.
 
-    :param alone: nobody else is at work, somebody says; counts where there are no locks.
+    :param alone: the user states that no other process is at work; counts where there are no locks.
     :param trusting: the user vouches for a journal that is not known to be the user's own.
     :raises NotRecoverable: its journal cannot be relied on; nothing was touched.
     :raises LinkInTheWay: a link leads out of the environment.
@@ -103,7 +103,7 @@ def mend(
     places = EnvironmentFolders(environment.real_folders(), environment.seal)
     try:
         with locked(Path(places.library), patience=patience) as held:
-            # Without locks nobody knows whether another process is still at work on it.
+            # Without locks it is unknown whether another process is still at work on it.
             recovered = recover(places, file_system, trusting=trusting) if held or alone else None
     except OSError as error:
         raise environment_error(error, "nothing is worse than before") from None

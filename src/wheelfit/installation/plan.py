@@ -24,7 +24,7 @@ class Plan(Struct, frozen=True):
     remove: tuple[Installed, ...] = ()
     """Distributions to remove, those that are replaced included."""
     keep: tuple[Installed, ...] = ()
-    """Distributions that satisfy what was asked for as they are."""
+    """Distributions that satisfy the request as they are."""
     reasons: Mapping[NormalizedName, str] = field(default_factory=lambda: MappingProxyType({}))
     """Why distributions go though nothing takes their place, as clauses; as far as there is one."""
 
@@ -57,7 +57,7 @@ class Plan(Struct, frozen=True):
 
 
 def _filename(pin: Pin) -> str | None:
-    """Return the name of a wheel, which nobody knows before it is built."""
+    """Return the file name of a wheel; None before it is built."""
     origin = pin.file.origin
     return pin.filename.text if origin is None or origin.is_built else None
 
@@ -73,15 +73,15 @@ def plan(
     reinstall: bool = False,
     by_hash: bool = False,
 ) -> Plan:
-    """Compare what was resolved with what is there.
+    """Return the changes from the installed distributions to a resolution.
 
-    The resolver has kept what is installed and does (F-96); a pin for the installed version
-    means that the wheel was selected anew, because that was asked for or because the
-    machine cannot use the old one. It stays if it is the same wheel. What the user named by
-    a file or URL is installed in any case.
+    The resolver has kept usable installed builds (F-96); a pin for the installed version means that
+    the wheel was selected again, on request or because the machine cannot use the old one. It stays
+    if it is the same wheel. A wheel the user named by a file or URL is always installed.
 
-    :param reinstall: replace even what is the same.
-    :param by_hash: keep what was named by a file or URL, if it is known to be that file.
+    :param reinstall: replace even identical wheels.
+    :param by_hash: keep a wheel named by a file or URL, if the installed one is known to be that
+        file.
     """
     present: dict[NormalizedName, list[Installed]] = {}
     for entry in installed:
@@ -110,12 +110,12 @@ def plan_sync(
     spared: Container[NormalizedName] | None = None,
     leaving: Container[NormalizedName] = frozenset(),
 ) -> Plan:
-    """Compare what a lock holds for a machine with what is there.
+    """Return the changes from the installed distributions to a lock.
 
-    :param spared: names of what stays though the lock does not name it; what points to a
-        source tree, or lies where the environment only looks, stays in any case. None:
-        nothing is removed but what is replaced.
-    :param leaving: names of what goes though it points to a source tree, since a lock had it.
+    :param spared: names that stay though the lock does not list them; editable installs, and
+        distributions in folders the environment only reads, always stay. None: only replaced ones
+        are removed.
+    :param leaving: names to remove though they point to a source tree, since a lock had them.
     """
     entries = tuple(installed)
     planned = plan(resolution, entries, by_hash=True)
@@ -174,7 +174,7 @@ def _agree(entry: Installed, pin: Pin) -> bool:
 
 
 def _contradict(entry: Installed, pin: Pin) -> bool:
-    """Return whether two known hashes of the wheel differ; an unknown one says nothing."""
+    """Return whether two known hashes of the wheel differ; an unknown one is ignored."""
     promised = pin.file.hashes
     common = entry.hashes.keys() & promised.keys()
     return any(entry.hashes[name] != promised[name] for name in common)
@@ -183,9 +183,9 @@ def _contradict(entry: Installed, pin: Pin) -> bool:
 def plan_uninstall(
     names: Iterable[NormalizedName], installed: Iterable[Installed]
 ) -> tuple[Plan, tuple[NormalizedName, ...]]:
-    """Find what to remove.
+    """Return the distributions to remove.
 
-    :return: the plan, and the names of which nothing is installed.
+    :return: the plan, and the names that are not installed.
     """
     wanted = tuple(dict.fromkeys(names))
     remove: dict[NormalizedName, list[Installed]] = {name: [] for name in wanted}

@@ -1,7 +1,7 @@
-"""Which installed distributions belong together, and which nothing needs once those are exchanged.
+"""Installed distributions that belong together, and those unneeded after their replacement.
 
-A build needs others: the libraries of its vendor, and whoever was built for it. If one of them is
-exchanged alone, the others hold it back, or are left behind.
+A build belongs with others: the libraries of its vendor, and packages built for it. If one of them
+is replaced alone, the others hold it back, or are left behind.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     Names = frozenset[NormalizedName]
 
 _RECORD_REQUESTS = ("wheelfit", "pip", "uv")
-"""Installers that write REQUESTED; what another one installed may have been asked for."""
+"""Installers that write REQUESTED; distributions from other installers may have been requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Companions:
-    """Installed distributions that are exchanged together.
+    """Installed distributions that are replaced together.
 
-    Needs are those of the installed builds. Nobody recorded the extras that were asked for, so
-    those of every extra keep what is needed, and never make it one of the companions.
+    Needs are those of the installed builds. The requested extras are not recorded, so the needs of
+    every extra keep their distributions, and never make them companions.
     """
 
     installed: Mapping[NormalizedName, Installed]
@@ -43,7 +43,7 @@ class Companions:
     builds: Names
     """The variants that need each other."""
     followers: Names
-    """What only those need, other variants among it, and the user did not ask for."""
+    """Distributions that only those need, other variants included, not requested by the user."""
 
     @classmethod
     def of(
@@ -52,9 +52,9 @@ class Companions:
         installed: Iterable[Installed],
         environment: Mapping[str, str],
     ) -> Companions:
-        """Find what belongs to some variants.
+        """Return the companions of some variants.
 
-        :param start: the variants that shall be exchanged.
+        :param start: the variants to replace.
         """
         there = by_name(installed)
         start = {name for name in start if name in there and there[name].label is not None}
@@ -128,7 +128,7 @@ def _may_go(entry: Installed) -> bool:
 def _reached(
     start: Iterable[NormalizedName], needs: Mapping[NormalizedName, Names]
 ) -> set[NormalizedName]:
-    """Return what some need, and what that needs."""
+    """Return the direct and indirect needs of some distributions."""
     found, pending = set[NormalizedName](), set(start)
     while pending:
         pending = _union(needs, pending) - found

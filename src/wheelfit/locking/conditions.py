@@ -1,7 +1,7 @@
 """Markers that hold in some of the environments of a lock, as short as can be.
 
-PEP 751 has one marker for each entry, and nothing to give a condition a name. A marker only has
-to tell the environments of the lock apart: where it is read for another one, the lock is refused
+PEP 751 has one marker for each entry, and nothing to give a condition a name. A marker only has to
+distinguish the environments of the lock: where it is read for another one, the lock is refused
 before.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Right = TypeVar("Right", bound=Hashable)
 
 Place = tuple[tuple[str, str, str], tuple[int, int]]
-"""Platform and Python: all that a marker tells environments apart by."""
+"""Platform and Python: the values by which markers distinguish environments."""
 _VARIABLES = ("sys_platform", "platform_machine", "implementation_name")
 
 
@@ -36,7 +36,7 @@ class Conditions:
         self._pythons = sorted({python for _, python in self._places})
 
     def environments(self) -> tuple[str, ...]:
-        """Return what a lock lists as ``environments``: whole markers, one holds in each.
+        """Return the ``environments`` of a lock: whole markers, one holds in each.
 
         The Python is left to ``requires-python`` where every platform has every one of a row.
         """
@@ -57,10 +57,10 @@ class Conditions:
         return tuple(texts)
 
     def marker(self, kinds: Mapping[Place, frozenset[str]]) -> str | None:
-        """Return when an entry counts; None: always.
+        """Return the marker of an entry; None: it always applies.
 
-        :param kinds: the places where it does; in each, the markers of the extras and groups
-            of which one must be asked for, or none if it counts whatever is asked for.
+        :param kinds: the places where it applies; in each, the markers of the extras and groups of
+            which one must be requested, or none if it always applies.
         """
         groups: dict[frozenset[str], set[Place]] = {}
         for place, asked in kinds.items():
@@ -91,7 +91,7 @@ class Conditions:
         return _all([part for part in (self._platform(platforms), self._python(pythons)) if part])
 
     def _platform(self, platforms: Collection[tuple[str, str, str]]) -> str | None:
-        """Return a marker of platforms, by as few variables as tell them from all others."""
+        """Return a marker of platforms, with as few variables as distinguish them from others."""
         wanted = set(platforms)
         others = [one for one in self._platforms if one not in wanted]
         if not others:
@@ -114,7 +114,7 @@ class Conditions:
                     _all([_is(*pair) for pair in zip(names, value, strict=True)])
                     for value in sorted(values)
                 )
-        raise ValueError(platforms)  # all variables together tell all platforms apart
+        raise ValueError(platforms)  # all variables together distinguish all platforms
 
     def _python(self, pythons: Collection[Python]) -> str | None:
         wanted = sorted(pythons)

@@ -1,8 +1,8 @@
-"""Extras and groups that are declared to conflict: resolved apart, told apart by markers.
+"""Conflicting extras and groups: resolved separately, distinguished by markers.
 
-Of a conflict at most one member may be asked for. So each environment is resolved once for every
-choice of members, a *fork*. In each fork the other members are left out; where none of a conflict
-is asked for, the fork of its first member holds.
+Of a conflict at most one member may be requested. So each environment is resolved once for every
+choice of members, a *fork*. In each fork the other members are left out; where no member of a
+conflict is requested, the fork of its first member holds.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from wheelfit.locking.conditions import Place
 
 Conflict = tuple[str, ...]
-"""Members, as the markers of a lock that ask for them: ``'cpu' in extras``."""
+"""Members, as the markers of a lock for them: ``'cpu' in extras``."""
 MOST_FORKS = 64
 """How often one environment is resolved, at most."""
 
 
 def forks_of(conflicts: Sequence[Conflict]) -> tuple[Fork, ...]:
-    """Return every fork; one that leaves nothing out if there are no conflicts.
+    """Return every fork; a single one that leaves nothing out if there are no conflicts.
 
     :param conflicts: the conflicts.
     :raises UsageError: there are too many.
@@ -55,12 +55,12 @@ def forks_of(conflicts: Sequence[Conflict]) -> tuple[Fork, ...]:
 def _condition(
     left_out: frozenset[str], earlier: Sequence[frozenset[str]], conflicts: Sequence[Conflict]
 ) -> Iterator[str]:
-    """Yield the markers that hold where a fork is the first one that has what is asked for.
+    """Yield the markers that hold where a fork is the first one with the requested members.
 
-    What is implied, as of each conflict one member at most is asked for, is not said.
+    Implied conditions are left out, since at most one member of each conflict is requested.
 
-    :param left_out: what the fork leaves out.
-    :param earlier: what the forks before it leave out; of each, something must be asked for.
+    :param left_out: the members the fork leaves out.
+    :param earlier: the members earlier forks leave out; of each, one must be requested.
     """
     asked = [tuple(sorted(one - left_out)) for one in earlier]
     alone = dict.fromkeys(one[0] for one in asked if len(one) == 1)
@@ -74,7 +74,7 @@ def _condition(
 
 
 class Kinds:
-    """When one release counts: the extras and groups that ask for it, by place and fork.
+    """The condition of a release: the extras and groups that require it, by place and fork.
 
     :param forks: all forks.
     """
@@ -84,9 +84,9 @@ class Kinds:
         self._asked: dict[Place, dict[Fork, frozenset[str]]] = {}
 
     def add(self, place: Place, fork: Fork, asked: frozenset[str]) -> None:
-        """Add what asks for the release.
+        """Add the extras and groups that require the release.
 
-        :param asked: markers of which one must hold; none: it always counts.
+        :param asked: markers of which one must hold; none: it always applies.
         """
         forks = self._asked.setdefault(place, {})
         forks[fork] = either(forks.get(fork), asked)

@@ -42,7 +42,7 @@ class LockEnvironment(NamedTuple):
 
     @property
     def platform(self) -> tuple[str, str, str]:
-        """What markers of a lock may tell it by, besides Python."""
+        """The values by which markers of a lock identify it, besides Python."""
         values = self.target.environment
         return values["sys_platform"], values["platform_machine"], values["implementation_name"]
 
@@ -54,12 +54,12 @@ class LockEnvironment(NamedTuple):
 
     @property
     def place(self) -> tuple[tuple[str, str, str], Python]:
-        """All that markers of a lock may tell it by."""
+        """All values by which markers of a lock identify it."""
         return self.platform, self.python
 
 
 def in_words(environments: Sequence[LockEnvironment]) -> str:
-    """Return for what a lock is, in few words.
+    """Return the environments of a lock, in few words.
 
     >>> in_words(environments_for(["linux-x86_64", "macos-arm64"], [(3, 13), (3, 12)]))
     'linux-x86_64 and macos-arm64, Python 3.12 and 3.13'
@@ -85,10 +85,10 @@ def environments_for(
 ) -> tuple[LockEnvironment, ...]:
     """Return every platform with every Python.
 
-    :param platforms: rows of presets, as ``linux-x86_64``; ``linux-x86_64@2.28`` says which
-        glibc, musl or macOS is the newest that a wheel may want. None: the usual ones.
+    :param platforms: rows of presets, as ``linux-x86_64``; ``linux-x86_64@2.28`` names the newest
+        glibc, musl or macOS a wheel may require. None: the usual ones.
     :param pythons: minor versions of CPython.
-    :param wanted: ``requires-python`` of the project; None: it does not say.
+    :param wanted: ``requires-python`` of the project; None: not stated.
     :raises UsageError: there is no such platform, or the project is not for one of the Pythons.
     """
     names = tuple(dict.fromkeys(platforms)) or PLATFORMS_OF_LOCKS
@@ -130,10 +130,10 @@ def known_pythons(wanted: SpecifierSet) -> tuple[Python, ...]:
 
 
 def requires_python(pythons: Sequence[Python], wanted: SpecifierSet | None = None) -> str:
-    """Return which Pythons a lock is for, as short as can be.
+    """Return the shortest ``requires-python`` of a lock.
 
     :param pythons: minor versions that it was made for.
-    :param wanted: what the project says; it may exclude some of their micro versions.
+    :param wanted: ``requires-python`` of the project; it may exclude some of their micro versions.
     """
     first, last = min(pythons), max(pythons)
     texts = [] if wanted is None else [str(one) for one in wanted]

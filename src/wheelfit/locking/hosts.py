@@ -1,7 +1,7 @@
-"""Make a lock for machines that are named: each gets what is resolved for it, and nothing more.
+"""Lock for named machines: each gets exactly its own resolution.
 
-What one file cannot say becomes one file for each machine. Whether it can is not argued about:
-the lock is read back, and each machine chooses from it.
+If one file cannot express them all, each machine gets its own file. This is decided by a test: the
+lock is read back, and each machine chooses from it.
 """
 
 from __future__ import annotations
@@ -65,15 +65,15 @@ def lock_for_hosts(
     folder: Path | None = None,
     report: Report = lambda _: None,
 ) -> tuple[HostLock, ...]:
-    """Return one lock for several machines, or one for each if one cannot say it.
+    """Return one lock for several machines, or one for each if one lock cannot express them.
 
-    :param solver: what is asked, and where to look.
+    :param solver: the solver, with the request and the sources.
     :param machines: at least one.
-    :param old: an older lock for all of them, whose versions stay as long as they will do.
+    :param old: an older lock for all of them, whose versions stay while they meet the request.
     :param upgrade: projects whose version need not stay; None: none need.
     :param where: the file, for messages.
-    :param folder: where it will lie.
-    :param report: told which machine is begun.
+    :param folder: the folder of the lock file.
+    :param report: called with each machine when it is begun.
     :raises NoFit: there is no solution for one of them.
     """
     settled: list[ListedEnvironment] = []
@@ -132,7 +132,7 @@ def _settled(solution: Solution) -> ListedEnvironment:
 def _needs(
     pin: Pin, core: CoreMetadata, solution: Solution
 ) -> Iterator[tuple[NormalizedName | None, Requirement]]:
-    """Yield what the chosen wheel needs on its machine."""
+    """Yield the requirements of the chosen wheel on its machine."""
     environment = solution.environment.target.environment
     for requirement in core.requires:
         try:
@@ -143,13 +143,13 @@ def _needs(
                 if requirement.applies(environment, frozenset([extra]), pin.context):
                     yield extra, requirement
         except InvalidMarker:
-            continue  # the resolver has told of it
+            continue  # the resolver has reported it
 
 
 def _differences(
     lock: Lock, machines: Sequence[NamedMachine], settled: Sequence[ListedEnvironment]
 ) -> Iterator[str]:
-    """Yield for which machine a lock gives something else than was resolved, and what."""
+    """Yield the machines whose choice from a lock differs from the resolution."""
     for machine, one in zip(machines, settled, strict=True):
         name = machine.environment.name
         wanted = {pin.name: pin.filename.text for pin in one.solution.resolution.pins}

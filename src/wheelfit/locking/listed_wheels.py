@@ -60,7 +60,7 @@ class ListedProject:
     needs: Mapping[Label | None, Needs] = field(default_factory=dict, hash=False)
     """What the wheel of each label may need."""
     pythons: frozenset[SpecifierSet] = frozenset()
-    """What its wheels say of the Python they need."""
+    """The Python requirements of its wheels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ class ListedEnvironment:
 
 
 def settle(solver: Solver, solution: Solution) -> ListedEnvironment:
-    """Find every wheel that some machine of an environment could want.
+    """Find every wheel that some machine of an environment could use.
 
-    :param solver: by which it was solved.
-    :param solution: what the environment gets, by the best labels.
+    :param solver: the solver of the solution.
+    :param solution: the solution of the environment, by the best labels.
     """
     return _Settling(solver, solution).settled()
 
@@ -89,12 +89,12 @@ def possible_needs(
     target: Target,
     extras: Collection[NormalizedName],
 ) -> Iterator[tuple[NormalizedName | None, Requirement]]:
-    """Yield what a wheel may need on a target, with the extra that asks for it (F-103).
+    """Yield the possible requirements of a wheel on a target, with their extras (F-103).
 
     :param core: metadata of the wheel.
     :param context: its label with all properties that the label declares.
     :param target: the environment.
-    :param extras: those of its project that are asked for.
+    :param extras: the requested extras of its project.
     """
     environment = target.environment
     for requirement in core.requires:
@@ -115,7 +115,7 @@ def possible_needs(
                 if rest.evaluate(environment, extra):
                     yield extra, requirement
         except InvalidMarker:
-            continue  # the resolver has told of it
+            continue  # the resolver has reported it
 
 
 _Release: TypeAlias = tuple["NormalizedName", "Version"]
@@ -125,7 +125,7 @@ _LabelNeeds: TypeAlias = "tuple[frozenset[NormalizedName], Needs]"
 
 
 class _Looked(NamedTuple):
-    """A label of a release with a choice, and what it may need."""
+    """A label of a release with a choice, and its possible requirements."""
 
     key: _Key
     called: str
@@ -199,10 +199,10 @@ class _Settling:
         return closed if has_choice and not release.is_given else self._solution.candidates
 
     def _look_at(self, pin: Pin, candidates: Candidates) -> Iterator[_Looked]:
-        """Read what the labels of a release need; yield those of releases with a choice.
+        """Read the requirements of the labels of a release; yield those with a choice.
 
-        Also those that are known: with what was added since, the resolver may have turned to
-        another label, and what only the former one needs is gone.
+        Known ones too: with further requirements the resolver may have chosen another label, and
+        requirements of only the former one are gone.
         """
         choice = candidates.choice(pin.name, pin.release)
         extras = self._extras[pin.name]
@@ -265,7 +265,7 @@ class _Settling:
             self._settle_on(found)
 
     def _fresh(self, one: _Looked) -> Sequence[RequestedRequirement]:
-        """Return what a label needs that is not locked; refuse one that contradicts."""
+        """Return the requirements of a label that are not locked; raise for a contradiction."""
         fresh = []
         for written in one.needs:
             for needed in self._request.instead(written, self._target):

@@ -55,11 +55,11 @@ def merge(
 ) -> MergedEntries:
     """Return the entries for several environments together.
 
-    :param settled: what each of them gets.
-    :param solver: what was asked, whose extras and groups decide when entries count, and where
-        to look.
-    :param folder: where the lock will lie.
-    :raises NoFit: two environments that no marker tells apart need different versions.
+    :param settled: the solution of each environment.
+    :param solver: the solver, with the request, whose extras and groups decide when entries apply,
+        and the sources.
+    :param folder: the folder of the lock file.
+    :raises NoFit: two environments that no marker distinguishes need different versions.
     """
     return _Merging(settled, solver, folder).merged()
 
@@ -92,7 +92,7 @@ class _Merging:
         self._entries: dict[tuple[NormalizedName, Version], _Entry] = {}
         self._notes: dict[str, None] = {}
         self._lost: dict[str, dict[str, None]] = {}
-        """What is told of releases, with the environments where it holds."""
+        """Notes on releases, with the environments where they hold."""
         self._fetched = 0
 
     def merged(self) -> MergedEntries:
@@ -198,7 +198,7 @@ class _Merging:
                 self._lost.setdefault(told, {})[one.environment.name] = None
 
     def _needs(self, entry: _Entry) -> dict[str, set[str]]:
-        """Return what each label needs: with extras, and where and for which of its own."""
+        """Return the requirements by label, with markers of extras and environments."""
         by_label: dict[str, list[tuple[ListedEnvironment, Needs]]] = {}
         for one, part in entry.parts:
             for label, needs in part.needs.items():
@@ -239,7 +239,7 @@ class _Merging:
 
 
 def _requires_python(entry: _Entry) -> str | None:
-    """Return which Pythons a release needs, where a marker of minor versions cannot say it."""
+    """Return the Pythons a release needs, where markers of minor versions are not enough."""
     wanted = {
         str(specifiers)
         for one, part in entry.parts
@@ -261,7 +261,7 @@ def _index(release: Release) -> str | None:
 
 
 def _with_hash(wheel: Wheel, path: Path) -> Wheel:
-    """Return a wheel with the hash of a file, which nobody else promises."""
+    """Return a wheel with the hash of a file, which has no promised one."""
     try:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()

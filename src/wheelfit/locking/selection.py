@@ -233,8 +233,9 @@ class LockCandidates:
         self.candidates = Candidates(
             repository, target, machine, policy, user_lists=user_lists, plugins=plugins
         ).within(ChoiceContext(known=KnownVersions(known)).with_given(*given))
-        """The same as for an index; ``confirm`` and ``reject`` hold a downloaded wheel
-        against what the lock says of it (F-93), and `select` then chooses the next."""
+        """The same as for an index; ``confirm`` and ``reject`` hold a downloaded wheel against its
+        entry in the lock (F-93), and `select` then chooses the next.
+        """
         self._lock = lock
         if roots is None:
             roots = lock.roots
@@ -262,7 +263,7 @@ class LockCandidates:
         versions are tried, since the lock has one of each.
 
         :param installed: the installed builds that count: whether they stay, and their properties.
-        :param only: choose these packages and what they need, and leave out the rest of the
+        :param only: choose these packages and their dependencies, and leave out the rest of the
             lock; None: choose all.
         :param preferred_builds: the build to prefer of each package where it is compatible: its
             label and properties.

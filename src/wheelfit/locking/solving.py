@@ -258,7 +258,7 @@ class Pinned(Around):
         self._pages = {} if pages is None else pages
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the files of the one release, or the whole page."""
+        """Return the page with the files of one release, or the whole page."""
         version = self._versions.get(name)
         if version is None:
             return self._repository.project(name)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from wheelfit.resolution.resolution import Pin
 
 _UNKNOWN = Version("0")
-"""The version of what says it only when it is built."""
+"""The version of a source that shows it only when it is built."""
 _OF_REPOSITORIES = ("ssh", "git")
 """Schemes of URLs of repositories, and of nothing else."""
 
 
 def stand_in_of(folder: Path | None) -> Callable[[LockedPackage], File]:
-    """Return what makes the wheels that stand for sources of a lock, without opening any.
+    """Return a function that makes stand-in wheels for sources of a lock, without opening any.
 
     :param folder: the folder of the lock file; None: it came from elsewhere.
     """
@@ -67,7 +67,7 @@ def _stand_in(folder: Path | None, package: LockedPackage) -> File:
 def _place(
     source: LockedSource, package: LockedPackage, folder: Path | None
 ) -> tuple[str, WheelOrigin]:
-    """Return the URL of a source, and what is built from there."""
+    """Return the URL of a source, and the origin of its wheel."""
     if source.kind == "vcs":
         return _repository(source, package, folder)
     url = address_of(source, source.filename or package.name, where="the lock", folder=folder)
@@ -100,7 +100,7 @@ def _repository(
 
 
 def _version_in(source: LockedSource, url: str) -> Version | None:
-    """Return the version that a directory says it has, without asking its backend."""
+    """Return the static version of a directory, without its backend."""
     from wheelfit.projects.static_metadata import (  # noqa: PLC0415 - start-up
         core_metadata_of,
         of_project_file,

@@ -324,7 +324,7 @@ def _by_label(
 def _by_release(
     labels: tuple[Label | None, ...], listed: Mapping[NormalizedName, tuple[int, ...]] | None
 ) -> tuple[tuple[Branch, ...], Knowledge]:
-    """Return the requirements of an entry that its wheels do not tell apart."""
+    """Return the requirements of an entry, not listed by wheel."""
     if listed is None:
         return (), "unknown"
     always = len(labels) < 2  # with several, the wheel that needs it is unknown

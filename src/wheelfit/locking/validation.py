@@ -1,8 +1,8 @@
-"""What is wrong with a lock file, all of it at once.
+"""The validation of a lock file, with all faults at once.
 
-`packaging.pylock` knows the standard and stops at the first fault, so it is asked about the
-whole file first, and piece by piece only when it refuses. What it does not know is
-checked here: labels in file names, variant markers, and the tables that wheelfit adds.
+`packaging.pylock` validates the standard and stops at the first fault, so it gets the whole file
+first, and each piece only after a fault. Its gaps are checked here: labels in file names, variant
+markers, and the tables that wheelfit adds.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def check_lock(table: Mapping[str, Any]) -> Pylock:
     """Return a lock file as packaging has it: without labels and without their tables.
 
     :param table: plain data, as read from TOML.
-    :raises InvalidLock: something is wrong; says everything at once. The tables of
-        variant metadata are for the caller to look at.
+    :raises InvalidLock: it is not valid; lists all faults at once. The caller checks the tables of
+        variant metadata.
     """
     pylock, faults = _checked(table)
     own = tool_table(table).get(PACKAGES)
@@ -94,7 +94,7 @@ def _checked(
 
 
 def limited(faults: Sequence[Fault]) -> Sequence[Fault]:
-    """Return not more faults than one can read, and say that there are others."""
+    """Return the first faults, and a note that there are others."""
     if len(faults) <= _MOST_FAULTS:
         return faults
     return [*faults[:_MOST_FAULTS], Fault("", "and more faults")]
@@ -187,7 +187,7 @@ def _package(steps: tuple[str | int, ...], package: Mapping[str, Any]) -> Iterat
 
 def _marker(steps: tuple[str | int, ...], text: object) -> Iterator[Fault]:
     if not isinstance(text, str):
-        return  # packaging says so
+        return  # packaging reports it
     try:
         marker = parse_marker(text)
     except InvalidMarker as error:
@@ -286,7 +286,7 @@ def _plain_wheel(wheel: Mapping[str, Any], *, is_joined: bool) -> Mapping[str, A
 
 
 def _standard(table: Mapping[str, Any]) -> Iterator[Fault]:
-    """Yield what packaging says about each part of a lock by itself."""
+    """Yield the faults packaging finds in each part of a lock by itself."""
     for key in dict.fromkeys([*_EMPTY, *table]):
         if key != "packages" or not isinstance(table.get(key), list):
             without = {one: value for one, value in _EMPTY.items() if one != key}
@@ -302,14 +302,14 @@ def _standard(table: Mapping[str, Any]) -> Iterator[Fault]:
             for part, at in _parts(package)
             for fault in _asked({**_EMPTY, "packages": [part]}, at)
         ]
-        # That the parts do not go together is worth saying only of sound ones.
+        # Conflicts between parts are reported only for valid parts.
         faults = faults or list(_asked_about(package))
         for fault in faults:
             yield Fault(fault.path.replace("packages[0]", place, 1), fault.message)
 
 
 def _parts(package: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], int | None]]:
-    """Yield packages that are sound but for one part of the one given, and which wheel."""
+    """Yield valid packages with one part of a given one, and its wheel's name."""
     yield {**({"name": package["name"]} if "name" in package else {}), **_DIRECT}, None
     name = package.get("name")
     named: dict[str, Any] = {"name": name}

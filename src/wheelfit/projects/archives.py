@@ -54,9 +54,9 @@ def unpack_archive(
 ) -> Path:
     """Unpack an archive and return the folder of the project.
 
-    :param name: what the archive is called where it came from; it decides how it is read.
-    :raises FileProblem: it cannot be read, or there is no room.
-    :raises InvalidSource: it is not sound.
+    :param name: the file name of the archive at its origin; it decides the format.
+    :raises FileProblem: it cannot be read, or there is no space.
+    :raises InvalidSource: it is not valid.
     """
     lower = name.lower()
     try:
@@ -279,7 +279,7 @@ def _damage(where: str) -> Iterator[None]:
 
 
 def _check_end(plain: Path, offset: int, where: str) -> None:
-    """Refuse what other readers might find behind the end."""
+    """Raise an error for data after the end that other readers might find."""
     with plain.open("rb") as file:
         file.seek(offset)
         while piece := file.read(_PIECE):
@@ -289,7 +289,7 @@ def _check_end(plain: Path, offset: int, where: str) -> None:
 
 def _tar_entry(member: tarfile.TarInfo, where: str) -> _Entry:
     if "size" in member.pax_headers or member.sparse is not None:
-        # Two places say how long it is, and readers disagree on which of them counts.
+        # Two places have its size, and readers disagree on which of them counts.
         raise InvalidSource(f"{member.name!r} says its size in two places", where=where)
     name = _simple(member.name)
     if member.isdir():

@@ -1,7 +1,7 @@
-"""What a project says of itself without its backend being asked (PEP 621, PEP 643).
+"""The static metadata of a project, read without its backend (PEP 621, PEP 643).
 
-Core metadata counts only if everything that decides about an installation is promised not to
-change in a build: name, version, the Python it wants, its needs and its extras.
+Core metadata counts only if the fields that decide an installation are promised not to change in a
+build: name, version, required Python, requirements and extras.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LARGEST = 16 << 20
 _DECISIVE = frozenset({"name", "version", "requires-python", "requires-dist", "provides-extra"})
 _DYNAMIC = frozenset({"version", "requires-python", "dependencies", "optional-dependencies"})
 _RELIABLE = (2, 2)
-"""The version of core metadata from which on a field that is not said to be dynamic is fixed."""
+"""The version of core metadata from which on a field not marked as dynamic is fixed."""
 
 
 def is_project(folder: Path) -> bool:
@@ -69,7 +69,7 @@ def is_reliable(data: bytes) -> bool:
 def of_project_file(folder: Path) -> bytes | None:
     """Return core metadata as ``pyproject.toml`` of a project has it.
 
-    :returns: None where only its backend would tell.
+    :returns: None where only its backend has it.
     """
     data = _read(folder / "pyproject.toml")
     return None if data is None else metadata_in_file(data)
@@ -78,7 +78,7 @@ def of_project_file(folder: Path) -> bytes | None:
 def name_of(folder: Path) -> NormalizedName | None:
     """Return the name that ``pyproject.toml`` of a project has, which is never dynamic (PEP 621).
 
-    :returns: None where only its backend would tell.
+    :returns: None where only its backend has it.
     """
     try:
         project = strict_toml.load(_read(folder / "pyproject.toml") or b"")["project"]
@@ -88,14 +88,14 @@ def name_of(folder: Path) -> NormalizedName | None:
 
 
 def metadata_in_file(data: bytes) -> bytes | None:
-    """Return what the text of a ``pyproject.toml`` has; None where only the backend would tell."""
+    """Return the metadata in a ``pyproject.toml``; None where only the backend has it."""
     try:
         project = strict_toml.load(data).get("project")
         if not isinstance(project, dict) or _DYNAMIC & set(project.get("dynamic", ())):
             return None
         return "".join(f"{name}: {value}\n" for name, value in _headers(project)).encode()
     except (ValueError, TypeError, KeyError, AttributeError, InvalidRequirement, InvalidVersion):
-        return None  # its backend says better what is wrong with it
+        return None  # its backend reports the fault better
 
 
 def _headers(project: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

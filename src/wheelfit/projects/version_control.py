@@ -1,8 +1,8 @@
-"""Projects in repositories: read what a URL asks for, and check that revision out.
+"""Projects in repositories: parse the URL, and check its revision out.
 
-Git's own program does it, told in words that cannot be taken for options, over transports that
-run no commands, and without ever asking anybody for a password. A login in the URL reaches git by
-its environment, where other users cannot see it.
+Git's own program is run with arguments that cannot be taken for options, over transports that run
+no commands, and without prompts for a password. A login in the URL reaches git by its environment,
+where other users cannot see it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class RepositoryUrl:
     url: str
     """Of the repository, without login."""
     revision: str | None = None
-    """Branch, tag or commit as asked for; None: what the repository has by default."""
+    """The requested branch, tag or commit; None: the repository's default."""
     subdirectory: str = ""
     """Folder of the project within the repository, with ``/``; empty: the repository itself."""
     login: tuple[str, str | None] | None = field(default=None, repr=False, compare=False)
@@ -48,7 +48,7 @@ class RepositoryUrl:
         return f"{self.system}+{redact(self.url)}{revision}{folder}"
 
     def record(self, commit: str) -> dict[str, object]:
-        """Return what ``direct_url.json`` says of it (PEP 610).
+        """Return the content of ``direct_url.json`` for it (PEP 610).
 
         :param commit: the revision that was checked out.
         """
@@ -62,7 +62,7 @@ class RepositoryUrl:
 def parse_repository_url(text: str, *, where: str = "") -> RepositoryUrl:
     """Read the URL of a repository.
 
-    :raises UserError: it cannot be read, or asks for what is not supported.
+    :raises UserError: it cannot be read, or uses an unsupported feature.
     """
     system, _, rest = text.partition("+")
     try:
@@ -116,9 +116,9 @@ def check_out(
     """Check out a revision with its submodules, and return the id of its commit.
 
     :param environ: the environment of the process; git's own configuration counts.
-    :param offline: ask no server, not for submodules either.
-    :raises NetworkError: ``checkout-failed``; it cannot be had.
-    :raises Unreachable: a server would have to be asked while offline.
+    :param offline: contact no server, not for submodules either.
+    :raises NetworkError: ``checkout-failed``; the revision is not available.
+    :raises Unreachable: a server would have to be contacted while offline.
     """
     if offline and not wanted.url.startswith("file:"):
         raise refused_offline(str(wanted))
@@ -138,7 +138,7 @@ def _find(git: _Git, wanted: RepositoryUrl) -> str:
     if revision is None:
         return git("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     if _COMMIT.fullmatch(revision):
-        # Whoever names all of an id means that content, whatever a branch is called.
+        # A full commit id takes precedence over a branch of that name.
         return _find_commit(git, revision)
     for name in (f"refs/remotes/origin/{revision}", f"refs/tags/{revision}"):
         found = git.try_("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
@@ -221,7 +221,7 @@ _HELPER = (
 
 
 def _environ_for(wanted: RepositoryUrl, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of git: nobody is asked, and nothing of another repository counts."""
+    """Return the environment of git, without prompts and variables of another repository."""
     kept = {
         name: value
         for name, value in environ.items()

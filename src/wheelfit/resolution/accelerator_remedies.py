@@ -44,10 +44,10 @@ LEAVING_OUT = "leaving out --no-bridges"
 
 
 class Remedies:
-    """What would suit the machine in place of what is in a result.
+    """The builds that would suit the machine better than those of a result.
 
     :param resolution: the result.
-    :param around: what is known besides.
+    :param around: the candidates, with the machine and the installed builds.
     """
 
     def __init__(self, resolution: Resolution, around: Surroundings) -> None:
@@ -72,7 +72,7 @@ class Remedies:
         return support if detection is not None and detection.status in known else None
 
     def holder(self, namespace: str) -> str:
-        """Return the machine that was asked about a namespace, in words."""
+        """Return the machine detected for a namespace, in words."""
         support = self.support(namespace)
         return THIS_MACHINE if support is None else support.holders.get(namespace, THIS_MACHINE)
 
@@ -93,7 +93,7 @@ class Remedies:
 
     @cached_property
     def with_libraries(self) -> frozenset[NormalizedName]:
-        """What needs libraries of an accelerator, if only by others, and members of families."""
+        """Packages that need an accelerator's libraries, if indirectly, and families' members."""
         needing: dict[NormalizedName, list[NormalizedName]] = {}
         members = set()
         for edge in self.resolution.edges:
@@ -135,9 +135,9 @@ class Remedies:
         return None if found is None else (family.name, found[1])
 
     def best(self, family: BridgeFamily, pin: Pin) -> tuple[FamilyMember, Remedy] | None:
-        """Return the member of a family that the machine would get in place of a plain wheel.
+        """Return the member of a family for the machine in place of a plain wheel.
 
-        One that uses an accelerator goes before newer releases without, as a bridge decides.
+        A member that uses an accelerator goes before newer releases without, as in a bridge.
         """
         project = pin.name if family.is_of_indexes else family.name
         members = [one for one in family.members if one.is_for(project)]
@@ -221,7 +221,7 @@ def needs_of_extras(
     """Return extras that need something for an accelerator, each with these needs."""
     found: dict[str, list[Requirement]] = {}
     for extra in concerned_extras(core):
-        with suppress(WheelfitError):  # what cannot be read is told by who needs it
+        with suppress(WheelfitError):  # read errors are reported where the data is needed
             needs = [
                 one
                 for one in core.requires
@@ -239,14 +239,14 @@ def _is_of(requirement: Requirement, extra: str, environment: Mapping[str, str])
 
 
 def _document(content: Mapping[str, object]) -> VariantDocument:
-    """Return variant metadata, by which a machine is asked."""
+    """Return variant metadata for detecting a machine."""
     from wheelfit.core.metadata import read_document  # noqa: PLC0415 - start-up
 
     return read_document(json.dumps(content).encode(), where="accelerators")
 
 
 def _has_wheel(candidates: Candidates, member: FamilyMember) -> bool:
-    """Return whether a member has a wheel for the target; of one project the page is asked for."""
+    """Return whether a member has a wheel for the target; reads the page of one project."""
     listing = None
     with suppress(WheelfitError):
         listing = candidates.listing(member.distribution)

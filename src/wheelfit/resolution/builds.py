@@ -1,8 +1,8 @@
 """The builds of a release that was built for versions of other packages (P-52, P-53).
 
-Most releases have one wheel to take, whatever else is chosen. One with ABI dependencies
-has several: each label, and of a label with several values each of those, is a build of
-its own, with its own needs (F-112).
+Most releases have one wheel to choose, independent of other packages. One with ABI dependencies has
+several: each label, and of a label with several values each of those, is a build of its own, with
+its own needs (F-112).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ReleaseBuild(Struct, frozen=True):
 
     @property
     def context(self) -> VariantContext:
-        """What variant markers of its metadata see."""
+        """The context of variant markers in its metadata."""
         return VariantContext(self.label or "", self.met)
 
     def build(self) -> Build:
@@ -71,8 +71,8 @@ class ReleaseBuild(Struct, frozen=True):
 def is_bound(document: VariantDocument | None, properties: PropertySet) -> bool:
     """Return whether a label was built for versions of other packages.
 
-    :param document: whose label it is.
-    :param properties: what the label declares.
+    :param document: the document with the label.
+    :param properties: the properties of the label.
     """
     if document is None or not properties:
         return False
@@ -84,8 +84,8 @@ def builds_of_release(
 ) -> Iterator[ReleaseBuild]:
     """Yield the builds that may be chosen, best label first.
 
-    :param choice: which labels fit.
-    :param preferences: what the user forbids.
+    :param choice: the choice, with the compatible labels.
+    :param preferences: the preferences, with forbidden properties.
     :param known: versions that cannot change.
     """
     document, support = choice.metadata.document, choice.support
@@ -114,13 +114,13 @@ def builds_of_label(
 ) -> Iterator[ReleaseBuild]:
     """Yield the builds that a label stands for, the most recent versions first.
 
-    :param label: what it is called.
-    :param properties: what it declares.
-    :param document: whose label it is.
-    :param support: what the target supports of it.
-    :param preferences: what the user forbids.
+    :param label: the label.
+    :param properties: the properties of the label.
+    :param document: the document with the label.
+    :param support: the support of the target.
+    :param preferences: the preferences, with forbidden properties.
     :param known: versions that cannot change.
-    :param is_installed: whether it is there already.
+    :param is_installed: whether it is installed already.
     """
     namespaces = abi_namespaces(document.providers)
     forbidden = frozenset(
@@ -128,7 +128,7 @@ def builds_of_label(
         for item in preferences.forbid
         if isinstance(item, Property)
     )
-    # F-110: what the system supports counts, whatever the user forbids.
+    # F-110: the support of the system counts, even if the user forbids it.
     others = [
         item for item in properties if item.namespace not in namespaces and support.supports(item)
     ]

@@ -52,13 +52,13 @@ class Explanation:
     candidates: tuple[Verdict, ...] = ()
     """Every wheel of the release, best first."""
     warnings: tuple[str, ...] = ()
-    """What somebody who only glances should still see."""
+    """The warnings, which even a short explanation shows."""
     notes: tuple[str, ...] = ()
     """What else is worth knowing."""
     source: str = ""
     """Which source supplies the project, without credentials (F-126)."""
     detections: tuple[Detection, ...] = ()
-    """What is supported of the namespaces that were asked about, and who says so (P-21)."""
+    """The detections of the namespaces, with their sources (P-21)."""
     built_for: tuple[tuple[str, str, KnownVersion | None], ...] = ()
     """The packages that the winner was built for: project, value, and the version that
     decided; no version where the package is still to be chosen (P-51)."""
@@ -70,7 +70,7 @@ class Explanation:
     """What would be built from: by the file name that stands for its wheel."""
 
     def shown(self, filename: WheelFilename) -> str:
-        """Return what people know a wheel by."""
+        """Return the name of a wheel for users."""
         return self.unbuilt.get(filename.text, filename.text)
 
     def to_mapping(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class Explanation:
 def explain_release(candidates: Candidates, name: NormalizedName, version: Version) -> Explanation:
     """Explain the choice among the wheels of one release.
 
-    :param candidates: what there is, and how to choose.
+    :param candidates: the candidates, with the settings for choosing.
     :param name: the project.
     :param version: the release; it must be listed.
     :raises NetworkError: a source cannot be read.
@@ -143,7 +143,7 @@ def explain_release(candidates: Candidates, name: NormalizedName, version: Versi
 def explain_choice(candidates: Candidates, choice: ReleaseChoice) -> Explanation:
     """Explain a choice that was made, by itself or together with others.
 
-    :param candidates: what there is.
+    :param candidates: the candidates.
     :param choice: the choice among the wheels of one release.
     :raises NetworkError: a source cannot be read.
     """
@@ -188,17 +188,17 @@ def explain_project(
 ) -> Explanation:
     """Explain what would be chosen for one requirement taken by itself.
 
-    The newest release that fits the requirement and has a wheel that fits the
-    target is shown; if there is none, the newest that fits the requirement. What
-    else is needed or installed does not count here.
+    The newest release that fits the requirement and has a wheel that fits the target is shown; if
+    there is none, the newest that fits the requirement. Other requirements and installed packages
+    do not count here.
 
-    :param candidates: what there is, and how to choose.
+    :param candidates: the candidates, with the settings for choosing.
     :param requirement: its marker and extras do not matter.
-    :param constraints: limits that hold besides.
+    :param constraints: further limits.
     :param prereleases: whether pre-releases count like final releases.
-    :raises ProjectNotFound: no source knows the project.
+    :raises ProjectNotFound: no source has the project.
     :raises NoSolution: no release fits the requirement.
-    :raises NoFit: ``unknown-label``; none of them has the label asked for (F-91).
+    :raises NoFit: ``unknown-label``; none of them has the requested label (F-91).
     :raises NetworkError: a source cannot be read.
     """
     name = requirement.name
@@ -246,7 +246,7 @@ def _is_usable(
 ) -> bool:
     """Return whether a release has a wheel that fits.
 
-    METADATA is read only where the page does not say which Python a wheel requires.
+    METADATA is read only where the page does not state the Python a wheel requires.
 
     :param unread: gets a note if it should be read and cannot be.
     """

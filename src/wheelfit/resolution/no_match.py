@@ -36,10 +36,10 @@ _LINES = 12
 
 
 def unknown_project(name: NormalizedName, candidates: Candidates) -> ProjectNotFound:
-    """Return the error for a project that was asked for and that nobody knows.
+    """Return the error for a requested project that no source has.
 
     :param name: of the project.
-    :param candidates: where it was looked for.
+    :param candidates: the candidates, with the sources searched.
     """
     return ProjectNotFound(
         f"{name} was not found in any index",
@@ -51,7 +51,7 @@ def unknown_project(name: NormalizedName, candidates: Candidates) -> ProjectNotF
 class NoMatch:
     """The reasons why releases do not match: ``Knowledge``, with the releases to explain.
 
-    :param catalogue: what the solver was told.
+    :param catalogue: the releases offered to the solver.
     :param prereleases: whether pre-releases counted.
     """
 
@@ -106,7 +106,7 @@ class NoMatch:
         return f"{name} {version} has no {'other ' if others else ''}build that fits"
 
     def look_at_build(self, name: NormalizedName, version: Version | None) -> None:
-        """Explain a release too, if what is installed leaves it fewer builds (P-56)."""
+        """Explain a release too, if installed packages leave it fewer builds (P-56)."""
         if version is not None and any(self._against(name, version)):
             self._unfit[name, version] = None
 
@@ -118,7 +118,7 @@ class NoMatch:
                 yield from choice.support.fixed_against(verdict.properties)
 
     def details(self) -> Iterator[str]:
-        """Yield lines that say what is wrong with the wheels of releases mentioned."""
+        """Yield lines with the faults of the wheels of releases mentioned."""
         alike: dict[tuple[NormalizedName, tuple[str, ...]], list[str]] = {}
         for name, version in self._unfit:
             lines = tuple(self.wheels(name, version))
@@ -226,9 +226,9 @@ class NoMatch:
         versions: VersionSet,
         others: Iterable[tuple[NormalizedName, VersionSet]] = (),
     ) -> NoSolution | NoCompatibleWheel | SourceOff:
-        """Return the error for one project that cannot be had, whatever else is asked.
+        """Return the error for a project that is unusable in any request.
 
-        :param others: further projects of which the same is known.
+        :param others: further unusable projects.
         """
         clause = self.lack(name, versions)
         if name in self._pythons:
@@ -269,7 +269,7 @@ class NoMatch:
         )
 
     def unknown_label(self, name: NormalizedName, versions: VersionSet) -> NoFit | None:
-        """Return the error for a label asked for that no release in question has."""
+        """Return the error for a requested label that no allowed release has."""
         label = self._candidates.policy.preferences.labels.get(name)
         listing = self._candidates.listing(name)
         if label is None or listing is None:
@@ -291,8 +291,8 @@ class NoMatch:
     def wrong_hashes(self, name: NormalizedName, versions: VersionSet) -> HashMismatch | None:
         """Return the error for releases whose wheels would do but for their hashes (F-94).
 
-        That is not a lack of a wheel: either the hashes are those of other files, or the files
-        are not those that were meant.
+        This is not a lack of wheels: either the hashes are those of other files, or the files are
+        not the intended ones.
         """
         listing = self._candidates.listing(name)
         allowed = self._candidates.policy.hashes.get(name)

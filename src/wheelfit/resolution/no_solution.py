@@ -39,16 +39,16 @@ class FailedSearch(Struct, frozen=True):
     step: Step
     """The last step of the proof."""
     catalogue: Catalogue
-    """What the solver was told."""
+    """The releases offered to the solver."""
     roots: Sequence[Need]
-    """What was asked for."""
+    """The requested needs."""
     constraints: Sequence[Need]
     """What had to hold of a project if anything needed it."""
     prereleases: bool
     """Whether pre-releases counted."""
 
     def explain(self) -> NoFit | HashMismatch:
-        """Return the error that says why nothing was found."""
+        """Return the error with the reason there is no solution."""
         catalogue, facts = self.catalogue, list(self.step.facts())
         lack = NoMatch(catalogue, prereleases=self.prereleases)
         nothing = [fact for fact in facts if fact.kind is StepKind.NOTHING]
@@ -107,7 +107,7 @@ class FailedSearch(Struct, frozen=True):
         return tell_newest(newest, self.step, name, version, lack)
 
     def _hopeless(self, known: NormalizedName) -> Iterator[tuple[NormalizedName, VersionSet]]:
-        """Yield what else was asked for that has nothing that fits, if that is soon seen."""
+        """Yield other requested projects without a compatible release, if quickly known."""
         for name in dict.fromkeys(need.package.name for need in self.roots):
             if name == known:
                 continue

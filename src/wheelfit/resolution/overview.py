@@ -312,5 +312,5 @@ def _platforms(tags: Iterable[Tag]) -> dict[str, None]:
 
 
 def _last(label: Label | None) -> tuple[object, ...]:
-    """Sort labels as people read them, the one without properties and the plain wheel last."""
+    """Return a sort key of labels; the null variant and the plain wheel come last."""
     return label is None, label == "null", natural(label or "")

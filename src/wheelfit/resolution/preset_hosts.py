@@ -26,7 +26,7 @@ def host_of_preset(
     version: str | None = None,
     rocm_same_major: bool = False,
 ) -> tuple[HostFile, tuple[str, ...]]:
-    """Return what is known of the machine that a preset describes, and what is uncertain.
+    """Return the host file of a preset, and notes on uncertain facts.
 
     :param preset: the preset.
     :param interpreter: its Python; None: it is left open.
@@ -36,7 +36,7 @@ def host_of_preset(
     from wheelfit_runtime.platforms.features import Status  # noqa: PLC0415 - start-up
 
     detections = preset.detections(rocm_same_major=rocm_same_major)
-    # A file has no entry for what could not be found out, so that must be told here (P-17).
+    # A file has no entry for failed detections, so they are reported here (P-17).
     failed = [found for found in detections if found.status is Status.FAILED]
     file = HostFile.from_detections(
         detections,
@@ -58,12 +58,12 @@ def platforms_of_preset(preset: Preset, version: str | None = None) -> tuple[str
 
 
 def presets_for(document: VariantDocument | None) -> Iterator[str]:
-    """Yield the presets that differ in what the labels of a release ask for.
+    """Yield the presets that differ in the requirements of a release's labels.
 
-    Those whose names have a version have the versions that the labels name. Some may be of machines
-    that cannot be.
+    Those whose names have a version have the versions that the labels name. Some may describe
+    impossible machines.
 
-    :param document: what the labels ask for; None: nothing, and platforms alone differ.
+    :param document: the metadata of the labels; None: no requirements, so only platforms differ.
     """
     from wheelfit.core.property_support import namespaces_used  # noqa: PLC0415 - start-up
     from wheelfit_runtime.platforms.known_platforms import PLATFORMS  # noqa: PLC0415 - start-up

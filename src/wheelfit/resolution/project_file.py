@@ -1,8 +1,8 @@
-"""The ``pyproject.toml`` of a project, as values: what it needs, its extras and its groups.
+"""The ``pyproject.toml`` of a project, as values: its requirements, extras and groups.
 
-Read are ``[project]`` (PEP 621) and ``[dependency-groups]`` (PEP 735). What a build backend would
-have to be asked for is an error, for nothing is built here. Needs of the project in itself, as
-``demo[all]``, are replaced by what its extras need.
+Read are ``[project]`` (PEP 621) and ``[dependency-groups]`` (PEP 735). A field that needs the build
+backend is an error, for nothing is built here. Requirements of the project on itself, as
+``demo[all]``, are replaced by the requirements of its extras.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ProjectFile:
     name: NormalizedName | None = None
     """None: the file describes no package, only groups."""
     requires_python: SpecifierSet | None = None
-    """Which Pythons it is for; None: it does not say."""
+    """The Pythons it is for; None: not stated."""
     dependencies: _Needs = ()
     """What it needs always."""
     extras: Mapping[NormalizedName, _Needs] = field(default_factory=dict, hash=False)
@@ -66,7 +66,7 @@ class ProjectFile:
     )
     """Where dependencies come from that come from no index."""
     conflicts: tuple[tuple[Member, ...], ...] = ()
-    """Extras and groups of which at most one of each may be asked for."""
+    """Extras and groups of which at most one of each may be requested."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", MappingProxyType(dict(self.sources)))
@@ -75,13 +75,12 @@ class ProjectFile:
 
 
 def read_project_file(data: bytes, where: str) -> ProjectFile:
-    """Read what a project needs.
+    """Read the requirements of a project.
 
     :param data: the bytes of its ``pyproject.toml``.
     :param where: the file.
     :raises FileProblem: it is not TOML.
-    :raises InvalidDocument: ``invalid-project``; something cannot be understood; says everything at
-        once.
+    :raises InvalidDocument: ``invalid-project``; the file is not valid; lists all faults at once.
     """
     try:
         table = strict_toml.load(data)
@@ -167,7 +166,7 @@ class _Reading:
         extras: Mapping[NormalizedName, Sequence[_Item]],
         groups: Mapping[NormalizedName, Sequence[_Item]],
     ) -> tuple[tuple[Member, ...], ...]:
-        """Read what conflicts, and see that nothing includes what it conflicts with."""
+        """Read the conflicts, and verify that no extra or group includes its conflict."""
         known = [Member("extra", name) for name in extras]
         known += [Member("group", name) for name in groups]
         conflicts = read_conflicts(self._table, self._name, known, self._fault)
@@ -313,7 +312,7 @@ class _Flat:
 
     :param extras: the extras of the project.
     :param groups: its groups.
-    :param fault: told the path of what cannot be replaced, and why.
+    :param fault: called with the path of an unreplaceable requirement, and the reason.
     """
 
     def __init__(
@@ -347,7 +346,7 @@ class _Flat:
     ) -> Iterator[RequestedRequirement]:
         for item in items:
             if self._left == 0:
-                return  # it was said once
+                return  # it was reported once
             self._left -= 1
             if self._left == 0 or len(above) > _DEEPEST:
                 self._left = 0

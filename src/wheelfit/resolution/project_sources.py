@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TOOLS = ("wheelfit", "uv")
 """The tables below ``tool`` that are read, those that count more first."""
 KINDS = ("path", "git", "url", "workspace")
-"""The keys of which one says what kind of source it is; ``index`` is a setting."""
+"""The keys of which one is the kind of source; ``index`` is a setting."""
 _REVISIONS = ("rev", "tag", "branch")
 _KEYS = frozenset(
     (*KINDS, *_REVISIONS, "subdirectory", "editable", "package", "marker", "extra", "group")
@@ -40,7 +40,7 @@ class ProjectSource(NamedTuple):
     url: str
     """``file:`` of a folder, archive or wheel, ``https:`` of a file, ``git+…:`` of a repository."""
     editable: bool = False
-    """Whether an environment shall use the folder itself."""
+    """Whether an environment uses the folder itself."""
     marker: Marker | None = None
     """When it counts; None: always."""
     extra: NormalizedName | None = None
@@ -61,8 +61,8 @@ def read_sources(
     """Return the sources of the dependencies of a project, by name.
 
     :param table: its ``pyproject.toml``.
-    :param folder: the folder of that, from which relative paths lead.
-    :param fault: takes the place of what cannot be understood, and why.
+    :param folder: its folder, the base of relative paths.
+    :param fault: called with the path of an invalid value, and the reason.
     """
     found: dict[NormalizedName, tuple[ProjectSource, ...]] = {}
     for tool in TOOLS:
@@ -115,7 +115,7 @@ def _source(
 
 
 def _problem(row: Mapping[str, Any]) -> str:
-    """Return what is wrong with a source; empty: nothing."""
+    """Return the fault of a source; empty: none."""
     kinds = [key for key in KINDS if key in row]
     if len(kinds) > 1:
         return f"has both {kinds[0]} and {kinds[1]}"

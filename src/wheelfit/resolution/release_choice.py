@@ -48,7 +48,7 @@ class ReleaseChoice(Struct, frozen=True):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is as it should be and still worth knowing: what a host file leaves out (P-44)."""
+        """Notes without a fault: the entries missing from a host file (P-44)."""
         release = self.release
         notes = self.support.notes if self.support else ()
         return tuple(f"{release.name} {release.version}: {note}" for note in notes)
@@ -91,7 +91,7 @@ class ReleaseChoice(Struct, frozen=True):
         return self.alone or self.labels
 
     def declared(self, label: Label | None) -> PropertySet:
-        """Return what a label declares; empty for a plain wheel."""
+        """Return the properties of a label; empty for a plain wheel."""
         document = self.metadata.document
         if label is None or document is None:
             return EMPTY
@@ -131,19 +131,19 @@ class ReleaseChoice(Struct, frozen=True):
         return tuple(lines)
 
     def context(self) -> VariantContext:
-        """Return what variant markers see of the chosen wheel (F-102 to F-104)."""
+        """Return the context of variant markers of the chosen wheel (F-102 to F-104)."""
         filename = self.selection.chosen
         if filename is None or filename.label is None:
             return VariantContext.PLAIN
         document, support = self.metadata.document, self.support
         if document is None or support is None:
             return VariantContext(filename.label, EMPTY)
-        # F-110: what the system supports counts, whatever the user forbids.
+        # F-110: the support of the system counts, even if the user forbids it.
         return VariantContext(filename.label, support.filter(self.properties))
 
     @property
     def properties(self) -> PropertySet:
-        """What the label of the chosen wheel declares; empty for a plain wheel."""
+        """The properties of the chosen wheel's label; empty for a plain wheel."""
         filename = self.selection.chosen
         return EMPTY if filename is None else self.declared(filename.label)
 
@@ -158,9 +158,9 @@ def _closest(reasons: Iterable[str]) -> list[str]:
 
 
 def passed_over(choices: Iterable[ReleaseChoice]) -> Iterator[str]:
-    """Yield what to tell of releases in whose place an older one is taken (F-92).
+    """Yield notes on releases passed over for an older one (F-92).
 
-    :param choices: of releases of one project; those with the same reason share a line.
+    :param choices: the choices of releases of one project; those with the same reason share a line.
     """
     alike: dict[str, list[ReleaseChoice]] = {}
     for choice in choices:

@@ -53,7 +53,7 @@ class MetadataPolicy(Struct, frozen=True):
     limits: JsonLimits = DEFAULT_LIMITS
     """How large a document may be (F-30)."""
     accept_unknown_drafts: bool = False
-    """Whether documents of a 0.x schema that nobody knows are read (F-38)."""
+    """Whether documents of an unknown 0.x schema are read (F-38)."""
 
 
 class ReleaseMetadata(Struct, frozen=True):
@@ -89,15 +89,15 @@ def obtain(
 def read_each_source(
     release: Release, wheels: Sequence[Wheel], repository: Repository, policy: MetadataPolicy
 ) -> Mapping[str, ReleaseMetadata]:
-    """Return what each source of some wheels of a release says about them.
+    """Return the metadata of some wheels of a release by source.
 
     :param release: the release with its index file, if it has one.
     :param wheels: its variant wheels whose tags fit, best tags first; only for these
         anything is read.
-    :param repository: where to read.
-    :param policy: how strict to be.
-    :raises BadMetadata: something is bad, and the policy is strict.
-    :raises WheelfitError: what the user named cannot be read (F-125).
+    :param repository: the repository to read from.
+    :param policy: the policy, with its strictness.
+    :raises BadMetadata: metadata is faulty, and the policy is strict.
+    :raises WheelfitError: a file the user named cannot be read (F-125).
     """
     sources = list(dict.fromkeys(wheel.file.source for wheel in wheels))
     return {
@@ -136,10 +136,10 @@ def decide_source(
 ) -> ReleaseMetadata:
     """Take the metadata of one source, or of several that agree (F-127), in no order of our own.
 
-    :param found: what each source says.
-    :param wheels: the variant wheels that are asked about.
-    :param fits: tells whether the target runs any of some wheels by a document; asked only
-        where several sources have the release.
+    :param found: the metadata by source.
+    :param wheels: the variant wheels in question.
+    :param fits: returns whether the target runs any of some wheels by a document; called only where
+        several sources have the release.
     :raises InconsistentDocuments: several sources have variants that fit, and contradict
         each other.
     """
@@ -174,11 +174,11 @@ def decide_source(
 
 
 def strictly(what: str, degradations: Sequence[Degradation]) -> None:
-    """Refuse to lose anything (``--strict``, section 12).
+    """Raise an error for any loss (``--strict``, section 12).
 
     :param what: the release, for the message.
-    :param degradations: what would be lost.
-    :raises BadMetadata: there is something.
+    :param degradations: the losses.
+    :raises BadMetadata: there are losses.
     """
     if degradations:
         first, *others = degradations
@@ -353,7 +353,7 @@ class _Reading:
 
     def _content(self, file: File) -> bytes:
         limit = self._policy.limits.size
-        if file.size is not None and file.size > limit:  # nobody need be asked
+        if file.size is not None and file.size > limit:  # no request is needed
             problem = f"the document has {file.size} bytes, more than the limit of {limit}"
             raise InvalidDocument([Fault("", problem, "F-30")])
         return self._repository.read(file, limit=limit)
@@ -382,7 +382,7 @@ class _Reading:
         return document
 
     def _look_up(self, labels: Iterable[Label]) -> Iterator[tuple[Label, str, VariantDocument]]:
-        """Yield what the best wheel of each label says of itself, and its name (F-77)."""
+        """Yield the document in the best wheel of each label, and its name (F-77)."""
         from wheelfit.core.index_metadata import read_wheel_document  # noqa: PLC0415 - start-up
 
         for label in labels:

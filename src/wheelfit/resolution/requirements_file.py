@@ -1,8 +1,8 @@
 """Requirements files in pip's format, as values.
 
 One requirement per line, with comments, continuation lines, ``${VARIABLES}``, ``--hash`` options,
-nested ``-r`` and ``-c`` files, editable projects, and the options that say where files come from.
-What pip accepts and wheelfit does not do (build options) is an error that says so, never skipped.
+nested ``-r`` and ``-c`` files, editable projects, and the options for sources of files. Options of
+pip that wheelfit does not support (build options) are an error, never skipped.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class RequirementLine(Struct, frozen=True):
     hashes: tuple[tuple[str, str], ...] = ()
     """Allowed digests as (algorithm, lower-case hexadecimal); empty: any file will do."""
     editable: bool = False
-    """Whether it is a project that shall be used where it lies (``-e``)."""
+    """Whether it is a project to use in place (``-e``)."""
     label: Label | None = None
     """The label of the variant, from a comment ``# wheelfit: label LABEL``; None: any build."""
 
@@ -76,15 +76,15 @@ def read_requirements_file(
     :param environ: values of ``${VARIABLES}``; one that is not set stays as written, as in pip.
     :param as_constraints: the file was named by ``-c``.
     :raises InvalidRequirement: a line cannot be read.
-    :raises UserError: a file names itself, or asks for what wheelfit does not do.
+    :raises UserError: a file names itself, or uses an unsupported option.
     """
     return _read(name, read, environ, as_constraints=as_constraints, above=())
 
 
 def option_lines(text: str, environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield the lines of a requirements file that are options, whatever else is in it.
+    """Yield the option lines of a requirements file, without checking others.
 
-    :param text: of the file.
+    :param text: the text of the file.
     :param environ: values of ``${VARIABLES}``.
     """
     for _, line, _ in _logical_lines(text):

@@ -31,7 +31,7 @@ class LookedAtPackages(Protocol):
     """Why one package needs some versions of another."""
 
     def known(self, package: Package) -> tuple[Version, ...]:
-        """Return the versions that count, newest first; none if nobody looked."""
+        """Return the versions that count, newest first; none if the project was not listed."""
 
     def builds(self, package: Package) -> Sequence[Build]:
         """Return the builds of a release that were looked at, best first."""
@@ -102,9 +102,9 @@ class Translation:
 
     @staticmethod
     def _folded(node: Incompatibility[Any, Any], causes: tuple[Step, ...]) -> Step | None:
-        """Return a cause that says the same for people, if there is one.
+        """Return a cause with the same meaning for users, if there is one.
 
-        That a release is one of its builds goes without saying.
+        That a release is one of its builds is obvious.
         """
         if len(causes) != 2 or any(getattr(t.package, "release", None) for t in node.terms):
             return None
@@ -121,7 +121,7 @@ class Translation:
         return " and ".join(dict.fromkeys(limit.package.name for limit in limits))
 
     def _shown(self, node: Incompatibility[Any, Any], term: Any) -> VersionSet:
-        # What does not exist keeps the words of whoever asked for it.
+        # A missing package keeps the words of its requirement.
         if not term.is_positive() or node.cause is IncompatibilityCause.NO_VERSIONS:
             versions: VersionSet = term.constraint
             return versions
@@ -156,7 +156,7 @@ def _kind_of_dependency(node: Incompatibility[Any, Any]) -> StepKind:
 
 
 def _is_tie(node: Incompatibility[Any, Any]) -> bool:
-    """Return whether a clause says that an extra comes in the version of its project."""
+    """Return whether a clause ties an extra to the version of its project."""
     if len(node.terms) != 2 or not node.terms[1].is_positive():
         return False
     extra, base = node.terms[0].package, node.terms[1].package

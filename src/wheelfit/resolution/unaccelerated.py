@@ -58,8 +58,8 @@ class Acceleration(Struct, frozen=True):
 def accelerations(resolution: Resolution, candidates: Candidates) -> Iterator[Acceleration]:
     """Yield the packages of a result that come in builds that use an accelerator.
 
-    :param resolution: what shall be there.
-    :param candidates: what there is, and by what it was chosen.
+    :param resolution: the resolution.
+    :param candidates: the candidates it was chosen from.
     :raises NetworkError: a source cannot be read.
     """
     candidates = candidates.within(resolution.context)
@@ -103,14 +103,14 @@ def acceleration_of(
     *,
     is_kept: bool = False,
 ) -> Acceleration | None:
-    """Return what one package has to do with accelerators; None for most: nothing.
+    """Return the use of accelerators by a package; None for most packages.
 
     :param name: the project.
     :param version: its release.
-    :param label: of the build that is taken.
-    :param properties: what the label stands for.
-    :param verdicts: on the wheels of the release, best first.
-    :param candidates: what there is; wheels for other platforms count too.
+    :param label: the label of the chosen build.
+    :param properties: the properties of the label.
+    :param verdicts: the verdicts on the wheels of the release, best first.
+    :param candidates: the candidates; wheels for other platforms count too.
     :param is_kept: whether the build is installed already.
     :raises NetworkError: a source cannot be read.
     """
@@ -145,13 +145,15 @@ def accelerated(
 ) -> Version | None:
     """Return the newest release with a build that uses an accelerator of the machine.
 
-    A newer release that has such builds, and none that fits, would otherwise cost the accelerator.
+    Otherwise a newer release with only incompatible builds of this kind would leave the accelerator
+    idle.
 
-    :param candidates: what the machine has, and what the user wishes.
+    :param candidates: the candidates, with the machine and the user's preferences.
     :param name: the project.
     :param versions: its releases, newest first.
     :param prereleases: whether pre-releases count.
-    :return: None where that is the newest release that fits, or none of the newest ones is such.
+    :return: None where that is the newest compatible release, or none of the newest ones has such a
+        build.
     :raises NetworkError: a source cannot be read.
     """
     if not candidates.is_for_one_machine or name in candidates.policy.preferences.labels:
@@ -180,8 +182,8 @@ def accelerated(
 def _is_for_an_accelerator_here(choice: ReleaseChoice) -> bool:
     """Return whether a release has builds for an accelerator that the machine has.
 
-    What a release of plain wheels uses is unknown, and on a machine without accelerators no
-    older release has a better build: the documents of others need not be read.
+    The accelerators of plain wheels are unknown, and on a machine without accelerators no older
+    release has a better build: the documents of others need not be read.
     """
     detections = choice.support.detections if choice.support else {}
     return any(
@@ -197,7 +199,7 @@ _LOOKED_AT = 8
 def refusal(found: Iterable[Acceleration]) -> NoFit | None:
     """Return the error that packages would go without an accelerator; None if none does.
 
-    :param found: what `accelerations` says.
+    :param found: the result of `accelerations`.
     """
     without = [one for one in found if not one.used]
     if not without:

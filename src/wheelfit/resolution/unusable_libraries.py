@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 def unusable_libraries(
     arriving: Collection[NormalizedName], remedies: Remedies
 ) -> Iterator[AcceleratorUse]:
-    """Yield which libraries come along in vain, at most once for each kind of accelerator.
+    """Yield the unusable libraries that come along, once for each kind of accelerator.
 
-    :param arriving: what is new, libraries of which only the name is known included; of others
-        nothing is told.
-    :param remedies: the result, and what would suit the machine in place of it.
+    :param arriving: the new packages, including libraries of which only the name is known; others
+        are not reported.
+    :param remedies: the result, with builds that would suit the machine better.
     """
     yield from _Unusable(arriving, remedies).found()
 
@@ -45,7 +45,7 @@ class _Unusable:
         self._remedies = remedies
 
     def found(self) -> Iterator[AcceleratorUse]:
-        """Yield which libraries come along in vain."""
+        """Yield the unusable libraries that come along."""
         coming: dict[str, list[NormalizedName]] = {}
         for name in dict.fromkeys(self._arriving):
             owner, pin = owner_of_libraries(name), self._remedies.pins.get(name)
@@ -69,7 +69,7 @@ class _Unusable:
         if support is None:
             return (), ""
         if not is_there(support, namespace):
-            # A warning says that there is something, and why it will not do.
+            # A warning means that a device is there, and has the reason it is unusable.
             warnings = support.detections[namespace].warnings
             return libraries, "; ".join(warnings) or f"no {device_of(namespace)}"
         majors = {name: self._major(name) for name in libraries}
@@ -80,7 +80,7 @@ class _Unusable:
         }
         if not any(reasons.values()):
             return (), ""
-        # What does not tell its major came with those that do.
+        # Libraries without a major in their names came with those that have one.
         is_all = all(reasons.values())
         names = [name for name, major in majors.items() if (reasons[major] if major else is_all)]
         title = libraries_in_words(namespace)
@@ -107,7 +107,7 @@ class _Unusable:
         size = sum(known) if known else None
         at_least = "at least " if size is not None and len(known) < len(names) else ""
         what = f"{at_least}{size_in_words(size)} of " if size is not None else ""
-        # Of a lock of another tool nobody may know who needs them.
+        # A lock of another tool may not list their dependents.
         needing = bringing or [
             name for name in self._remedies.pins if owner_of_libraries(name) is None
         ]
@@ -131,8 +131,8 @@ class _Unusable:
     ) -> str:
         """Return the remedy against libraries that cannot be used, in words.
 
-        :param others: what needs them and has no remedy.
-        :param names: of the libraries.
+        :param others: the packages that need them and have no remedy.
+        :param names: the names of the libraries.
         """
         if not remedies:
             return self._without_bridge(others, names)
@@ -186,5 +186,5 @@ def _need(names: Sequence[str]) -> str:
 
 
 def _too(names: Sequence[str]) -> str:
-    """Return the end of a line that tells who else needs libraries; empty: nobody."""
+    """Return the end of a line with the other dependents of libraries; empty: none."""
     return f"; {_need(names)} some of them too" if names else ""

@@ -92,7 +92,7 @@ class VersionSet:
 
     @classmethod
     def between(cls, lower: Version | None, upper: Version | None) -> VersionSet | None:
-        """Return what lies strictly between two versions, or None if it cannot be said.
+        """Return the versions strictly between two, or None if no specifier expresses them.
 
         :param lower: the version below; None: nothing is below.
         :param upper: the version above; None: nothing is above.
@@ -109,7 +109,7 @@ class VersionSet:
 
     @classmethod
     def runs(cls, runs: Iterable[tuple[Version, Version]]) -> VersionSet | None:
-        """Return the union of closed intervals, or None if it cannot be said.
+        """Return the union of closed intervals, or None if no specifier expresses it.
 
         :param runs: pairs of first and last version.
         """
@@ -121,7 +121,7 @@ class VersionSet:
             union |= _from(first) - above
         return cls(union)
 
-    # --- what the solver asks -------------------------------------------------
+    # --- for the solver -------------------------------------------------------
 
     @property
     def is_empty(self) -> bool:
@@ -181,14 +181,14 @@ class VersionSet:
     def __hash__(self) -> int:
         return self._hash
 
-    # --- what the candidates ask ----------------------------------------------
+    # --- for the candidates ---------------------------------------------------
 
     def members(self, versions: Iterable[Version]) -> list[Version]:
         """Return those of some versions that are in the set, in their order."""
         return list(self._range.filter(versions, prereleases=True))
 
     def welcomes(self, version: Version) -> bool:
-        """Return whether a member that is a pre-release was asked for by name (PEP 440).
+        """Return whether a pre-release in the set is named by a specifier (PEP 440).
 
         True for a final release; false for no member at all.
         """

@@ -133,7 +133,7 @@ class _Records:
 
     by_project: Mapping[NormalizedName, tuple[Vulnerability, ...]]
     affected: dict[tuple[str, NormalizedName], Affected] = field(default_factory=dict)
-    """What was read of the versions of those that were asked for, by ID and project."""
+    """The affected versions of requested advisories, by ID and project."""
     affecting: Memory[tuple[Vulnerability, ...]] = field(
         default_factory=lambda: Memory(_MOST_ANSWERS, lambda found: len(found) + 1)
     )
@@ -184,7 +184,7 @@ def _files(folder: Path) -> Iterator[str]:
 
 
 def _stamp(path: Path) -> Hashable:
-    """Return what tells that the records are the same.
+    """Return a stamp that changes with the records.
 
     :raises FileProblem: there is no such folder or archive.
     """

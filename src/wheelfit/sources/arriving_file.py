@@ -1,7 +1,7 @@
-"""A file that is read while it is still on its way.
+"""A file that is read while it is still being fetched.
 
 Its bytes come from any number of connections, in any order, and lie in a file on disk from the
-first one on, so that gigabytes cost no memory. Whoever reads what is not there yet waits for it.
+first one on, so that gigabytes cost no memory. A read of missing bytes waits for them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ArrivingFile:
         self._error: BaseException | None = None
         self._lock = threading.Lock()
         self._news = threading.Condition(self._lock)
-        self._waiting = 0  # how many wait for news: most bytes come when nobody does
+        self._waiting = 0  # how many wait for news: most bytes come when none does
         self._writing = 0
         self._position = threading.Lock()  # of the file, where there is only one
 
@@ -50,12 +50,12 @@ class ArrivingFile:
     # --- those who bring bytes ----------------------------------------------------------
 
     def write_at(self, start: int, data: bytes) -> None:
-        """Take bytes that nobody else brings.
+        """Write bytes that no other connection writes.
 
         :param start: position of the first one; they end within the file.
         :param data: the bytes.
         :raises OSError: they cannot be written.
-        :raises WheelfitError: whatever ended the transfer.
+        :raises WheelfitError: the error that ended the transfer.
         """
         with self._lock:
             if self._error is not None:
@@ -82,7 +82,7 @@ class ArrivingFile:
     def fail(self, error: BaseException) -> None:
         """End the file with an error; only the first error counts.
 
-        :param error: what everybody is told who reads from now on.
+        :param error: the error for all later reads.
         """
         with self._lock:
             if self._error is None:
@@ -90,9 +90,9 @@ class ArrivingFile:
             self._news.notify_all()
 
     def settle(self) -> BaseException | None:
-        """Wait until nobody writes to the file any more, after `fail`.
+        """Wait until writing to the file has stopped, after `fail`.
 
-        :return: what ended the transfer.
+        :return: the error that ended the transfer.
         """
         with self._lock:
             self._waiting += 1
@@ -119,7 +119,7 @@ class ArrivingFile:
         :param start: position of the first one.
         :param length: how many.
         :return: all of them, fewer only where the file ends.
-        :raises WheelfitError: whatever ended the transfer.
+        :raises WheelfitError: the error that ended the transfer.
         """
         stop = min(start + length, self.size)
         if start >= stop:

@@ -1,7 +1,7 @@
 """Verify a file against the attestations of its publisher (PEP 740).
 
 The one importer of the reference library, which knows certificates, transparency logs and the
-identities of publishers. Nothing is asked over the network: the library brings the root of trust.
+identities of publishers. No network is used: the library includes the root of trust.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def identity_parts(text: str) -> tuple[str, str]:
 def verify_provenance(
     provenance: bytes, filename: str, sha256: str, *, trusted: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """Check everything that was signed about a file; return who signed.
+    """Verify all attestations of a file; return the signers.
 
     :param provenance: the document of the index.
     :param filename: the name of the file.
     :param sha256: of its content, hexadecimal.
-    :param trusted: who must have signed, each of them; none: whoever the index names.
+    :param trusted: the identities that must all have signed; none: those the index names.
     :return: identities as `identity_parts` reads them, each once.
-    :raises AttestationProblem: something does not hold, nothing was signed, or others signed.
+    :raises AttestationProblem: a signature is not valid, there is none, or others signed.
     :raises UserError: the library is not installed.
     """
     library = _library()
@@ -104,10 +104,10 @@ def _is_labelled(filename: str) -> bool:
 def _verify_labelled(publisher: Any, attestation: Any, filename: str, sha256: str) -> None:
     """Verify an attestation of a wheel with a label.
 
-    Certificate, log and signature are verified as for every file; what the library does besides is
-    to compare the statement with the file, for which it reads the name in its own way.
+    Certificate, log and signature are verified as for every file; the library also compares the
+    statement with the file, but parses names in its own way.
 
-    :raises ValueError: it does not hold.
+    :raises ValueError: the attestation is not valid.
     """
     from pypi_attestations import AttestationType  # noqa: PLC0415 - an extra
     from sigstore.errors import VerificationError  # noqa: PLC0415
@@ -135,15 +135,15 @@ def _verify_labelled(publisher: Any, attestation: Any, filename: str, sha256: st
 
 
 def make_provenance(attestations: bytes, filename: str, sha256: str) -> bytes:
-    """Verify what came with an upload, and make of it what an index serves (PEP 740).
+    """Verify the attestations of an upload, and return the provenance to serve (PEP 740).
 
-    Who signed is read off the certificates, which are verified with all the rest: the document
-    names nobody who did not sign.
+    The signers are read from the certificates, which are verified with all the rest: the document
+    names only real signers.
 
     :param attestations: a list of attestations, as JSON.
     :param filename: the name of the file.
     :param sha256: of its content, hexadecimal.
-    :raises AttestationProblem: something does not hold, or who signed is of no known kind.
+    :raises AttestationProblem: a signature is not valid, or a signer is of no known kind.
     :raises UserError: the library is not installed.
     """
     library = _library()
@@ -165,7 +165,7 @@ def make_provenance(attestations: bytes, filename: str, sha256: str) -> bytes:
 
 
 _ISSUER, _REPOSITORY, _BUILD = (f"1.3.6.1.4.1.57264.1.{number}" for number in (8, 12, 18))
-"""Where certificates say who vouches for the signer, which repository, and what was run there."""
+"""The fields of certificates for the issuer, the repository, and the workflow run there."""
 _ISSUERS = {
     "https://token.actions.githubusercontent.com": (
         {"kind": "GitHub"}, "https://github.com/", "/.github/workflows/", "workflow"
@@ -214,7 +214,7 @@ def _library() -> Any:
             "attestations cannot be verified: the library for it is not installed",
             hint=install_hint("attestations"),
         ) from None
-    # It warns each time that it asks no network, which is what is wanted.
+    # It warns each time that it uses no network, which is intended.
     logging.getLogger("sigstore._internal.tuf").setLevel(logging.ERROR)
     return pypi_attestations
 

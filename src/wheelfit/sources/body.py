@@ -27,7 +27,7 @@ def read_body(response: Response, limit: int, *, where: str, packed: bool = Fals
     :param where: the URL without credentials, for errors.
     :param packed: whether it stays as it was sent; then the limit is of that.
     :raises Interrupted: it broke off.
-    :raises UnexpectedStatus: it is longer, or in an encoding nobody asked for.
+    :raises UnexpectedStatus: it is longer, or in an encoding that was not requested.
     """
     if _announced(response) > limit:  # packed or not: nothing of it need be read
         raise _too_long(limit, response.status, where)
@@ -44,7 +44,7 @@ def read_body(response: Response, limit: int, *, where: str, packed: bool = Fals
 
 
 def _announced(response: Response) -> int:
-    """Return the length that the server announces; 0 if it says nothing that can be one."""
+    """Return the length that the server announces; 0 if there is no valid one."""
     text = response.headers.get("content-length", "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else 0
 
@@ -61,9 +61,9 @@ def _read_plain(response: Response, limit: int, where: str) -> bytes:
 
 
 def decompressed(chunks: Iterable[bytes], limit: int, *, status: int = 200, where: str) -> bytes:
-    """Return what was compressed by gzip or zlib.
+    """Return the decompressed content of gzip or zlib data.
 
-    :param chunks: the pieces of it.
+    :param chunks: the pieces of compressed data.
     :param limit: bytes of the longest result.
     :param status: of the answer, for errors.
     :param where: the URL without credentials, for errors.
@@ -79,7 +79,7 @@ def decompressed(chunks: Iterable[bytes], limit: int, *, status: int = 200, wher
             while data:
                 if inflater.eof:  # gzip allows several members one after the other
                     inflater = _inflater()
-                # One byte more than allowed tells "longer" from "just as long".
+                # One byte more than allowed distinguishes "longer" from "just as long".
                 piece = inflater.decompress(data, limit - size + 1)
                 size += len(piece)
                 if size > limit:
@@ -97,7 +97,7 @@ def decompressed(chunks: Iterable[bytes], limit: int, *, status: int = 200, wher
 
 
 def _in_parts(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield pieces so small that copying what follows a member costs nothing: there may be many."""
+    """Yield small pieces, so that copying the rest after each of many members is cheap."""
     for chunk in chunks:
         for start in range(0, len(chunk), _PART):
             yield chunk[start : start + _PART]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 try:
     import fcntl
-except ImportError:  # Windows, where nobody can remove an open file anyway
+except ImportError:  # Windows, where an open file cannot be removed anyway
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ _MOST = 256
 class Holder:
     """A lock on files until it is closed.
 
-    Only so many at a time: other things need descriptors too. Who is not held may lose files
-    to somebody who cleans up in the same second, and says so.
+    Only so many at a time: other things need descriptors too. Files that are not held may be
+    removed by a clean-up in the same second, which raises an error.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ def _is_still(descriptor: int, path: AnyPath) -> bool:
 def hold_open(descriptor: int, *, alone: bool = False) -> bool:
     """Lock a file that is open already, until it is closed; return whether it is locked.
 
-    :param alone: whether nobody else may hold it; otherwise whether nobody removes it.
+    :param alone: whether no other process may hold it; otherwise it is only protected from removal.
     """
     if fcntl is not None:
         kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
@@ -84,7 +84,7 @@ def hold_open(descriptor: int, *, alone: bool = False) -> bool:
 def held_alone(path: AnyPath) -> Iterator[bool]:
     """Lock an entry for the length of a ``with`` block, against other processes.
 
-    Gives False, and holds nothing, if somebody else holds it.
+    Yields False, and holds nothing, if another process holds it.
 
     :param path: a file or folder; a link is not followed.
     """

@@ -34,7 +34,7 @@ class Cutoff:
     """The point in time before which files must have been uploaded."""
 
     moment: datetime | None = None
-    """With its zone; None: so long ago as ``age`` says."""
+    """With its zone; None: ``age`` before now."""
     age: timedelta = timedelta()
 
     def at(self, now: datetime) -> datetime:
@@ -97,9 +97,9 @@ class Cooldown:
     def admitted(self, page: ProjectPage, note: Callable[[str], None]) -> ProjectPage:
         """Return the page of an index with the files that were uploaded in time.
 
-        Files whose time of upload the index does not tell are left out too, as in uv.
+        Files without a time of upload in the index are left out too, as in uv.
 
-        :param note: told that there are such files.
+        :param note: called if there are such files.
         """
         cutoff = self.cutoff(page.name)
         if cutoff is None:
@@ -132,7 +132,7 @@ class UploadedBefore(Around):
 
     :param index: the index.
     :param cooldown: the cutoffs.
-    :param note: told of an index that gives no times.
+    :param note: called for an index without times.
     """
 
     def __init__(self, index: Repository, cooldown: Cooldown, note: Callable[[str], None]) -> None:
@@ -146,7 +146,7 @@ class UploadedBefore(Around):
         return None if page is None else self._cooldown.admitted(page, self._note)
 
     def stamp(self, name: NormalizedName) -> str | None:
-        """Return what tells that the page of a project is the same; None: it is to be read."""
+        """Return the stamp of a project's page; None: the page must be read."""
         cutoff = self._cooldown.cutoff(name)
         return stamp_of(self._repository, name) if cutoff is None else None
 

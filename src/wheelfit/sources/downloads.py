@@ -54,13 +54,13 @@ class _IsLarge(Exception):
 class Download:
     """The download of one file.
 
-    :param client: asks the server.
-    :param file: what is wanted, with its hashes and its size if known.
-    :param progress: told of the bytes.
-    :param budget: says whether there may be as many.
-    :param lines: how many connections there may be to its server.
-    :param ranges: whether the server may be asked for parts.
-    :param pace: in what pieces a large file is fetched.
+    :param client: sends the requests.
+    :param file: the file to fetch, with its hashes and its size if known.
+    :param progress: called with the count of bytes.
+    :param budget: checks the number of bytes against the limits.
+    :param lines: the limit on connections to its server.
+    :param ranges: whether parts may be requested.
+    :param pace: the sizes of the pieces of a large file.
     """
 
     def __init__(
@@ -105,13 +105,13 @@ class Download:
         self.read_by(lambda _source, check: check(), target)
 
     def read_by(self, use: Callable[[ByteSource, Callable[[], None]], _T], target: BinaryIO) -> _T:
-        """Write the file as `into` does, and let it be read, maybe while it arrives.
+        """Write the file like `into`, and read it, possibly while it arrives.
 
-        :param use: reads the file, and calls what it is given besides before anything that it
-            makes of it counts: that waits until the whole file is there and checked. It may be
-            called a second time, after an error; then nothing of the first call counts.
+        :param use: reads the file, and calls its second argument before using the result: that
+            waits until the whole file is there and verified. It may be called a second time, after
+            an error; then the first result is discarded.
         :param target: as for `into`.
-        :return: what ``use`` returned.
+        :return: the result of ``use``.
         """
         self._budget.ask(self._file.size, self._where)
         with self._lines.take(origin(self._file.url)) as line:
@@ -155,7 +155,7 @@ class Download:
         except RangeUnsupported:
             self.lacks_ranges = True
         except (StartOver, Interrupted, UnexpectedStatus):
-            pass  # if it is not about the parts, the plain request will tell
+            pass  # if it is not about the parts, the plain request will report it
         return None
 
     def _used(self, parts: Segments, use: Callable[[ByteSource, Callable[[], None]], _T]) -> _T:
@@ -163,7 +163,7 @@ class Download:
             return use(parts.source, parts.finish)
         except BaseException as verdict:
             ended = parts.cancel()
-            if ended is not None:  # which the reader may have told in other words
+            if ended is not None:  # which the reader may have reported in other words
                 raise ended from None
             if isinstance(verdict, InvalidWheel) and not parts.is_sure:
                 raise StartOver("what has come makes no sense") from None
@@ -218,11 +218,11 @@ class Download:
                 self._progress.advance(len(chunk))
 
     def _continues(self, response: Response) -> bool:
-        """Return whether this is the rest of what is there already."""
+        """Return whether the answer is the rest of the bytes already there."""
         if response.status != 206:
             return False
         match = _CONTENT_RANGE.match(response.headers.get("content-range", ""))
-        # Another offset than asked for would put bytes in the wrong place.
+        # Another offset than requested would put bytes in the wrong place.
         return match is not None and int(match[1]) == self._check.count > 0
 
     def _start_over(self, target: BinaryIO, response: Response) -> None:
@@ -243,7 +243,7 @@ class Download:
         self._progress.start(announced if announced is not None else self._file.size)
 
     def _check_encoding(self, response: Response, first: bytes) -> None:
-        """Refuse what a server compressed unasked; some only claim that they did."""
+        """Raise an error for an unrequested encoding; some servers only claim to use one."""
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in {"", "identity"} and not first.startswith(b"PK"):
             raise UnexpectedStatus(

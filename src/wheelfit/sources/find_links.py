@@ -51,7 +51,7 @@ class FlatListing(ReadsFiles):
         return tuple(sorted(self._pages_by_name()))
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return what there is of a project, or None if there is nothing to install."""
+        """Return the page of a project, or None if it has no files."""
         return self._pages_by_name().get(name)
 
     def _pages_by_name(self) -> Mapping[NormalizedName, ProjectPage]:
@@ -103,9 +103,9 @@ class DirectoryIndex(FlatListing):
         return found, tuple(notes)
 
     def _labelled(self, name: str, base: str) -> Sequence[File]:
-        """Return a wheel as the builds that the file beside it names.
+        """Return a wheel as the builds listed in the file beside it.
 
-        :raises FileProblem: it cannot be read, and nobody knows for which machines the wheel is.
+        :raises FileProblem: it cannot be read, so the machines for the wheel are unknown.
         """
         path = self._path / f"{name}{LABELS_SUFFIX}"
         from wheelfit.sources.wheel_labels import labelled, labels_of  # noqa: PLC0415 - start-up
@@ -129,7 +129,7 @@ class LinkPage(FlatListing):
     :param location: URL (``http:``, ``https:``) or path of a page or a file.
     :param files: reads the files.
     :param pages: fetches the page if it is remote.
-    :param note: told if it cannot be fetched.
+    :param note: called if it cannot be fetched.
     """
 
     def __init__(
@@ -231,7 +231,7 @@ class FileIndex(ReadsFiles):
 def _links(
     body: bytes, content_type: str, url: str, source: str
 ) -> tuple[Iterable[File], tuple[str, ...]]:
-    """Read a list of links; what reads pages is imported where there is one."""
+    """Read a list of links; the parser of pages is imported on first use."""
     from wheelfit.sources.simple_api import parse_links  # noqa: PLC0415 - start-up
 
     return parse_links(body, content_type, url, source=source)
@@ -240,7 +240,7 @@ def _links(
 def _is_file(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_file()
-    except OSError:  # a link that leads nowhere, or where nobody may look
+    except OSError:  # a link that leads nowhere, or into an unreadable folder
         return False
 
 
@@ -269,7 +269,7 @@ def _quoted(name: str) -> str:
 
 
 def _project_of(filename: str) -> NormalizedName | None:
-    """Return whose file this is; None if the name says nothing."""
+    """Return the project of a file; None if its name does not show it."""
     try:
         if filename.endswith(".whl"):
             return parse_wheel_filename(filename).name
@@ -280,8 +280,8 @@ def _project_of(filename: str) -> NormalizedName | None:
         return newer.name if newer is not None else parse_sdist_filename(filename)[0]
     except (InvalidFilename, ValueError):  # the latter also for endless numbers
         pass
-    # A wheel whose name breaks a rule still belongs to somebody, who should
-    # hear why it is not used.
+    # A wheel whose name breaks a rule still belongs to a project, and its users need the reason it
+    # is not used.
     if filename.endswith(".whl") and "-" in filename:
         return canonicalize_name(filename.partition("-")[0])
     return None

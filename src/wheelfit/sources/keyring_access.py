@@ -1,4 +1,4 @@
-"""Ask keyring for a password: the installed package, or the program on PATH."""
+"""Read passwords from keyring: the installed package, or the program on PATH."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from wheelfit.sources.settings import KeyringChoice
 
 
-_PATIENCE = 60.0  # seconds; keyring may ask the user to unlock something
+_PATIENCE = 60.0  # seconds; keyring may prompt the user to unlock a store
 
 
 class Keyring(Protocol):
-    """A source of passwords; may be slow, and may ask the user to unlock something."""
+    """A source of passwords; may be slow, and may prompt the user to unlock a store."""
 
     def find(self, service: str, user: str | None) -> tuple[str, str] | None:
         """Return user name and password, or None if there are none.
@@ -35,7 +35,7 @@ def open_keyring(
     As pip: ``auto`` takes the package if it can be imported, else the program.
     The package is imported when the first password is needed.
 
-    :param note: told if keyring fails, once.
+    :param note: called if keyring fails, once.
     """
     if choice == "disabled":
         return None
@@ -55,7 +55,7 @@ def _program(environ: Mapping[str, str], note: Callable[[str], None]) -> Keyring
 class ImportedKeyring:
     """The package ``keyring`` that is installed beside wheelfit.
 
-    :param note: told if it fails.
+    :param note: called if it fails.
     """
 
     def __init__(self, note: Callable[[str], None]) -> None:
@@ -86,7 +86,7 @@ class KeyringProgram:
 
     :param program: its path.
     :param environ: its environment.
-    :param note: told if it fails.
+    :param note: called if it fails.
     """
 
     def __init__(

@@ -23,10 +23,10 @@ Value = TypeVar("Value")
 
 
 class Memo(Generic[Key, Value]):
-    """Results by key; errors are remembered as well.
+    """Cached results by key; errors are cached as well.
 
-    Whoever asks first does the work in their own thread, the others wait for it.
-    Work may ask for other keys, as long as that goes one way only.
+    The first caller does the work in its own thread, the others wait for it. Work may use other
+    keys, as long as there is no cycle.
     """
 
     def __init__(self) -> None:
@@ -35,9 +35,9 @@ class Memo(Generic[Key, Value]):
         self._lock = Lock()
 
     def get(self, key: Key, work: Callable[[], Value]) -> Value:
-        """Return the result for a key, doing the work if nobody has.
+        """Return the result for a key, doing the work on the first call.
 
-        :raises BaseException: whatever the work raised, to everybody who asks.
+        :raises BaseException: the error of the work, for every caller.
         """
         try:
             return self._values[key]
@@ -53,7 +53,7 @@ class Memo(Generic[Key, Value]):
             value = work()
         except BaseException as error:
             if not isinstance(error, Exception):
-                del self._futures[key]  # an interruption is nobody's result
+                del self._futures[key]  # an interruption is not a result
             mine.set_exception(error)
             raise
         self._values[key] = value
@@ -62,15 +62,15 @@ class Memo(Generic[Key, Value]):
 
 
 class MemoizedRepository(Around):
-    """A repository that remembers every result of another one, errors too.
+    """A repository that caches every result of another one, errors too.
 
-    Equal calls give equal results however many threads ask, even if the server
-    changes meanwhile; whoever asks second waits for the first. Downloads are not
-    remembered, since they are files, nor sizes, which a download changes.
+    Equal calls give equal results in all threads, even if the server changes meanwhile; a second
+    caller waits for the first. Downloads are not cached, since they are files, nor sizes, which a
+    download changes.
 
-    :param repository: what does the work.
+    :param repository: the repository that does the work.
     :param close: called when this is closed, or left as a context manager.
-    :param cut: breaks off what is under way.
+    :param cut: cancels running requests.
     """
 
     def __init__(
@@ -91,11 +91,11 @@ class MemoizedRepository(Around):
         self.close()
 
     def close(self) -> None:
-        """Close every connection; what is asked for later opens new ones."""
+        """Close every connection; later requests open new ones."""
         self._close()
 
     def cut(self) -> None:
-        """Break off what is under way, from any thread; nothing can be asked for any more."""
+        """Cancel running requests, from any thread; no more can be sent."""
         self._cut()
 
     def projects(self) -> Iterable[NormalizedName]:
@@ -107,7 +107,7 @@ class MemoizedRepository(Around):
         return self._once(("project", name), partial(self._repository.project, name))
 
     def stamp(self, name: NormalizedName) -> str:
-        """Return what tells that the page of a project is the same; empty: it is to be read."""
+        """Return the stamp of a project's page; empty: the page must be read."""
         return self._once(("stamp", name), partial(stamp_of, self._repository, name))
 
     def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:

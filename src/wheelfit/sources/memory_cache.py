@@ -15,7 +15,7 @@ _R = TypeVar("_R")
 
 
 class Memory(Generic[_T]):
-    """Values by key up to a number of bytes; each is made once however many threads ask.
+    """Values by key up to a number of bytes; each is computed once for all threads.
 
     >>> memory = Memory[bytes](10, len)
     >>> memory.get("a", lambda: b"12345678") + memory.get("a", lambda: b"never made")
@@ -24,7 +24,7 @@ class Memory(Generic[_T]):
     3
 
     :param most: bytes that all together may have.
-    :param size_of: tells how many one has.
+    :param size_of: returns the bytes of a value.
     """
 
     def __init__(self, most: int, size_of: Callable[[_T], int]) -> None:
@@ -50,7 +50,7 @@ class Memory(Generic[_T]):
     def put(self, key: Hashable, value: _T) -> None:
         """Keep a value; one that alone is too large is not kept.
 
-        :param key: whose.
+        :param key: the key.
         :param value: the value.
         """
         with self._lock:
@@ -72,10 +72,10 @@ class Memory(Generic[_T]):
             self._drop(key)
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return a value; whoever asks while it is being made waits for it.
+        """Return a value; other threads wait while it is computed.
 
-        :param key: whose.
-        :param make: makes it where it is not kept. What it raises, its caller gets.
+        :param key: the key.
+        :param make: computes it where it is not cached; its errors reach the caller.
         """
         found = self.peek(key)
         if found is not None:
@@ -85,8 +85,8 @@ class Memory(Generic[_T]):
     def alone(self, key: Hashable, work: Callable[[], _R]) -> _R:
         """Call a function that no other thread calls for the same key meanwhile.
 
-        :param key: for whom.
-        :param work: what to do.
+        :param key: the key.
+        :param work: the function.
         """
         with self._lock:
             lock, waiting = self._makers.get(key, (threading.Lock(), 0))

@@ -1,7 +1,7 @@
-"""Which indexes pdm asks beside the one that ``PDM_PYPI_URL`` replaces.
+"""The indexes of pdm beside the one that ``PDM_PYPI_URL`` replaces.
 
-A source of the project's ``pyproject.toml`` or of pdm's own files is asked besides; one that is
-called ``pypi`` takes the place of the usual one.
+A source of the project's ``pyproject.toml`` or of pdm's own files is read besides; a source named
+``pypi`` takes the place of the usual one.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _USUAL = "pypi"
 
 @dataclass(frozen=True, slots=True)
 class IndexesOfPdm:
-    """The indexes; URLs may have credentials, so ``repr`` must not be shown to anybody."""
+    """The indexes; URLs may have credentials, so ``repr`` must never be shown."""
 
     first: tuple[str, ...] = ()
     """Those besides the usual one."""
     default: str | None = None
-    """The usual one; None: nobody named one."""
+    """The default index; None: none is configured."""
 
 
 def read_pdm_configuration(
     environ: Mapping[str, str], *, home: Path, folder: Path, platform: str = sys.platform
 ) -> IndexesOfPdm:
-    """Return which indexes pdm asks.
+    """Return the indexes pdm reads.
 
-    A file that cannot be read is none: pdm itself says so.
+    A file that cannot be read is ignored: pdm itself reports it.
 
     :param environ: the environment.
     :param home: the user's home folder.
-    :param folder: where the command runs.
+    :param folder: the current folder of the command.
     :param platform: as ``sys.platform``.
     """
     root = next(
@@ -76,7 +76,7 @@ def _sources(root: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _stored(files: tuple[Mapping[str, Any], ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield what was stored with ``pdm config pypi.NAME.url``."""
+    """Yield the sources stored with ``pdm config pypi.NAME.url``."""
     for file in files:
         table = file.get(_USUAL)
         for name, source in table.items() if isinstance(table, dict) else ():

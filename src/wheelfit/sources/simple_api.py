@@ -65,7 +65,7 @@ def parse_page(
     :param body: the page, decompressed.
     :param content_type: the ``Content-Type`` of the answer; empty if there was none.
     :param url: where the page was found, after redirects, without credentials.
-    :param project: whose page was asked for.
+    :param project: the project of the requested page.
     :param source: name of the repository; by default the URL.
     :raises InvalidPage: it is neither JSON nor HTML of API version 1.
     """
@@ -81,11 +81,11 @@ def parse_page(
 def parse_links(
     body: bytes, content_type: str, url: str, *, source: str
 ) -> tuple[tuple[File, ...], tuple[str, ...]]:
-    """Read every file that a page lists, whatever project it belongs to.
+    """Read every file that a page lists, of any project.
 
     For pages given as ``--find-links``; otherwise as ``parse_page``.
 
-    :returns: the files, and notes on what was left out.
+    :returns: the files, and notes on ignored entries.
     :raises InvalidPage: it is neither JSON nor HTML of API version 1.
     """
     return _read(body, content_type, url, source)[:2]
@@ -115,7 +115,7 @@ def _kind(content_type: str, body: bytes) -> tuple[str, str]:
     if media in _HTML_TYPES:
         charset = _CHARSET.search(content_type)
         return "html", charset[1] if charset else "utf-8"
-    if not content_type:  # a file on disk, or a server that says nothing
+    if not content_type:  # a file on disk, or a server that does not state it
         return ("json" if body.lstrip()[:1] == b"{" else "html"), "utf-8"
     return "", ""
 
@@ -124,11 +124,11 @@ def _kind(content_type: str, body: bytes) -> tuple[str, str]:
 
 
 class _Entries:
-    """The files of one page, and notes on what was left out."""
+    """The files of one page, and notes on ignored entries."""
 
     def __init__(self, page: str, source: str, base: str | None = None) -> None:
         self._source = source
-        # Where the page lies, not where it says that its links start.
+        # The location of the page, not the base of its links.
         self._local = page.startswith("file:")
         self._join = _joiner(base or page)
         self.files: list[File] = []
@@ -460,7 +460,7 @@ def _one_line(words: str) -> str:
 
 
 def _status(marker: str, reason: str) -> Status:
-    """Read what a project is as a whole (PEP 792); a marker of the future counts as it stands."""
+    """Read the status of a project (PEP 792); an unknown marker is kept as it is."""
     return Status(_one_line(marker) or ACTIVE.marker, _one_line(reason))
 
 
@@ -469,7 +469,7 @@ _MOST_PLACES = 50
 
 
 def _other_pages(tracks: object, alternates: object, url: str) -> OtherPages:
-    """Read where a project is besides (PEP 708); what is not a URL of a page is left out."""
+    """Read the other pages of a project (PEP 708); values that are not URLs are left out."""
     return OtherPages(_places(tracks, url), _places(alternates, url))
 
 

@@ -48,17 +48,15 @@ class Urllib3Transport:
 
     :param context: for servers whose certificate is checked.
     :param insecure: for trusted hosts; None if there are none.
-    :param is_trusted: tells from host and port whether a host is trusted.
-    :param proxy: tells from a URL which proxy serves it; None for a direct connection.
+    :param is_trusted: returns whether a host and port are trusted.
+    :param proxy: returns the proxy for a URL; None for a direct connection.
     :param timeout: seconds to wait for a connection, and for the next bytes.
-    :param connections: how many to one server are kept open.
-    :param admits: tells from the host of a URL and the address of who answers there whether
-        anything may be asked. The address is that of the connection, so that a name that leads
-        elsewhere the next time is no way round it. Of a proxy nobody knows where it connects to:
-        there the host has to do as its own address.
-    :param may_ask: tells from a URL whether it may be asked for at all, wherever its host leads.
-    :param patience: seconds in which the head of an answer has to be there, however its bytes are
-        spread; None: as long as they come.
+    :param connections: the number of connections to one server kept open.
+    :param admits: returns whether requests to the host of a URL at its address are allowed. The
+        address is that of the connection, so that a changed name resolution cannot evade it. Where
+        a proxy connects to is unknown: there the host stands for its address.
+    :param may_ask: returns whether a URL may be requested at all, at any address of its host.
+    :param patience: seconds for the whole head of an answer; None: no limit while bytes arrive.
     """
 
     def __init__(
@@ -88,7 +86,7 @@ class Urllib3Transport:
         self._is_cut = False
 
     def send(self, url: str, headers: Mapping[str, str]) -> _Urllib3Response:
-        """Send one GET request, as the protocol says."""
+        """Send one GET request; see `Transport`."""
         if self._is_cut:
             raise _ended()
         if not self._may_ask(url):
@@ -190,9 +188,9 @@ class _Urllib3Response:
         self.headers = {name.lower(): value for name, value in response.headers.items()}
 
     def chunks(self) -> Iterator[bytes]:
-        # What has come by now, not a full chunk: on a slow line that would take minutes, in
-        # which nobody sees progress and nobody can stop. The records of TLS are small, though,
-        # and whoever takes a chunk has work with each.
+        # What has come by now, not a full chunk: on a slow line that would take minutes, without
+        # progress and without a chance to stop. The records of TLS are small, though, and each
+        # chunk costs work.
         pieces: list[bytes] = []
         size, since = 0, time.monotonic()
         broken: Interrupted | None = None
@@ -295,8 +293,8 @@ def _watch(
 
 
 def _shut(line: socket.socket) -> None:
-    """Wake whoever waits for a socket; closing it here would leave its number to others."""
-    with suppress(OSError):  # nobody is connected any more
+    """Wake a thread that waits for a socket; closing it here would free its number for reuse."""
+    with suppress(OSError):  # it is not connected any more
         socket.socket.shutdown(line, socket.SHUT_RDWR)
 
 
@@ -384,7 +382,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _system_words(error: BaseException) -> str | None:
-    """Return what the operating system says, as "Connection refused"."""
+    """Return the message of the operating system, as "Connection refused"."""
     for link in _chain(error):
         if isinstance(link, OSError) and link.strerror:
             return link.strerror

@@ -1,9 +1,9 @@
-"""Which indexes uv asks, in its order, so that a proxy in front of them asks the same ones.
+"""The indexes of uv, in its order, so that a proxy in front of them reads the same ones.
 
 As measured with uv 0.13: what an option ``--index`` names replaces ``UV_INDEX``; then come
-``UV_EXTRA_INDEX_URL`` and its option, the files of the project, of the user and of the system,
-the ``[pip]`` section, requirements files, and last one index that is the default. An index that
-is ``explicit`` is asked for nothing but what is pinned to it, and never in the place of another.
+``UV_EXTRA_INDEX_URL`` and its option, the files of the project, of the user and of the system, the
+``[pip]`` section, requirements files, and last one index that is the default. An ``explicit`` index
+is read only for projects pinned to it, and never in place of another.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ class UvPlaces:
 
 @dataclass(frozen=True, slots=True)
 class IndexesOfUv:
-    """The indexes; URLs may have credentials, so ``repr`` must not be shown to anybody."""
+    """The indexes; URLs may have credentials, so ``repr`` must never be shown."""
 
     first: tuple[str, ...] = ()
-    """In the order in which they are asked."""
+    """The indexes in the order in which they are read."""
     default: str | None = None
-    """The last one; None: nobody named one, so it is PyPI."""
+    """The last one; None: none is configured, so it is PyPI."""
     left: tuple[str, ...] = ()
     """Flat lists of files, which uv reads itself, beside all others."""
 
 
 def read_uv_configuration(surroundings: UvPlaces) -> IndexesOfUv:
-    """Return which indexes uv asks.
+    """Return the indexes uv reads.
 
-    A file that cannot be read is none: uv itself says so.
+    A file that cannot be read is ignored: uv itself reports it.
     """
     environ, options = surroundings.environ, surroundings.options
     tables = list(_tables(surroundings))
@@ -154,7 +154,7 @@ def _named(text: str) -> dict[str, Any]:
 
 
 def _tables(surroundings: UvPlaces) -> Iterator[Mapping[str, Any]]:
-    """Yield what files say, those that count most first."""
+    """Yield the tables of files, the most important first."""
     environ, options = surroundings.environ, surroundings.options
     named = next(iter(options.get("config-file", ())), environ.get("UV_CONFIG_FILE", ""))
     if named:
@@ -171,7 +171,7 @@ def _tables(surroundings: UvPlaces) -> Iterator[Mapping[str, Any]]:
 
 
 def _of_project(surroundings: UvPlaces) -> Iterator[Mapping[str, Any]]:
-    """Yield what the nearest folder with settings says, and the workspace it may belong to."""
+    """Yield the tables of the nearest folder with settings, and of its workspace."""
     named = next(
         iter(
             (*surroundings.options.get("project", ()), *surroundings.options.get("directory", ()))

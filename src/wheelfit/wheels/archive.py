@@ -1,9 +1,8 @@
 """Open a wheel, and trust nothing in it that has not been checked.
 
-Opening reads the central directory and a few small files, however large the
-wheel. What is refused there is refused for every use. The content of the other
-members is compared with RECORD by `WheelArchive.verify`, or by whoever unpacks
-them.
+Opening reads the central directory and a few small files, however large the wheel. Faults found
+there make the wheel unusable for every purpose. The content of the other members is compared with
+RECORD by `WheelArchive.verify`, or while unpacking.
 """
 
 from __future__ import annotations
@@ -58,12 +57,12 @@ class WheelArchive(ZipArchive):
     :param source: path of the wheel; or a seekable binary file or other source of bytes, which
         stay open.
     :param filename: its name; taken from a path, else needed.
-    :param where: what errors name; by default the path, or the name.
-    :param lenient: open it although something is missing or out of place, as far as it can
-        be read safely; `faults` then tells of that too.
+    :param where: the name in errors; by default the path, or the name.
+    :param lenient: open it although a part is missing or out of place, as far as it can be read
+        safely; `faults` then includes that.
     :raises FileProblem: it cannot be read.
     :raises InvalidFilename: it is not named like a wheel.
-    :raises InvalidWheel: it is not sound.
+    :raises InvalidWheel: it is not valid.
     """
 
     def __init__(
@@ -164,11 +163,11 @@ class WheelArchive(ZipArchive):
         contents: bool = True,
         identity: bool = True,
     ) -> Iterator[Fault]:
-        """Yield everything that is wrong; the path of each is a file in dist-info (B-34, B-38).
+        """Yield all faults; the path of each is a file in dist-info (B-34, B-38).
 
-        :param contents: whether every member is unpacked and hashed; otherwise RECORD is
-            held against the central directory only, whatever the size of the wheel.
-        :param identity: whether METADATA and ``variant.json`` are held against the file name.
+        :param contents: whether every member is unpacked and hashed; otherwise RECORD is compared
+            with the central directory only, quick for any size of wheel.
+        :param identity: whether METADATA and ``variant.json`` are compared with the file name.
         """
         yield from self.tolerated
         try:
@@ -227,7 +226,7 @@ class WheelArchive(ZipArchive):
     ) -> Iterator[Fault]:
         """Compare one file with its row (B-36, B-38).
 
-        :param row: what RECORD says of it; None: nothing.
+        :param row: its row in RECORD; None: it has none.
         """
         algorithm, _, _ = row.hash.partition("=") if row is not None else ("sha256", "", "")
         digest = self.row_of(member, algorithm, advance).hash if contents else ""
@@ -246,9 +245,9 @@ class WheelArchive(ZipArchive):
     def row_of(
         self, member: Member, algorithm: str, advance: Callable[[int], None] = lambda _: None
     ) -> RecordRow:
-        """Return the row that RECORD should have of a file.
+        """Return the correct row of a file for RECORD.
 
-        :param algorithm: of the hash; SHA-256 takes the place of one that does not count.
+        :param algorithm: of the hash; SHA-256 replaces one that is not accepted.
         """
         seen = StreamHash(algorithm if algorithm in DIGEST_SIZES else "sha256")
         for piece in self.chunks(member.name):

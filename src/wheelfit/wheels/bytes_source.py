@@ -1,7 +1,7 @@
-"""Where the bytes of a wheel come from: a file, memory, or something that is still arriving.
+"""The source of a wheel's bytes: a file, memory, or a download in progress.
 
-The one seam below `wheelfit.wheels.archive.WheelArchive`. Whatever stands behind it, the same
-checks read through it, so that a wheel gets the same verdict on every route.
+The only interface below `wheelfit.wheels.archive.WheelArchive`. The same checks read through every
+source, so that a wheel always gets the same verdict.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ByteSource(Protocol):
 
         :return: all of them, fewer only where the file ends.
         :raises OSError: the medium failed.
-        :raises WheelfitError: whatever brings the bytes gave up.
+        :raises WheelfitError: the transfer failed.
         """
 
     def close(self) -> None:
@@ -56,7 +56,7 @@ class LocalFile:
         data = os.pread(self._descriptor(), length, start)
         if len(data) == length or not data:
             return data
-        pieces = [data]  # the kernel may give less than asked for
+        pieces = [data]  # the kernel may return less than requested
         done = len(data)
         while done < length and (data := os.pread(self._descriptor(), length - done, start + done)):
             pieces.append(data)

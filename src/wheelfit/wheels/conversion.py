@@ -1,4 +1,4 @@
-"""Write wheels anew whose ``variant.json`` has an old layout."""
+"""Convert wheels whose ``variant.json`` has an old layout."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Converted:
     path: Path
     """The wheel to use now; the source itself if there was nothing to do."""
     document: VariantDocument
-    """What it says of its variant."""
+    """The metadata of its variant."""
     layout: str
     """The layout that the source has, ``L1`` to ``L7``."""
     lost: tuple[str, ...] = ()
-    """What the current layout cannot say, one sentence each."""
+    """The losses in the current layout, one sentence each."""
 
     @property
     def is_new(self) -> bool:
@@ -60,11 +60,11 @@ def convert_wheel(
     The null variant gets its name of today (F-53). A wheel that has the current layout is
     left alone. Everything else stays as it is, byte by byte.
 
-    :param folder: where the result goes; may be the folder of the source.
-    :param accept_losses: whether what the current layout cannot say may go.
+    :param folder: the folder of the result; may be that of the source.
+    :param accept_losses: whether data that the current layout cannot express may be lost.
     :raises InvalidFilename: the source is not named like a variant wheel.
-    :raises InvalidDocument: something would be lost without consent, or may not be written.
-    :raises InvalidWheel: the source is not sound; nothing was written.
+    :raises InvalidDocument: data would be lost without consent, or may not be written.
+    :raises InvalidWheel: the source is not valid; nothing was written.
     :raises FileProblem: a file cannot be read or written, or exists already.
     """
     filename = parse_wheel_filename(source.name)

@@ -27,10 +27,10 @@ def make_with_parents(files: FileSystem, folder: str) -> None:
 
 
 class FileSystem(Protocol):
-    """What can be changed and read on a disk.
+    """The operations on a disk: reads and changes.
 
-    Every method may raise ``OSError``, what creates something or moves it ``FileExistsError`` where
-    something has its name, and below folders that are held open `LinkInTheWay`.
+    Every method may raise ``OSError``, those that create or move a path ``FileExistsError`` if it
+    exists, and below folders that are held open `LinkInTheWay`.
     """
 
     def below(self, folders: Iterable[str]) -> AbstractContextManager[FileSystem]:
@@ -55,9 +55,9 @@ class FileSystem(Protocol):
         """Return the content of a regular file, or its begin."""
 
     def device_of(self, folder: AnyPath) -> Hashable:
-        """Return what stands for the file system in which a folder lies.
+        """Return the identity of the file system of a folder.
 
-        Only within one can things be moved by a rename and linked.
+        Only within one can paths be renamed and linked.
         """
 
     def is_case_sensitive(self, folder: AnyPath) -> bool:

@@ -1,11 +1,11 @@
-"""A folder that is held open, and changed without following a link that lies in it.
+"""A folder that is held open, and changed without following links in it.
 
 Every system call looks its path up anew, so a process that can write to a folder on the way can put
 a link there between two calls, and a link may have lain there before. `RootedFolder` opens its
-folder once. Names in it are looked up from that handle, and a link on the way is an error,
-however lately it came: on Linux by ``openat2``, else folder by folder with ``O_NOFOLLOW``. Windows
-has no such handles; there every folder on the way is looked at before each call, which notices the
-links that lie there, but not one that comes at that very moment.
+folder once. Names in it are looked up from that handle, and a link on the way is an error, however
+recent: on Linux by ``openat2``, else folder by folder with ``O_NOFOLLOW``. Windows has no such
+handles; there every folder on the way is checked before each call, which notices existing links,
+but not one created at that very moment.
 """
 
 # Ten thousands of files are changed through this module: names are strings, and ``os`` is called.
@@ -58,7 +58,7 @@ _BEST: Final = (
 
 
 class _Handles(OrderedDict[str, int]):
-    """Numbers of open folders by name, the one used last at the end."""
+    """Numbers of open folders by name, the last used at the end."""
 
     def close(self) -> None:
         while self:
@@ -77,9 +77,9 @@ class _OfThread(threading.local):
 class RootedFolder:
     """A folder held open, below which no link is followed.
 
-    Names are relative to it, with ``/``; one that is absolute or has ``..`` is a `ValueError`.
+    Names are relative to it, with ``/``; an absolute name or one with ``..`` is a `ValueError`.
     Every method may raise `LinkInTheWay` (a link, or another reparse point of Windows, is where a
-    folder should be) and ``OSError``; no name is given to two things (``FileExistsError``). Mount
+    folder should be) and ``OSError``; an existing name is never reused (``FileExistsError``). Mount
     points in it are folders like others.
 
     Use as a context manager, or call `close`.
@@ -198,7 +198,7 @@ class RootedFolder:
             raise
 
     def _looked_at(self, folder: str) -> str:
-        """Return the path of a folder after a look at each one on the way."""
+        """Return the path of a folder after checking each one on the way."""
         path = self.path
         for name in folder.split("/") if folder else ():
             if _is_no_name(name):
@@ -287,7 +287,7 @@ class RootedFolder:
             write_all(number, data)
 
     def remove_file(self, name: str) -> None:
-        """Remove a file or a link; what a link leads to stays."""
+        """Remove a file or a link; the target of a link stays."""
         folder, last = self.at(name)
         os.unlink(last, dir_fd=folder)
 

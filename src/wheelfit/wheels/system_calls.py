@@ -1,4 +1,4 @@
-"""The few system calls that Python does not offer; each says whether this system has it.
+"""System calls that Python does not offer; each reports whether this system has it.
 
 ``ctypes`` takes a while to import, so this module is imported when one is needed.
 """
@@ -71,9 +71,9 @@ def move_exclusively(
 
 
 def open_below(folder: int, name: str, flags: int) -> int | None:
-    """Open something below a folder, on a way without any link that never leaves the folder.
+    """Open a path below a folder, without following links or leaving the folder.
 
-    :return: the number of what was opened; None where the system cannot.
+    :return: the file descriptor; None where the system has no such call.
     :raises OSError: it cannot be opened; ``ELOOP`` if there is a link on the way.
     """
     if sys.platform != "linux" or not _has_openat2():

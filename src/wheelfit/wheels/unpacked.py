@@ -1,7 +1,7 @@
-"""A wheel that lies unpacked in a folder, every byte of it verified when it was written.
+"""A wheel unpacked in a folder, every byte of it verified when it was written.
 
-The folder has two parts: ``tree`` with the files as the wheel names them, and ``manifest``,
-which tells without looking at thousands of files what they are and how they looked then.
+The folder has two parts: ``tree`` with the files as the wheel names them, and ``manifest``, which
+lists them with their status at that time, so that thousands of files need not be read.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class UnpackedWheel:
     """What the permissions of the files were made with."""
     where: str
     numbers: Sequence[int] = field(default=(), compare=False, repr=False)
-    """What `look` said of the files when the wheel was found; empty if nobody looked."""
+    """The result of `look` for the files when the wheel was found; empty if not called."""
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all files in the order of the archive."""
@@ -227,7 +227,7 @@ class UnpackedWheel:
         """Return a folder that is a link, or not this user's; files are found through it.
 
         The folder of the wheel is checked where it is found, so no other user can reach what is
-        below it now; but one may have changed it before.
+        below it now; but another user may have changed it before.
         """
         tree = str(self.folder / TREE)
         own = own_users()
@@ -247,7 +247,7 @@ class UnpackedWheel:
 
 
 def write_manifest(wheel: UnpackedWheel) -> None:
-    """Write what `read_unpacked` reads; nothing is synchronised with the disk."""
+    """Write the manifest for `read_unpacked`; nothing is synchronised with the disk."""
     files = wheel.files
     # No name of a member contains a control character, a tab or a line end in particular.
     lines = (
@@ -269,9 +269,9 @@ def _for_the_user(path: str, flags: int) -> int:
 
 
 def release_of(folder: Path) -> str | None:
-    """Return name and version of the wheel in a folder as its dist-info has them.
+    """Return name and version of the wheel in a folder, from its dist-info.
 
-    Only the beginning of what describes it is read, and not checked.
+    Only the beginning of the manifest is read, and not checked.
 
     :return: as ``torch-2.8.0``; None if no wheel is there.
     """
@@ -285,9 +285,9 @@ def release_of(folder: Path) -> str | None:
 
 
 def read_unpacked(folder: Path, filename: WheelFilename, *, where: str) -> UnpackedWheel | None:
-    """Return the wheel in a folder; None if none is there that was written completely.
+    """Return the wheel in a folder; None if there is no complete one.
 
-    :raises InvalidWheel: the wheel is that of another release than its name says.
+    :raises InvalidWheel: the wheel is of another release than its name states.
     """
     try:
         with (folder / MANIFEST).open("rb") as manifest:

@@ -46,7 +46,7 @@ _LARGEST_TEXT = 64 << 20  # bytes of a file that is read as a whole
 _USUAL_EXTRA = 64  # bytes of the extra fields that are read with a local header
 _LONGEST_DESCRIPTOR = 24
 _TAR_BLOCK = 512
-_UNSUSPICIOUS = 64 << 20  # bytes that an archive may unpack to, whatever the ratio
+_UNSUSPICIOUS = 64 << 20  # bytes that an archive may unpack to at any ratio
 _LARGEST_RATIO = 50  # beyond that, what the public registry accepts
 _REPORTED = 50
 
@@ -54,16 +54,16 @@ _REPORTED = 50
 class ZipArchive:
     """An archive on disk, in memory, or on its way, opened to read its members.
 
-    Several threads may read at once. What is missing, too large, damaged or cut off is refused by
-    an `InvalidWheel`, which every method that reads may raise.
+    Several threads may read at once. Every reading method may raise `InvalidWheel` for missing, too
+    large, damaged or truncated data.
 
     :param source: path of the archive; or a seekable binary file or other source of bytes,
         which stay open.
-    :param lenient: open it although names collide; `tolerated` then has what was found.
-    :param expected: what its central directory should be, and the members that it says then,
-        which need not be read from it; of an archive that was just written.
+    :param lenient: open it although names collide; `tolerated` then has the collisions.
+    :param expected: the central directory of an archive just written, with its members, which then
+        need not be parsed.
     :raises FileProblem: it cannot be read.
-    :raises InvalidWheel: it is not sound.
+    :raises InvalidWheel: it is not valid.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class ZipArchive:
         self._names = tuple(member.name for member in self.members if not member.is_folder)
 
     def _check_members(self) -> None:
-        """Check what concerns all members together."""
+        """Check the rules about all members together."""
         if not self.members:
             raise InvalidWheel("the archive is empty", where=self.where)
         check_extents(self.members, self.end, where=self.where)
@@ -192,7 +192,7 @@ class ZipArchive:
         return inflate_whole(member, packed, where=self.where)
 
     def contents(self, members: Iterable[Member]) -> Iterator[tuple[Member, bytes]]:
-        """Yield small files with their contents; what lies together is read together."""
+        """Yield small files with their contents; adjacent files are read together."""
         for first, stop, adjacent in self._adjacent(members):
             read = self.read_bytes(first, stop - first)
             for member in adjacent:
@@ -228,7 +228,7 @@ class ZipArchive:
         return start
 
     def _begin(self, member: Member, length: int) -> tuple[int, bytes]:
-        """Check what surrounds the data of a member.
+        """Check the structures around the data of a member.
 
         :param length: how many bytes to read from its local header on, if it has as many.
         :return: where the data begins, and the bytes that were read.
@@ -272,8 +272,8 @@ class ZipArchive:
 
         The kernel copies where it can; on some file systems that moves no byte at all.
 
-        :param begin_writing: whether the disk shall begin with what is there already, for
-            somebody will wait for all of it in the end.
+        :param begin_writing: whether to start writing the bytes to disk at once, because the caller
+            waits for the end of that later.
         """
         copied = self._copy_in_kernel(start, length, target, begin_writing=begin_writing)
         for position in range(start + copied, start + length, _PIECE):

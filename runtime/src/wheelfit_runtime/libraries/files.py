@@ -1,4 +1,4 @@
-"""Write files and folders of the store: whole or not at all, and never for everybody to write."""
+"""Write files and folders of the store: whole or not at all, and never world-writable."""
 
 # A later start of a program comes here: nothing is imported that it could do without.
 # ruff: noqa: PTH102, PTH105, PTH108, PTH112, PTH113, PTH120, PTH123, PTH208
@@ -8,12 +8,12 @@ import os
 
 _FOLDER_MODE = 0o775
 FILE_MODE = 0o664
-"""Of what is made: the umask takes from it, and not even umask 000 lets everybody write."""
+"""The mode of new files, before the umask: not world-writable even with umask 000."""
 _SPACES = str.maketrans("\t\r\n", "   ")
 
 
 def make_folder(path: str) -> None:
-    """Make a folder, and those above it; one that is there stays as it is."""
+    """Create a folder and its parents; existing ones stay as they are."""
     try:
         try:
             os.mkdir(path, _FOLDER_MODE)
@@ -32,9 +32,9 @@ def new_file(path: str) -> int:
 
 
 def read_fields(path: str) -> list[list[str]] | None:
-    """Return the lines of a file of ours, each as its fields; None: it is not there, or not whole.
+    """Return the fields of each line of a store file; None: it is missing or incomplete.
 
-    The last line says ``end``: a file that is cut off is none.
+    The last line is ``end``, so that a truncated file is detected.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -74,7 +74,7 @@ def _replace(source: str, target: str) -> None:
 
 
 def unique_name() -> str:
-    """Return a name that nobody else uses."""
+    """Return a unique name."""
     return f"{os.getpid()}-{os.urandom(6).hex()}"
 
 

@@ -1,6 +1,6 @@
-"""What speaks against a version of NVIDIA's libraries on this machine, though its driver runs it.
+"""Reasons against a version of NVIDIA's libraries on this machine that its driver supports.
 
-Asked at each start, for GPUs and masks change; so it reads nothing and compares a few numbers.
+Evaluated at each start, for GPUs and masks change; so it reads no file and compares a few numbers.
 """
 
 # A later start of a program comes here: nothing is imported that it could do without.
@@ -29,9 +29,10 @@ def gpu_support_warnings(
     cap: bool,
     locked: bool = False,
 ) -> tuple[str, ...]:
-    """Return what to warn of.
+    """Return the warnings.
 
-    :param version: what is asked for, as ``12`` or ``12.8``; anything else has no warnings yet.
+    :param version: the requested version, as ``12`` or ``12.8``; any other form has no warnings
+        yet.
     :param environ: environment variables; a mask may hide GPUs.
     :raises NoCompatibleWheel: no GPU here can run any of it (P-95).
     """
@@ -45,7 +46,7 @@ def gpu_support_warnings(
         if len(old) == len(driver.gpus):
             if mask is None or not hides_all(mask):
                 raise _no_code(major, old)
-        elif mask is None:  # what a mask leaves is up to whoever wrote it
+        elif mask is None:  # the GPUs left by a mask are its author's choice
             found.append(
                 f"CUDA {major} has no code for {_names(old)} (compute capability below "
                 f"{_floor(major)}), which this machine has beside others; hide it with {MASK}, "
@@ -69,7 +70,7 @@ def _too_old(gpus: Sequence[KernelGpu], major: int) -> list[KernelGpu]:
 
 
 def _lower(major: int, gpus: Sequence[KernelGpu]) -> int:
-    """Return the newest major before one that has code for some GPUs."""
+    """Return the newest earlier major that has code for some GPUs."""
     major -= 1
     while _too_old(gpus, major):
         major -= 1

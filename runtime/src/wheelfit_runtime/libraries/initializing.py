@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.loader.driver import Driver
 
     class RequestOptions(TypedDict, total=False):
-        """What a `LibraryRequest` may be told besides."""
+        """The options of a `LibraryRequest`."""
 
         lock: str | os.PathLike[str] | None
         store: str | os.PathLike[str] | None
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         upgrade: bool
 
     class _Options(TypedDict, total=False):
-        """What `initialize` has besides."""
+        """The options of `initialize`."""
 
         scope: str
         offline: bool | None
@@ -55,7 +55,7 @@ _LOCK = RLock()
 _FORKING: set[int] = set()
 """Threads that hold the lock because they fork."""
 _PATIENCE_OF_FORKS = 2.0
-"""Seconds; whoever has the lock for longer is fetching, and a child may be made meanwhile."""
+"""Seconds; a thread with the lock for longer is fetching, and a child may be forked meanwhile."""
 
 
 def _before_fork() -> None:
@@ -113,15 +113,15 @@ def initialize(
     :param version: a major version, or one with its minor numbers.
     :param components: as ``nvrtc``; None: the usual ones.
     :param scope: ``local``, or ``global`` for extensions that were not linked to them.
-    :param offline: fetch nothing; None: as ``WHEELFIT_OFFLINE`` says.
+    :param offline: fetch nothing; None: the value of ``WHEELFIT_OFFLINE``.
     :param lock: a ``pylock.toml`` to take the wheels from.
-    :param store: the folder they are kept in; None: as ``WHEELFIT_LIBRARY_STORE`` says.
-    :param index_url: where they come from; None: where the installer looks.
-    :param transport: ``pip``, ``uv`` or ``http``; None: the first of them that there is.
+    :param store: the folder they are kept in; None: the value of ``WHEELFIT_LIBRARY_STORE``.
+    :param index_url: the index; None: the installer's index.
+    :param transport: ``pip``, ``uv`` or ``http``; None: the first available one.
     :param cap_to_driver: take nothing newer than the driver's own version.
     :param several_majors: load although another major version is loaded.
-    :param progress: tell on standard error what takes longer than a second.
-    :raises WheelfitError: it cannot be done; the reason is its class.
+    :param progress: report operations longer than a second on standard error.
+    :raises WheelfitError: the libraries are not available; the class is the reason.
     """
     wanted = None if components is None else tuple(components)
     key = (family, version, wanted, scope, lock and str(lock), store and str(store), cap_to_driver)
@@ -205,9 +205,10 @@ def _check_arguments(version: object, components: object, scope: str = "local") 
 def _chosen(
     request: LibraryRequest, distrusted: Selection | None = None, problem: OSError | None = None
 ) -> Selection:
-    """Return what to load, which is in the store then.
+    """Return the libraries to load, which are in the store then.
 
-    :param distrusted: what could not be loaded, of which damaged files are fetched again.
+    :param distrusted: the selection that could not be loaded, of which damaged files are fetched
+        again.
     """
     request.store.check_safe()
     known = distrusted or read_selection(request.store, request.name, request.fingerprint)

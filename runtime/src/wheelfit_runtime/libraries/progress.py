@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 PATIENCE = 1.0
-"""Seconds that pass before anything is said."""
+"""Seconds before the first message."""
 _EVERY = {True: 0.2, False: 10.0}
 _MEGA = 1_000_000
 
@@ -20,8 +20,8 @@ _MEGA = 1_000_000
 class Progress:
     """A progress display of at most some lines.
 
-    :param stream: where to; None: nobody is told.
-    :param patience: seconds that pass before anything is said.
+    :param stream: the stream to write to; None: nothing is written.
+    :param patience: seconds before the first message.
     """
 
     def __init__(self, stream: TextIO | None, patience: float = PATIENCE) -> None:
@@ -38,7 +38,7 @@ class Progress:
         self._width = 0
 
     def tell(self, what: str, done: int | None = None, total: int | None = None) -> None:
-        """Write what is being done now, if it is time to.
+        """Write the current operation, if it is time to.
 
         :param what: as ``fetching NAME VERSION``.
         """
@@ -69,11 +69,11 @@ class Progress:
                 self._stream.write(f"{line}\n")
             self._stream.flush()
         except (OSError, ValueError):
-            self._stream = None  # closed meanwhile: then nobody listens
+            self._stream = None  # closed meanwhile
 
     @contextmanager
     def during(self, what: str) -> Iterator[None]:
-        """Write what is being done while something runs that writes nothing itself."""
+        """Repeat a message during an operation that writes none itself."""
         over = threading.Event()
 
         def repeat() -> None:

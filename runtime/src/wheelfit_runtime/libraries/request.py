@@ -1,4 +1,4 @@
-"""What is asked for, with all that settings and the driver of this machine add."""
+"""The request for libraries, completed by settings and the driver of this machine."""
 
 # A later start of a program comes here: nothing is imported that it could do without.
 # ruff: noqa: PTH100, PTH123
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 class LibraryRequest:
-    """What is wanted and how it may be had; made once for a call, and not changed then.
+    """A request for libraries, with the allowed sources; immutable.
 
     :param version: as ``12``, ``12.8`` or ``12.8.1``.
     :param components: by name; None: the usual ones.
-    :param offline: whether nothing may be fetched; None: as they say.
-    :param store: the user's own; None: as they say.
-    :param index_url: where wheels come from; None: as they say, or as an installer is configured.
-    :param transport: its name; None: as they say, or the first that there is.
-    :param driver: of the machine it is for; None: of this one.
-    :param ahead: whether it is brought for later: older ones that are there will not do then.
+    :param offline: whether nothing may be fetched; None: as configured.
+    :param store: the user's own store; None: as configured.
+    :param index_url: the index of wheels; None: as configured, here or in the installer.
+    :param transport: its name; None: as configured, or the first available one.
+    :param driver: the driver of the target machine; None: of this one.
+    :param ahead: whether it is fetched for later use: stored older versions will not do then.
     :raises UserError: there is no such family.
     :raises FileProblem: the lock cannot be read.
     """
@@ -87,9 +87,9 @@ class LibraryRequest:
         return f"{self.family.title} {self.version}"
 
     def warnings(self, version: str = "") -> tuple[str, ...]:
-        """Return what to warn of.
+        """Return the warnings.
 
-        :param version: that a lock has; without it counts what was asked for.
+        :param version: the version in a lock; empty: the requested one.
         :raises NoCompatibleWheel: no GPU of this machine can run any of it.
         """
         if self.driver is None or self.driver.cuda is None:

@@ -1,4 +1,4 @@
-"""What to ask an index for: versions that a driver runs, and the distributions that have them."""
+"""The requirements for an index: versions a driver supports, and their distributions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from wheelfit_runtime.loader.driver import Driver
 
 MOST_NUMBERS = 3
-"""That a version which is asked for may have."""
+"""The most numbers in a requested version."""
 
 
 def numbers_of(family: LibraryFamily, asked: str) -> Version:
-    """Return the numbers of a version that is asked for."""
+    """Return the numbers of a requested version."""
     parts = asked.split(".")
     if not all(part.isascii() and part.isdigit() for part in parts) or len(parts) > MOST_NUMBERS:
         raise UserError(
@@ -65,9 +65,9 @@ def _too_old(
 def distributions_of(
     family: LibraryFamily, components: Sequence[str], major: str
 ) -> dict[str, str]:
-    """Return the distribution of each component that is wanted, what is needed first.
+    """Return the distribution of each component, dependencies first.
 
-    :param components: that are asked for; what these need comes besides.
+    :param components: the requested components; their dependencies are added.
     """
     found: dict[str, str] = {}
 
@@ -111,7 +111,7 @@ def distributions_of(
 def requirements_of(
     family: LibraryFamily, projects: Mapping[str, str], span: Span
 ) -> list[Requirement]:
-    """Return what an index is asked for: the table with its extras, and what stands in none."""
+    """Return the requirements: the table with its extras, and projects without an extra."""
     major = str(span.low[0])
     extras = {name: family.components[name].extra_of(major) for name in projects}
     named = tuple(filter(None, extras.values()))

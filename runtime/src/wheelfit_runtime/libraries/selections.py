@@ -1,4 +1,4 @@
-"""Remember what was chosen for whom, so that a later start of a program asks nobody."""
+"""Store selections of libraries, so that a later start of a program needs no request."""
 
 # A later start of a program comes here: nothing is imported that it could do without.
 # ruff: noqa: PTH118
@@ -41,13 +41,13 @@ class ChosenLibrary:
 
 
 class Selection:
-    """What was chosen.
+    """The chosen libraries.
 
-    :param fingerprint: of the driver it was chosen for.
+    :param fingerprint: the fingerprint of the driver it was chosen for.
     :param span: the versions among which the newest was chosen.
     :param wheels: hash, project and version of each.
     :param libraries: in the order in which they are loaded.
-    :param stems: how the names of the family's libraries begin.
+    :param stems: the prefixes of the family's library names.
     """
 
     __slots__ = (
@@ -107,7 +107,7 @@ def name_of(
 
     A home may be shared by machines with several drivers: each has its own.
 
-    :param source: what else it depends on, as the content of a lock.
+    :param source: further input, as the content of a lock.
     """
     from zlib import crc32  # noqa: PLC0415
 
@@ -136,7 +136,7 @@ def read_all(store: Store) -> list[Selection]:
 
 
 def selection_files(store: Store) -> list[str]:
-    """Return the paths of all selections, for whatever machine."""
+    """Return the paths of all selections, for all machines."""
     found = []
     for root in store.roots:
         folder = os.path.join(root, "selections")
@@ -145,7 +145,7 @@ def selection_files(store: Store) -> list[str]:
 
 
 def chosen_hashes(path: str) -> set[str]:
-    """Return the wheels that a selection names, even one that a later version wrote."""
+    """Return the wheels that a selection names, even if a later version wrote it."""
     return {field for line in read_fields(path) or () for field in line if is_hash(field)}
 
 

@@ -1,4 +1,4 @@
-"""Where libraries are kept and come from, as environment variables and the system say it."""
+"""The settings of the library store and its sources, from environment variables and the system."""
 
 # A later start of a program comes here: nothing is imported that it could do without.
 # ruff: noqa: PTH111, PTH118
@@ -23,7 +23,7 @@ _NO = ("", "0", "false", "no", "off")
 def store_folder(environ: Mapping[str, str]) -> str:
     """Return the user's own store.
 
-    :param environ: ``WHEELFIT_LIBRARY_STORE``, else what says where things are kept.
+    :param environ: ``WHEELFIT_LIBRARY_STORE``, else the variables of the cache folder.
     """
     folder = environ.get("WHEELFIT_LIBRARY_STORE")
     if folder:
@@ -48,12 +48,12 @@ def index_url(environ: Mapping[str, str]) -> str | None:
 
 
 def transport(environ: Mapping[str, str]) -> str | None:
-    """Return what is to find and fetch libraries (``WHEELFIT_LIBRARY_TRANSPORT``)."""
+    """Return the name of the transport (``WHEELFIT_LIBRARY_TRANSPORT``)."""
     return environ.get("WHEELFIT_LIBRARY_TRANSPORT") or None
 
 
 def usual_index(environ: Mapping[str, str]) -> str:
-    """Return the index that is asked where no installer knows one."""
+    """Return the index to use without an installer."""
     names = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
     return next((environ[name] for name in names if environ.get(name)), _PUBLIC)
 

@@ -8,8 +8,8 @@
 <root>/locks/                                           save bandwidth, and nothing else
 ```
 
-A folder appears whole, by one rename, or not at all; whoever comes second finds it there. So it
-is right without locks, and a process may be killed at any moment.
+A folder appears whole, by one rename, or not at all; a second process finds it there. So it is
+correct without locks, and a process may be killed at any moment.
 """
 
 # A later start of a program comes here: nothing is imported that it could do without.
@@ -56,7 +56,7 @@ class StoredWheel:
         return next((line[1] for line in self.fields() if line[0] == name and line[1:]), "")
 
     def files(self) -> list[tuple[str, int, str]]:
-        """Return path, size and SHA-256 of each file; none if that is not what is written there."""
+        """Return path, size and SHA-256 of each file; none if the list is damaged."""
         try:
             lines = [line for line in self.fields() if line[0] == "file"]
             found = [(path, int(size), digest) for _, path, size, digest in lines]
@@ -99,7 +99,7 @@ class Store:
     def find(self, sha256: str) -> StoredWheel | None:
         """Return a wheel that is there."""
         if not is_hash(sha256):
-            return None  # of a lock or a file that somebody wrote: it must not lead elsewhere
+            return None  # from a lock or a foreign file: it must not lead out of the store
         for root in self.roots:
             folder = os.path.join(root, "store", sha256)
             if os.path.isdir(folder):
@@ -107,7 +107,7 @@ class Store:
         return None
 
     def entries(self) -> list[StoredWheel]:
-        """Return all wheels, the user's own first; what is called otherwise is none of ours."""
+        """Return all wheels, the user's own first; other names are ignored."""
         found = []
         for root in self.roots:
             folder = os.path.join(root, "store")
@@ -119,9 +119,9 @@ class Store:
         return found
 
     def check_safe(self) -> None:
-        """Raise an error if another user can exchange what is loaded from here.
+        """Raise an error if another user can replace libraries loaded from here.
 
-        Stores of the site may belong to anybody: whoever named them trusts their owner.
+        Stores of the site may belong to any user: naming them means trusting their owner.
 
         :raises StoreUnavailable: every user of the machine may write there, or it is another
             user's.

@@ -1,7 +1,7 @@
-"""Ask an index with the standard library alone: for programs that have no installer with them.
+"""Read an index with the standard library alone, for programs without an installer.
 
-Hashes are compulsory. Of a table whose newest version wants what has no wheel for this machine,
-as an old C library, an older one is taken.
+Hashes are compulsory. If the newest version of a table requires a wheel this machine cannot use,
+for instance with an old C library, an older version is chosen.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _NOT_FOUND = (404, 410)
 class HttpTransport:
     """A transport that finds and fetches wheels at one index.
 
-    :param index_url: of its simple API; may have a login.
-    :param silence: seconds a server may say nothing.
+    :param index_url: the URL of its simple API; may have a login.
+    :param silence: seconds a server may be silent.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class HttpTransport:
     ) -> list[ListedWheel]:
         """Return the wheels of some requirements and of the extras they name.
 
-        :raises NetworkError: the index cannot be asked, or answers strangely.
-        :raises NoFit: it has no such project, or no wheel that fits.
+        :raises NetworkError: the index cannot be read, or its answer is not valid.
+        :raises NoFit: it has no such project, or no compatible wheel.
         """
         pages: dict[str, list[ListedWheel]] = {}
 
@@ -87,7 +87,7 @@ class HttpTransport:
     def _found(
         self, requirement: Requirement, machine: Machine, page: Callable[[str], list[ListedWheel]]
     ) -> dict[str, ListedWheel]:
-        """Return the newest wheel of which all that its extras want can be had, and these."""
+        """Return the newest wheel with all requirements of its extras available, and these."""
         wheels = page(requirement.project)
         reason: NoCompatibleWheel | None = None
         for _ in range(_MOST_TABLES):
@@ -171,10 +171,10 @@ class HttpTransport:
             raise InvalidPage(f"{wheel.filename} cannot be read: {error}") from None
 
     def fetch(self, wheel: ListedWheel, folder: str, progress: Progress) -> str:
-        """Write a wheel into a folder and return its path; whoever calls checks its hash.
+        """Write a wheel into a folder and return its path; the caller checks its hash.
 
-        :raises NetworkError: it cannot be had.
-        :raises IntegrityError: nobody promised a hash of it.
+        :raises NetworkError: it is not available.
+        :raises IntegrityError: it has no promised hash.
         """
         _promised(wheel)
         path = os.path.join(folder, "wheel.part")  # noqa: PTH118

@@ -45,7 +45,7 @@ def sha256_of(path: Path) -> str:
 
 
 def unpack(wheel: Path, listed: ListedWheel, folder: Path) -> None:
-    """Check a wheel and fill the folder of a store with what is needed of it.
+    """Check a wheel and unpack its needed files into a folder of a store.
 
     :param folder: gets ``tree`` and ``wheel.txt``; must not exist.
     :raises HashMismatch: the wheel is another one; nothing was unpacked.
@@ -158,7 +158,7 @@ def _settle(folder: Path) -> None:
 
 
 def damage_of(entry: StoredWheel) -> list[str]:
-    """Return what is wrong with a wheel of a store, one sentence each; none: it is sound."""
+    """Return the faults of a wheel in a store, one sentence each; none: it is intact."""
     files = entry.files()
     if not files:
         return ["wheel.txt is missing or cut off"]

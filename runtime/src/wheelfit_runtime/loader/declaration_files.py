@@ -32,21 +32,21 @@ MOST_FILES = 1000
 MOST_ITEMS = 200
 """Entries of a list in a file."""
 LONGEST = 200
-"""Characters of what is shown to people and said to pip."""
+"""The largest number of characters in texts for users and pip."""
 GREATEST_PRIORITY = 1_000_000
 """The greatest priority; the least is its negative."""
 
 
 class Unfit(Exception):
-    """Raised with what is wrong with a file, one clause."""
+    """Raised with the fault of a file, one clause."""
 
 
 def files(
     paths: Iterable[object], folders: Iterable[str] = (), problems: list[str] | None = None
 ) -> Iterator[str]:
-    """Yield the files in which something may be declared, what counts first.
+    """Yield the files of declarations, the most important first.
 
-    :param problems: gets what is wrong with folders.
+    :param problems: gets the faults of folders.
     """
     for place in dict.fromkeys((*_below(paths), *folders)):
         for name in _listed(place, [] if problems is None else problems):
@@ -68,7 +68,7 @@ def linked_folders() -> tuple[str, ...]:
     module = sys.modules.get(FOLDER)
     try:
         spec = find_module(FOLDER, None) if module is None else module.__spec__
-    except (AttributeError, ImportError, ValueError):  # somebody has a module of that name
+    except (AttributeError, ImportError, ValueError):  # there is a foreign module of that name
         return ()
     return () if spec is None else tuple(spec.submodule_search_locations or ())
 
@@ -84,8 +84,8 @@ def find_module(
 
     `importlib.util` does the same, and takes milliseconds to import.
 
-    :param path: where a parent has its modules; None: on ``sys.path``.
-    :param without: a finder that is not asked.
+    :param path: the ``__path__`` of the parent; None: ``sys.path``.
+    :param without: a finder to skip.
     """
     for one in sys.meta_path:
         if one is not without and hasattr(one, "find_spec"):
@@ -102,7 +102,7 @@ def _listed(place: str, problems: list[str]) -> list[str]:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return []
     except OSError as error:
-        if os.path.lexists(place):  # else the entry of the path is closed, and nobody looks there
+        if os.path.lexists(place):  # else the entry of the path is closed
             problems.append(f"{plain(place)}: {_why(error)}")
         return []
     found = sorted(name for name in names if name.endswith(".json") and name[0] != ".")

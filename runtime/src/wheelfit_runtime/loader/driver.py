@@ -1,6 +1,6 @@
-"""What NVIDIA driver this process would use, found out without initialising it.
+"""The NVIDIA driver this process would use, detected without initialising it.
 
-``cuDriverGetVersion`` needs no ``cuInit``, so asking is safe before a fork. No device is touched.
+``cuDriverGetVersion`` needs no ``cuInit``, so the call is safe before a fork. No device is touched.
 """
 
 # A later start of a program comes here: nothing is imported that it could do without.
@@ -24,11 +24,11 @@ _LIBRARIES = (nvidia_kernel.LIBRARY, f"{nvidia_kernel.WSL_FOLDER}/{nvidia_kernel
 
 
 class Driver:
-    """What is known of a driver.
+    """The facts about a driver.
 
-    :param cuda: the CUDA version it offers; None: there is no driver, or it cannot say.
+    :param cuda: the CUDA version it offers; None: there is no driver, or it is unknown.
     :param kernel: release of the kernel's part, as ``560.35.03``.
-    :param gpus: GPUs that the kernel's part tells of; none: it tells of none, or nothing.
+    :param gpus: GPUs listed by the kernel module; empty: none, or unknown.
     """
 
     __slots__ = ("cuda", "gpus", "kernel")
@@ -47,13 +47,13 @@ class Driver:
 
     @property
     def fingerprint(self) -> str:
-        """A text that is another one when the driver is, or what kinds of GPUs there are."""
+        """A text that changes with the driver and with the kinds of GPUs."""
         kinds = sorted({gpu.kind for gpu in self.gpus})
         return "|".join((self.version, self.kernel, *kinds))
 
 
 def read_driver(root: str = "/", libraries: Iterable[str] = _LIBRARIES) -> Driver:
-    """Return what the driver says of itself.
+    """Return the facts about the driver.
 
     :param libraries: names of the user-mode driver, tried in order.
     """
@@ -82,7 +82,7 @@ def read_driver(root: str = "/", libraries: Iterable[str] = _LIBRARIES) -> Drive
 
 
 def offered(libraries: Iterable[str]) -> tuple[int, int] | None:
-    """Return the CUDA version that the user-mode driver offers; None: it cannot be asked."""
+    """Return the CUDA version that the user-mode driver offers; None: it cannot be queried."""
     import ctypes  # noqa: PLC0415 - 3 ms that only somebody needs who loads libraries
 
     for name in libraries:

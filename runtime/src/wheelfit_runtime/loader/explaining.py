@@ -64,7 +64,7 @@ def _parse(arguments: Sequence[str]) -> Namespace:
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield for people what `wheelfit_runtime.explain` returned."""
+    """Yield the result of `wheelfit_runtime.explain` as lines for users."""
     if not found["groups"]:
         yield "nothing that is installed has implementations to choose from"
     for group in found["groups"]:
@@ -136,9 +136,9 @@ _LONGEST = 500
 def add_trials(
     found: Mapping[str, Any], environ: Mapping[str, str], interpreter: str, processes: Processes
 ) -> None:
-    """Add to what `explain` returned what happens where it is tried, under ``tried``.
+    """Add the outcomes of trial imports to the result of `explain`, under ``tried``.
 
-    A group is tried as a program would import it, then each implementation that fits by itself.
+    A group is tried as a program would import it, then each compatible implementation by itself.
 
     :param interpreter: the Python of the children.
     """
@@ -200,14 +200,14 @@ def _signal(number: int) -> str:
 
 
 def report(group: str) -> None:
-    """Import a group in this process, and write what became of it; for a child process."""
+    """Import a group in this process, and write the outcome; for a child process."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         outcome = _imported(group)
     own = [
         str(warning.message) for warning in caught if issubclass(warning.category, VariantWarning)
     ]
-    # On a line of its own, whatever was printed by what was imported.
+    # On a line of its own, independent of output of the imported modules.
     sys.stdout.write(f"\n{_MARK}{json.dumps({**outcome, 'warnings': own})}\n")
     sys.stdout.flush()
 
@@ -218,7 +218,7 @@ def _imported(group: str) -> dict[str, Any]:
             __import__(group)
         load(group)
     except NoImplementation as error:
-        # Of an implementation that was demanded, only what its import said is of interest.
+        # Of a forced implementation only the error of its import matters.
         reasons: list[Any] = [detail["reasons"] for detail in error.details]
         failed = [
             each

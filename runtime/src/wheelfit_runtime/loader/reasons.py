@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def passed_over(chosen: Judgement, evidence: Evidence) -> tuple[str, ...]:
-    """Return warnings: files that are wrong, and what is lost for no fault of the hardware.
+    """Return warnings: faulty files, and implementations lost despite suitable hardware.
 
     An image for many machines has implementations for hardware that this one lacks. That is as
-    intended, and `wheelfit_runtime.explain` tells of it.
+    intended, and `wheelfit_runtime.explain` shows it.
     """
     news = [f"{words}; it is left out" for words in evidence.declarations.problems]
     used = chosen.implementation
@@ -37,7 +37,7 @@ def passed_over(chosen: Judgement, evidence: Evidence) -> tuple[str, ...]:
 
 
 def _is_lost(judgement: Judgement, chosen: Judgement) -> bool:
-    """Return whether the user could have something better than what was chosen."""
+    """Return whether an implementation better than the chosen one could be usable."""
     used = {each.feature.namespace for each in chosen.implementation.properties}
     is_better = judgement.implementation.priority >= chosen.implementation.priority
     return judgement.failed or (is_better and bool(judgement.missed - used))
@@ -46,7 +46,7 @@ def _is_lost(judgement: Judgement, chosen: Judgement) -> bool:
 def nothing_left(group: str, evidence: Evidence) -> NoImplementation:
     """Return the error for a group of which nothing can be chosen.
 
-    :param evidence: with what is known of the group and not installed.
+    :param evidence: the evidence, with known implementations that are not installed.
     """
     own, demanded = evidence.of(group), evidence.demanded(group)
     variable = variable_of(group)
@@ -92,9 +92,9 @@ def as_data(
     agreed: Mapping[str, str],
     loaded: Collection[str],
 ) -> dict[str, Any]:
-    """Return what would be chosen and why.
+    """Return the choices that would be made, with reasons.
 
-    :param chosen: the implementation that each gets, by name; groups that get nothing are missing.
+    :param chosen: the implementation of each group, by name; groups without one are missing.
     """
     return {
         "groups": [
@@ -159,7 +159,7 @@ def _why(judgement: Judgement) -> str:
 
 
 def _installable(group: str, evidence: Evidence) -> list[KnownImplementation]:
-    """Return what is known and not installed and would fit, the best first."""
+    """Return known compatible implementations that are not installed, the best first."""
     installed = {judgement.implementation.name for judgement in evidence.of(group)}
     found = []
     for known in evidence.declarations.known.get(group, ()):

@@ -1,6 +1,6 @@
-"""Ask the built-in providers what a machine supports: lazily, and once.
+"""Detect a machine by the built-in providers: lazily, and once.
 
-Nothing of a provider is imported before its namespace is asked for.
+A provider is imported on the first detection of its namespace.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 class Machine:
     """The features that one machine supports, by namespace.
 
-    Each namespace is looked at when it is first asked for, and once (P-22). A
-    provider that fails makes its own namespace unsupported and nothing else
-    (P-17). Safe to use from several threads.
+    Each namespace is detected on first use, and once (P-22). A provider that fails makes its own
+    namespace unsupported and nothing else (P-17). Safe to use from several threads.
 
-    :param surroundings: of the machine; default: those of this process.
+    :param surroundings: the view of the machine; default: that of this process.
     """
 
     def __init__(self, surroundings: SystemView | None = None) -> None:
@@ -35,7 +34,7 @@ class Machine:
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Return the namespaces that can be asked for."""
+        """Return the namespaces that can be detected."""
         return providers.namespaces()
 
     def detect(
@@ -45,7 +44,7 @@ class Machine:
         package: str | None = None,  # noqa: ARG002
         plugin_api: str | None = None,  # noqa: ARG002
     ) -> Detection | None:
-        """Return what is supported, or None when there is no provider of ours.
+        """Return the detection, or None when there is no built-in provider.
 
         :param package: the provider's package; whether ours may stand in for it
             has been decided before (P-60).
@@ -98,11 +97,11 @@ class Baseline(NamedTuple):
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Return the namespaces that can be asked for."""
+        """Return the namespaces that can be detected."""
         return providers.namespaces()
 
     def overrides_in_effect(self) -> tuple[str, ...]:
-        """Return nothing: variables here say nothing of a machine elsewhere."""
+        """Return nothing: variables of this process do not apply to another machine."""
         return ()
 
     def detect(

@@ -22,9 +22,9 @@ class _Layout(NamedTuple):
     """The number format of one class of files, 64 or 32 bits wide."""
 
     table: tuple[int, str]
-    """Where the header says where the program headers are."""
+    """The field of the header with the offset of the program headers."""
     rows: int
-    """Where the header says how large and how many they are."""
+    """The field of the header with their size and number."""
     segment: str
     """Offset in the file, address, physical address, length in the file."""
     segment_start: int
@@ -50,12 +50,12 @@ class SharedObject(NamedTuple):
 
 
 def read_soname(stream: BinaryIO) -> str | None:
-    """Return the SONAME; None when there is none, or the file is not what it should be."""
+    """Return the SONAME; None when there is none, or the file is not a valid ELF file."""
     return read_shared_object(stream).soname
 
 
 def read_shared_object(stream: BinaryIO) -> SharedObject:
-    """Return the names in a file; none when it is not what it should be."""
+    """Return the names in a file; none when it is not a valid ELF file."""
     try:
         return _shared_object(stream)
     except (OSError, ValueError, OverflowError, struct.error):

@@ -1,9 +1,9 @@
-"""Read environment variables that replace what would be detected (P-73).
+"""Read environment variables that replace detected values (P-73).
 
-Our own variables follow one pattern, ``WHEELFIT_OVERRIDE_{NAMESPACE}_{FEATURE}``,
-and hold the supported values in order, separated by commas. An empty variable is
-an unset one. Vendors' own variables, and conda's, are read by the provider concerned.
-Of conda's an empty one says that there is no such thing (CEP 46).
+Our own variables follow one pattern, ``WHEELFIT_OVERRIDE_{NAMESPACE}_{FEATURE}``, and hold the
+supported values in order, separated by commas. An empty variable is an unset one. Vendors' own
+variables, and conda's, are read by the provider concerned. An empty one of conda's means that there
+is no such device (CEP 46).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Override(NamedTuple):
 
 
 def value_of(environ: Mapping[str, str], variable: str) -> str | None:
-    """Return what a variable holds without blanks around it; None when unset or empty (P-73)."""
+    """Return the stripped value of a variable; None when unset or empty (P-73)."""
     return environ.get(variable, "").strip() or None
 
 
@@ -93,7 +93,7 @@ _UNKNOWN_PROCESSORS = ("", "0")
 
 
 def as_seen(variable: Evidence) -> Evidence:
-    """Return a variable as a detection shows it: an empty one of conda's says something."""
+    """Return a variable as a detection shows it: an empty one of conda's has a meaning."""
     return variable if variable.value else variable._replace(value="empty: there is none")
 
 
@@ -102,8 +102,8 @@ def read(
 ) -> tuple[Override, ...]:
     """Return our variables that concern a namespace, in the order of their names.
 
-    :param accepts: given a feature and a value, says whether the value can be
-        one of the feature; None when there is no such feature.
+    :param accepts: returns whether a value can be one of a feature; None when there is no such
+        feature.
     :raises InvalidConfiguration: a variable names no feature or no possible value.
     """
     prefix = f"{PREFIX}{namespace.upper()}_"
@@ -133,8 +133,8 @@ def apply(
 ) -> Detection:
     """Return a detection in which overridden features hold exactly the given values.
 
-    Features keep the provider's order. What was known of single devices is
-    dropped for an overridden feature: the user has spoken for all of them.
+    Features keep the provider's order. Values of single devices are dropped for an overridden
+    feature, since the override is for all of them.
 
     :param order: names of all features of the provider, most preferred first.
     """

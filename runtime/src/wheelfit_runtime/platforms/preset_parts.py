@@ -1,9 +1,9 @@
-"""What the names of presets are made of: parts that families read, and that lists show.
+"""The parts of preset names, which families parse and lists show.
 
 A family of accelerators has a module ``presets`` with `read(part, rest)`, which returns an
 `Accelerator`, and `lines()`, which yields a `PresetLine` for each device that is known. A family of
-processors has one with ``PROCESSORS``, by name, and `detect(cpu, system)`, which returns what its
-provider says of one.
+processors has one with ``PROCESSORS``, by name, and `detect(cpu, system)`, which returns its
+provider's detection.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Accelerator:
     family: str
     """How the presets of its family begin, as ``cuda``."""
     facts: Mapping[str, str] = field(hash=False)
-    """What its provider is told, by the variables that state it."""
+    """The facts for its provider, by the variables that state them."""
     words: str
     platforms: tuple[str, ...]
     """Where there can be one; the first is meant when none is named."""
@@ -62,7 +62,7 @@ VERSION = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})")
 
 
 def unknown(part: str, note: str | None = None) -> UnknownHost:
-    """Return the error for a part that is none; who has all presets adds what there is."""
+    """Return the error for an unknown part; the caller with all presets adds the known ones."""
     return UnknownHost(f"{part[:80]!r} is not a preset, and no part of one", note=note)
 
 

@@ -1,10 +1,10 @@
-"""Machines that need no looking at: described by the name of what they have.
+"""Presets: machines described by the names of their parts, without detection.
 
 A name has parts, joined by ``+``: an accelerator (``cuda-12.8-sm90``), a processor
-(``cpu-x86_64-v3``), a platform (``linux-aarch64``). The parts become facts, and the same
-providers that look at a real machine say what follows from them. What a name leaves out
-is the least there can be: no other accelerator, the lowest level. Some machines have a name
-that stands for all of their parts (``h100-580``).
+(``cpu-x86_64-v3``), a platform (``linux-aarch64``). The parts become facts, and the same providers
+that detect a real machine evaluate them. Parts missing from a name are the least possible: no other
+accelerator, the lowest level. Some machines have a name that stands for all of their parts
+(``h100-580``).
 """
 
 from __future__ import annotations
@@ -97,11 +97,11 @@ class Preset:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what is uncertain, one sentence each."""
+        """Return notes on uncertain facts, one sentence each."""
         return tuple(note for accelerator in self.accelerators for note in accelerator.notes)
 
     def detections(self, *, rocm_same_major: bool = False) -> tuple[Detection, ...]:
-        """Return what every provider says of such a machine."""
+        """Return the detection of every provider for such a machine."""
         system, architecture, *_ = self.row
         stated = {
             name: value

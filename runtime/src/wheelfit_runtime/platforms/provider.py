@@ -59,15 +59,15 @@ def answer(
 
 
 class BuiltInProvider:
-    """The provider of a namespace: what it finds, with what users' variables say instead (P-73).
+    """The provider of a namespace: its detection, with users' overrides applied (P-73).
 
     It is a plugin of PEP 850 as well (P-39).
 
     :param data_version: when the tables behind it were last compared with their sources.
-    :param find: returns what is supported, given the values by feature that our variables put in
-        its place; the variables of others it reads itself, before it looks at anything.
-    :param features: all features, most preferred first; each with what tells whether a text can be
-        one of its values.
+    :param find: returns the detection, given the overridden values by feature; it reads other
+        variables itself, before it detects anything.
+    :param features: all features, most preferred first; each with a check whether a text can be one
+        of its values.
     :param multi_value: features of which a wheel may list several values.
     :param others: returns the variables of others that are in effect: the vendor's, and conda's.
     """
@@ -111,17 +111,17 @@ class BuiltInProvider:
             own = overrides.read(self.namespace, surroundings.environ, self.accepts)
             others = tuple(self._others(surroundings))
         except InvalidConfiguration:
-            return ()  # it switches the provider off and is told as a warning
+            return ()  # it switches the provider off and is reported as a warning
         return (*(f"{variable.source}={variable.value}" for variable in others), *map(str, own))
 
     def get_supported_configs(self) -> list[PluginFeature]:
-        """Return what the running machine supports, most preferred first (P-26)."""
+        """Return the supported features of the running machine, most preferred first (P-26)."""
         return as_plugin_features(self.detect(SystemView()).features)
 
     def get_all_configs(self) -> list[PluginFeature]:
         """Return the known features and values, independent of the machine (P-28).
 
-        A machine may support more of them: what is newer than the vocabulary.
+        A machine may support more of them: those newer than the vocabulary.
         """
         vocabulary = import_module(f"{__package__}.providers.{self.namespace}.vocabulary")
         return [

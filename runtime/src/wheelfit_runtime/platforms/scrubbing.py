@@ -1,7 +1,7 @@
-"""Take out of a record what identifies a machine or its user.
+"""Remove data that identifies a machine or its user from a record.
 
-Names are replaced everywhere, whatever file or answer they stand in; identifiers are
-known by their form, or by the word in front of them.
+Names are replaced everywhere, in every file and answer; identifiers are known by their form, or by
+the word in front of them.
 """
 
 from __future__ import annotations
@@ -64,13 +64,14 @@ _COMMON = frozenset(
         *(name for family in providers.every() for name in family.common_names),
     ]
 )
-"""Names that identify nobody, and that stand in files for other reasons: the first user of a
-developer's board is its maker's name."""
+"""Names that identify no user, and that appear in files for other reasons: the first user of a
+developer's board is its maker's name.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Scrubber:
-    """The replacements for what identifies a machine or its user."""
+    """The replacements for data that identifies a machine or its user."""
 
     names: tuple[tuple[str, str], ...]
     """What is replaced, and by what; longest first."""
@@ -112,7 +113,7 @@ class Scrubber:
         return cls(tuple(sorted(names, key=lambda item: -len(item[0]))))
 
     def text(self, text: str) -> str:
-        """Return a text without what identifies."""
+        """Return a text without identifying data."""
         for name, instead in self.names:
             pattern = rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])"
             text = re.sub(pattern, instead, text)
@@ -121,7 +122,7 @@ class Scrubber:
         return _NAMED.sub(_zero, text)
 
     def data(self, data: bytes) -> bytes:
-        """Return bytes without what identifies; what is not text keeps its bytes."""
+        """Return bytes without identifying data; bytes that are not text stay."""
         return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 

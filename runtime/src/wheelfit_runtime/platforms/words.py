@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.features import Detection
 
 THIS_MACHINE = "this machine"
-"""Whose support it is when nothing else is said."""
+"""The default name of the machine."""
 PACKAGE_LIST = "the package's own list"
 """Whose support it is when the package brings a static list (P-11)."""
 
@@ -51,8 +51,8 @@ def named(feature: Feature, values: Iterable[str]) -> str:
 class Words:
     """The generic words about one namespace.
 
-    :param holder: whose answer the detection is.
-    :param needed: of hardware: what a machine must have, with its article.
+    :param holder: the machine or file of the detection.
+    :param needed: of hardware: the required device, with its article.
     :param growing: of processors: the feature each value of which includes the lower ones.
     """
 
@@ -129,7 +129,7 @@ class ProcessorWords(Words):
         return "this CPU" if self.holder == THIS_MACHINE else f"the CPU of {self.holder}"
 
     def wish(self, feature: Feature, wanted: tuple[str, ...]) -> str:
-        """Return what is needed: of the growing feature the lowest value, which includes others."""
+        """Return the requirement: the lowest value of the growing feature includes others."""
         if feature.name == self.growing:
             return f"needs {self.called_alone(min(wanted, key=self.rank))}"
         if wanted == ("on",):
@@ -149,7 +149,7 @@ class ProcessorWords(Words):
         if feature.name == self.growing:
             best = max(self.supported(feature.name), key=self.rank, default=None)
             lowest = min(wanted, key=self.rank)
-            # A list may have gaps; what it then refuses must not be said to be met.
+            # A list may have gaps; a value it then refuses must not be reported as met.
             if best is not None and self.rank(best) < self.rank(lowest):
                 return f"needs {self.called_alone(lowest)}, {self.cpu} is {self.called(best)}"
         if wanted == ("on",):

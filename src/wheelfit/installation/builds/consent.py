@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from wheelfit.projects.backend import ConfigSettings
 
 MODES = ("ask", "never", "always")
-"""What may be said of source distributions in general, in place of the name of a project."""
+"""The modes for all source distributions, in place of the name of a project."""
 
 
 class Consent(Struct, frozen=True):
     """The decision which source distributions of an index may be built."""
 
     names: frozenset[str] = frozenset()
-    """Projects that may be built, whatever holds for the others."""
+    """Projects that may be built, independent of the mode for others."""
     mode: str = "ask"
     """One of `MODES`; ``always`` does not mean projects with variants, which must be named."""
 
     @classmethod
     def of(cls, words: Iterable[str]) -> Consent:
-        """Return the consent that some words give.
+        """Return the consent given by names and modes.
 
-        :param words: names and modes, those that count more first.
+        :param words: names and modes, the more important first.
         """
         words = list(words)
         mode = next((word for word in words if word in MODES), "ask")
@@ -41,13 +41,13 @@ class BuildPolicy(Struct, frozen=True):
     impossible: str = ""
     """Why nothing can be built for the target; empty: it can."""
     settings: ConfigSettings = field(default_factory=dict)
-    """What backends are told."""
+    """The settings for backends."""
     target: tuple[str, ...] = ()
-    """What makes the interpreter another one for which a wheel would have to be built anew."""
+    """The identity of the interpreter; a wheel must be rebuilt if it changes."""
     requires_hashes: bool = False
     """Whether what the user names must have a promised hash; nothing of the rest is opened."""
     offline: bool = False
-    """Whether no server may be asked."""
+    """Whether no server may be contacted."""
     builds_named: bool = True
     """Whether to name a project is consent to build it; else it must be allowed too."""
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class DeferredBuilding(Around):
-    """A ``Repository`` with wheels that can be built, prepared once the first one is looked at.
+    """A ``Repository`` with wheels that can be built, prepared when the first one is needed.
 
-    :param open_: returns what builds.
+    :param open_: returns the building repository.
     """
 
     def __init__(self, repository: Repository, open_: Callable[[], Building]) -> None:
@@ -32,19 +32,19 @@ class DeferredBuilding(Around):
 
     @property
     def building(self) -> Building:
-        """What builds."""
+        """The building repository."""
         with self._lock:
             if self._building is None:
                 self._building = self._open()
             return self._building
 
     def close(self) -> None:
-        """End what still runs, and remove everything that is not kept."""
+        """End running children, and remove all temporary files."""
         if self._building is not None:
             self._building.close()
 
     def project(self, name: NormalizedName) -> ProjectPage | None:
-        """Return the page of a project; what was built of it already are wheels there."""
+        """Return the page of a project, with the wheels built so far."""
         return (self._building or self._repository).project(name)
 
     def _reader(self, file: File) -> Files:
@@ -59,12 +59,12 @@ class DeferredBuilding(Around):
         return self.is_unbuilt(file) and self.building.needs_consent(file)
 
     def knows_needs(self, file: File) -> bool:
-        """Return whether what a wheel needs is known, or its build backend may be asked."""
+        """Return whether a wheel's requirements are known, or its build backend may be run."""
         return not self.needs_consent(file) or self.building.knows_needs(file)
 
     @property
     def mode(self) -> str:
-        """What is done about source distributions that nobody named."""
+        """The mode for source distributions that the user did not name."""
         return self.building.mode
 
     @property

@@ -1,7 +1,7 @@
 """Environments in which build backends run: made for one build, of wheels that our engine chose.
 
-Nothing of the environment that is changed is seen in them: they have its interpreter, and what the
-project says that building it needs.
+They are isolated from the environment being changed: they have its interpreter, and the build
+requirements of the project.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class BuildPlace(Protocol):
 
     @property
     def contents(self) -> tuple[str, ...] | None:
-        """What is in it, as far as that decides about the result of a build; None: who knows."""
+        """Its content, as far as that decides the result of a build; None: unknown."""
 
     def add(self, requirements: Iterable[str], needing: str) -> None:
-        """Install what building needs.
+        """Install build requirements.
 
-        :raises WheelfitError: it cannot be had.
+        :raises WheelfitError: a requirement is not available.
         """
 
 
@@ -83,8 +83,9 @@ class IsolatedPlaces:
     request: ResolutionRequest = ResolutionRequest()
     """The rules that hold for every request: constraints, hashes, pre-releases."""
     given: Callable[[RequestedRequirement], GivenWheel | None] | None = None
-    """Returns the project that a requirement with a URL means, and None where that means a wheel;
-    without it such requirements are refused, for only users ask for URLs."""
+    """Returns the project of a requirement with a URL, and None if the URL is of a wheel; without
+    it such requirements are refused, for only users may request URLs.
+    """
 
     def make(self, folder: Path) -> BuildPlace:
         """Return an empty environment."""

@@ -52,13 +52,13 @@ class OpenProject:
     identity: tuple[str, ...] | None = None
     """What makes it exactly this one; None: it may change at any time."""
     direct_url: Mapping[str, object] | None = field(default=None, hash=False)
-    """What ``direct_url.json`` shall say (PEP 610); None: an index lists it."""
+    """The content of ``direct_url.json`` (PEP 610); None: an index lists it."""
     hashes: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Digests that somebody promised and that are met."""
+    """Promised digests that were verified."""
     promise: tuple[NormalizedName, Version] | None = None
     """The release that its file name promises."""
     metadata: bytes | None = field(default=None, repr=False)
-    """Its core metadata, where they are known without asking its backend."""
+    """Its core metadata, where known without its backend."""
 
     def check(self, metadata: bytes) -> CoreMetadata:
         """Return core metadata that were found for it, if they are of the promised release.
@@ -88,12 +88,12 @@ def open_given(
 ) -> OpenProject:
     """Open a project that the user named.
 
-    :param folder: an empty folder for what is not on this machine as it is.
-    :param offline: ask no server for a repository; `files` knows by itself.
-    :raises FileProblem: there is nothing of that name, or no project in it.
+    :param folder: an empty folder for fetched or unpacked projects.
+    :param offline: fetch no repository; `files` has its own setting.
+    :raises FileProblem: there is no such path, or no project in it.
     :raises UserError: the URL cannot be read.
     :raises HashMismatch: an archive has another hash than promised.
-    :raises InvalidSource: an archive is not sound.
+    :raises InvalidSource: an archive is not valid.
     :raises NetworkError: it cannot be fetched.
     """
     if is_repository_url(source.url):

@@ -1,14 +1,13 @@
 """Describe the interpreter that runs this, as JSON.
 
-Started as ``python -I -S -B interpreter.py [FOLDER]`` with FOLDER the ``packaging`` package of
-whoever asks; without it no tags are described. Only that package is made importable, so that
-neither the packaging of the target environment nor anything else beside ours takes part. Without
-``-S`` the interpreter would run the ``.pth`` files and ``sitecustomize`` of its environment before
-anything of this; what it does besides is done here. Also imported and called in process when the
-interpreter asked about is the running one.
+Started as ``python -I -S -B interpreter.py [FOLDER]`` with FOLDER the ``packaging`` package of the
+caller; without it no tags are described. Only that package is made importable, so that neither the
+packaging of the target environment nor anything else beside ours takes part. Without ``-S`` the
+interpreter would run the ``.pth`` files and ``sitecustomize`` of its environment before anything of
+this; its other start-up work is done here. Also imported and called in process when the interpreter
+to describe is the running one.
 
-Runs on CPython 3.10 and later, as packaging does; on something older it says its version and no
-more.
+Runs on CPython 3.10 and later, as packaging does; an older one prints only its version.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ BASES = (
 
 
 def describe(*, system_site: bool = False, tags: bool = True) -> dict[str, object]:
-    """Return what an installer must know of the running interpreter.
+    """Return the facts about the running interpreter for an installer.
 
     The tags are objects of `packaging.tags`, everything else is plain data.
 
@@ -115,7 +114,7 @@ def _site_packages(site, system_site) -> list[str]:  # type: ignore[no-untyped-d
 
 
 def marker_values() -> dict[str, str]:
-    """Return the variables of environment markers; packaging takes 7 ms more to say the same."""
+    """Return the variables of environment markers; packaging takes 7 ms longer for the same."""
     import platform  # noqa: PLC0415
 
     kind = sys.implementation.version
@@ -198,7 +197,7 @@ def _main() -> None:
 
 
 def _files(stdlib) -> list[str] | None:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    """Return what the answer may depend on, there or not; None if the system does not tell."""
+    """Return the files the answer may depend on, existing or not; None if unknown."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as stream:  # noqa: PTH123
             mapped = [line.rstrip("\n").partition("/") for line in stream]

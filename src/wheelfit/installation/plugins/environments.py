@@ -1,8 +1,8 @@
 """Environments in which plugins run: built once, apart from everything else, and reused (P-38).
 
-Each is a virtual environment without pip for one interpreter and one exact set of wheels. It
-is built beside its place and gets its name when it is complete. Before it is used again every
-file in it is compared with what was written, so one that was damaged or touched is built anew.
+Each is a virtual environment without pip for one interpreter and one exact set of wheels. It is
+built beside its place and gets its name when it is complete. Before it is used again every file in
+it is compared with the written one, so a damaged or changed environment is rebuilt.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class PluginEnvironment:
 class PluginEnvironments:
     """The environments of plugins in one folder.
 
-    :param folder: where they lie; None: nothing is kept, a private folder serves while this
-        object lives.
-    :param note: told why a folder is not used.
+    :param folder: the folder; None: nothing is kept, a private folder is used while this object
+        lives.
+    :param note: called with the reason a folder is not used.
     """
 
     def __init__(
@@ -126,12 +126,12 @@ class PluginEnvironments:
     ) -> PluginEnvironment:
         """Return the environment for an exact set of wheels; build it if it is not there.
 
-        :param pins: what to install, what others need first.
+        :param pins: the wheels to install, dependencies first.
         :param wheels: the unpacked files.
         :param files: file name to SHA-256, of all of them.
-        :raises HashMismatch: a file is not what it should be; nothing is installed.
+        :raises HashMismatch: a file has another hash; nothing is installed.
         :raises EnvironmentUnavailable: it cannot be built.
-        :raises IntegrityError: a wheel is not sound.
+        :raises IntegrityError: a wheel is not valid.
         """
         for pin in pins:
             found = wheels[pin.name].sha256
@@ -276,7 +276,7 @@ def _make_private(folder: Path) -> str | None:
 
 
 def _identity(interpreter: Interpreter) -> list[str]:
-    """Return what makes an interpreter another one."""
+    """Return the identity of an interpreter."""
     return [
         os.path.realpath(interpreter.executable),
         ".".join(map(str, interpreter.version)),

@@ -79,13 +79,13 @@ def reduced(
 ) -> Lock:
     """Return a lock with some wheels of another, as files of a bundle.
 
-    :param lock: the other.
-    :param kept: what stays, by the place of the entry in the lock.
+    :param lock: the lock to reduce.
+    :param kept: the entries to keep, by their position in the lock.
     :param files: hash and size of each wheel and archive, by its file name.
-    :param extras: those that may still be asked for.
-    :param groups: dependency groups that may still be asked for, and count by default; None:
-        as it was.
-    :param environments: markers of the machines that it is for; None: as it was.
+    :param extras: the extras that may still be requested.
+    :param groups: dependency groups that may still be requested, and apply by default; None:
+        unchanged.
+    :param environments: markers of the machines it is for; None: unchanged.
     """
     table = lock.to_mapping()
     names = {one.package.name for one in kept.values()}
@@ -174,13 +174,13 @@ def _merged(filename: str, documents: Sequence[VariantDocument]) -> VariantDocum
 def marker_of(target: Target) -> str:
     """Return a marker that holds on machines like a target: its system and its Python.
 
-    :param target: one that the wheels were chosen for.
+    :param target: a target the wheels were chosen for.
     """
     names = ("implementation_name", "platform_machine", "python_version", "sys_platform")
     clauses = []
     for name in names:
         value = target.environment.get(name)
-        # What a host file says may be anything; markers have no escapes.
+        # A host file may have any value; markers have no escapes.
         if value and value.isprintable() and not set(value) & set("\\'"):
             clauses.append(f"{name} == '{value}'")
     return " and ".join(clauses)
@@ -248,7 +248,7 @@ def _file(file: Mapping[str, Any], files: Mapping[str, BundledFile]) -> dict[str
     hashes = {name.lower(): digest for name, digest in file["hashes"].items()}
     hashes["sha256"] = files[filename].sha256
     url = str(file.get("url", ""))
-    # Where it is called otherwise, a bridge gave it the label: it says nothing of that itself.
+    # A wheel with another name got its label from a bridge: its own metadata lacks it.
     is_bridged = bool(url) and last_segment(url) != filename
     return {
         **({"name": file["name"]} if "name" in file else {}),

@@ -1,4 +1,4 @@
-"""What one machine gets from a lock, with everything that an export says of it."""
+"""The packages that one machine gets from a lock, with the data for an export."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TargetWords:
     name: str
     """As ``--for`` takes it, without folders; ``this machine`` for the one in use."""
     words: str
-    """What it is; empty: its name says it."""
+    """Its description; empty: its name is enough."""
     python: str
     """Its Python, as ``CPython 3.13.1``."""
     platform: str
@@ -48,16 +48,16 @@ class TargetWords:
         """Describe a target.
 
         :param target: Python and platform.
-        :param name: how results call the machine.
-        :param words: what it is.
-        :param overrides: what changes what it supports.
+        :param name: the name of the machine in results.
+        :param words: its description.
+        :param overrides: the overrides of its detection.
         """
         environment = target.environment
         python = environment.get("platform_python_implementation") or environment.get(
             "implementation_name", "Python"
         )
         platforms = [tag.platform for tag in target.tags if tag.platform != "any"]
-        # What names a C library says more than that there is one.
+        # A tag that names a C library has more information than one without.
         platforms.sort(key=lambda platform: platform.startswith("linux_"))
         return cls(
             name,
@@ -74,7 +74,7 @@ class ExportedPackage:
 
     pin: Pin
     version: Version | None
-    """None: only a build would tell."""
+    """None: only a build would show it."""
     source: SourceKind | None
     """What it must be built from; None: it is a wheel."""
     needs: tuple[NormalizedName, ...]
@@ -82,7 +82,7 @@ class ExportedPackage:
     license: License | None = None
     """What its metadata declares; None: it was not read."""
     unread: str = ""
-    """Why its metadata could not be read; empty: it was, or nobody tried."""
+    """The reason its metadata could not be read; empty: none, or not read."""
 
     def to_mapping(self) -> dict[str, Any]:
         """Return it as plain data, as ``docs/reference/json.md`` describes."""
@@ -133,9 +133,9 @@ def contents_of(
     digest: str,
     with_licenses: bool,
 ) -> Contents:
-    """Gather what an export says.
+    """Return the data for an export.
 
-    :param selection: what was chosen for the machine.
+    :param selection: the packages chosen for the machine.
     :param candidates: reads the metadata of wheels.
     :param target: the machine in words.
     :param lock: name of the lock file, without folders.

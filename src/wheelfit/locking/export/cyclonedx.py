@@ -43,9 +43,9 @@ _LOCK = "lock"
 def cyclonedx_document(contents: Contents, *, epoch: int | None = None) -> dict[str, Any]:
     """Return a bill of materials as plain data.
 
-    :param contents: what the machine gets.
-    :param epoch: when it is made, in seconds since 1970 (``SOURCE_DATE_EPOCH``); None: it
-        does not say.
+    :param contents: the packages of the machine.
+    :param epoch: the time of its creation, in seconds since 1970 (``SOURCE_DATE_EPOCH``); None:
+        left out.
     """
     references = {package.pin.name: _purl(package) for package in contents.packages}
     document: dict[str, Any] = {
@@ -87,7 +87,7 @@ def cyclonedx_document(contents: Contents, *, epoch: int | None = None) -> dict[
     if epoch is not None:
         moment = datetime.fromtimestamp(epoch, UTC)
         document["metadata"]["timestamp"] = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-    # Who makes the same bill of the same things may say so.
+    # The same content always gives the same serial number.
     text = json.dumps(document, sort_keys=True, ensure_ascii=True)
     document["serialNumber"] = f"urn:uuid:{uuid5(NAMESPACE_URL, text)}"
     return document
@@ -162,7 +162,7 @@ def _hashes(hashes: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def _purl(package: ExportedPackage) -> str:
-    """Return the package URL; the file name tells the variants of a release apart."""
+    """Return the package URL; the file name distinguishes the variants of a release."""
     pin, version = package.pin, package.version
     name = f"pkg:pypi/{pin.name}" + ("" if version is None else f"@{quote(str(version), safe='')}")
     if pin.file.hashes:
@@ -173,7 +173,7 @@ def _purl(package: ExportedPackage) -> str:
 
 
 def _is_here(pin: Pin) -> bool:
-    """Return whether a path leads to a package: it says whose machine it was, and helps nobody."""
+    """Return whether a package has a local path, which is private and of no use elsewhere."""
     return pin.file.is_local or pin.file.url.startswith("git+file:")
 
 

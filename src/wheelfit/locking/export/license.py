@@ -14,7 +14,7 @@ _LONG = 120
 """Characters of a licence's name; what is longer is its text."""
 
 _FILLER = "unknown"
-"""What old build tools wrote where nothing was said."""
+"""The text that old build tools wrote for an unstated licence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ class License:
     text: str
     """In one line."""
     source: str = ""
-    """The field that says so; empty: none does."""
+    """The field it comes from; empty: none."""
     files: tuple[str, ...] = ()
     """Paths of its texts in the wheel, as far as they are declared."""
 
 
 def license_of(fields: LicenseFields) -> License:
-    """Return the licence that metadata declares (PEP 639, and what was before).
+    """Return the licence that metadata declares (PEP 639, and older fields).
 
     >>> from wheelfit.core.core_metadata import LicenseFields
     >>> license_of(LicenseFields(expression="mit OR apache-2.0")).text
@@ -56,7 +56,7 @@ def license_of(fields: LicenseFields) -> License:
     names = [_clean(classifier.rpartition("::")[2]) for classifier in fields.classifiers]
     if names:
         return License("name", _shortened("; ".join(dict.fromkeys(names))), "Classifier", files)
-    if text:  # all of it, where a name was wanted; how it begins says which one it is
+    if text:  # the whole text in place of a name; its beginning identifies it
         return License("name", _shortened(text), "License", files)
     return License("unknown", "unknown", "", files)
 

@@ -1,7 +1,7 @@
-"""Wheels that contain nothing and need one member of a family: the member is what is installed.
+"""Empty wheels that require one member of a family, so that the member is installed.
 
 They exist nowhere; equal names give equal bytes, so their hashes are known before they are made.
-With one installed, whatever needs the name of the family finds it, for every installer.
+With one installed, requirements on the name of the family are met, for every installer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def document_bytes(family: BridgeFamily, *members: FamilyMember) -> bytes:
 
 
 def selector_wheel(family: BridgeFamily, filename: WheelFilename) -> dict[str, bytes]:
-    """Return the files of the wheel that stands for a member.
+    """Return the files of the selector wheel of a member.
 
     :param family: the family.
     :param filename: its name, with the label of the member.
@@ -80,7 +80,7 @@ def selector_wheel(family: BridgeFamily, filename: WheelFilename) -> dict[str, b
 
 
 def needed(member: FamilyMember, version: Version) -> str:
-    """Return the requirement of a member in exactly one version, with what its build needs."""
+    """Return the requirement of a member in exactly one version, with its build's extras."""
     extras = f"[{','.join(member.extras)}]" if member.extras else ""
     return f"{member.distribution}{extras}=={version}"
 
@@ -114,7 +114,7 @@ def zipped(files: dict[str, bytes]) -> bytes:
 
 
 class LateHashes(Mapping[str, str]):
-    """Hashes of selectors, made when they are needed; a page may have hundreds.
+    """Hashes of selectors, computed when they are needed; a page may have hundreds.
 
     :param family: the family.
     :param filename: the selector.

@@ -1,9 +1,9 @@
-"""Look at a file that may lie about itself, within bounds of reading.
+"""Read a file that may contradict itself, within bounds.
 
-Whatever offsets, sizes and counts a file has, every step of a reader costs a look, and looks are
-counted: a loop without end, or one over the same place again and again, ends in an error. So every
-reader of binaries may raise `Unreadable`: where it looks outside of the file, or too often, and
-where nothing can be said of what is there.
+Whatever offsets, sizes and counts a file has, every step of a reader is a read, and reads are
+counted: an endless loop, or one over the same place again and again, ends in an error. So every
+reader of binaries may raise `Unreadable`: for reads outside of the file, too many reads, and
+unknown data.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Item = TypeVar("_Item")
 
 
 class Unreadable(ValueError):
-    """What a file says of itself cannot be followed."""
+    """Raised when the structure of a file cannot be followed."""
 
 
 class Allowance(Struct, frozen=True):
@@ -57,7 +57,7 @@ def collected(part: Callable[[], Iterable[_Item]], faults: list[str]) -> list[_I
 class Window:
     """A file with a count of what is read from it.
 
-    :param allowance: how much may be looked at; of a small file less is.
+    :param allowance: the most bytes to read; less for a small file.
     """
 
     def __init__(self, file: BinaryIO, allowance: Allowance = FACTS) -> None:
@@ -120,7 +120,7 @@ class Stream:
         return self._position
 
     def read(self, length: int = -1) -> bytes:
-        """Return what follows the position."""
+        """Return the bytes after the position."""
         if length < 0:
             length = max(0, self._window.size - self._position)
         data = self._window.read_some(self._position, length)

@@ -1,10 +1,10 @@
-"""Read ELF files: what they are for, what they need, and which symbols they offer and want.
+"""Read ELF files: their targets, dependencies, and exported and imported symbols.
 
-The one importer of pyelftools, for symbols and debug information: it makes objects of all that it
-reads, which costs most of the time where there are hundreds of libraries, so what is asked of every
-library is read by `wheelfit.wheels.binaries.elf_layout`. pyelftools takes a file at its word, so it
-sees it through a `wheelfit.wheels.binaries.bounded_reader.Window`, which counts; and whatever it
-raises means that the file is not sound. Where it is not installed, `NeedsExtra` is raised.
+The one importer of pyelftools, for symbols and debug information: it creates objects for all that
+it reads, which is slow for hundreds of libraries, so the facts needed of every library are read by
+`wheelfit.wheels.binaries.elf_layout`. pyelftools trusts a file, so it reads it through a
+`wheelfit.wheels.binaries.bounded_reader.Window`, which counts reads; any error of it means that the
+file is not valid. Where it is not installed, `NeedsExtra` is raised.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _open(window: Window) -> ELFFile:
 
 @contextmanager
 def _taken_at_its_word() -> Iterator[None]:
-    """Raise one error for whatever the library makes of a file that lies."""
+    """Raise `Unreadable` for any error of the library about a faulty file."""
     try:
         yield
     except (Unreadable, NeedsExtra):
@@ -115,10 +115,10 @@ def _machine(layout: ElfLayout) -> str:
 
 
 def _cubin(window: Window) -> DeviceCode:
-    """Return what machine code that stands by itself is for.
+    """Return the target of a file of machine code.
 
-    Since version 8 of its own format the architecture is in the second byte of the flags. Whether
-    it is for ``a`` or ``f`` not all compilers say there.
+    Since version 8 of its own format the architecture is in the second byte of the flags. Not all
+    compilers state ``a`` or ``f`` there.
     """
     (version,) = window.unpack("<B", 8)
     wide = window.unpack("<B", 4) == (2,)
@@ -130,7 +130,7 @@ def _cubin(window: Window) -> DeviceCode:
 
 
 def _tables(file: ELFFile, kind: str) -> Iterator[Any]:
-    """Yield sections of a kind; the library gives each kind a class, and says so of none."""
+    """Yield sections of a kind, each of a class of its own that the library does not annotate."""
     yield from file.iter_sections(kind)
 
 
@@ -312,7 +312,7 @@ def _version_names(file: ELFFile) -> Iterator[tuple[int, tuple[str, str]]]:
 
 
 def read_producers(window: Window) -> tuple[tuple[str, str], ...]:
-    """Return the units of compilation that debug information names, with what compiled each.
+    """Return the units of compilation in debug information, with the compiler of each.
 
     :return: file name of the source and ``DW_AT_producer``, one pair for each unit; empty where
         there is no debug information.

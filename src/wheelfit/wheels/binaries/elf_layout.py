@@ -1,7 +1,7 @@
-"""Read the tables of an ELF file: sections, segments, and what the loader is told.
+"""Read the tables of an ELF file: sections, segments, and dynamic entries.
 
-Of each table there is one look, because a wheel may have hundreds of libraries. Every offset and
-count is taken from the file, so all goes through a `bounded_reader.Window`.
+Each table is read once, because a wheel may have hundreds of libraries. Every offset and count is
+taken from the file, so all goes through a `bounded_reader.Window`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Segment(NamedTuple):
 
 
 class DynamicEntries(NamedTuple):
-    """What a library tells the loader."""
+    """The dynamic entries of a library, for the loader."""
 
     needed: list[str]
     rpath: list[str]
@@ -205,7 +205,7 @@ class ElfLayout:
     def _rows(
         self, form: struct.Struct, start: int, size: int, count: int
     ) -> Iterator[tuple[int, ...]]:
-        """Yield the rows of a table, of which each may be longer than what is read of it."""
+        """Yield the rows of a table, each possibly longer than the part read."""
         if count and size < form.size:
             raise Unreadable("the rows of a table are too short")
         if count > LISTED:

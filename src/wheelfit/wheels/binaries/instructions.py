@@ -1,9 +1,9 @@
-"""Count which instructions a library has, by the level of x86-64 that first had them (P-102).
+"""Count the instructions of a library by the level of x86-64 that introduced them (P-102).
 
 The one importer of iced-x86. Executable sections are decoded from their beginning to their end, as
-``objdump`` does it; data among the code may look like instructions. A count says what is in the
-library, and nothing of what runs: many libraries choose when they are loaded. What tells more is
-in `InstructionUse`, and `wheelfit.wheels.binaries.unguarded_instructions` judges it. Where the
+``objdump`` does it; data among the code may look like instructions. A count describes the content
+of the library, not the code that runs: many libraries choose when they are loaded. `InstructionUse`
+has more evidence, and `wheelfit.wheels.binaries.unguarded_instructions` evaluates it. Where the
 disassembler is not installed, `NeedsExtra` is raised.
 """
 
@@ -55,7 +55,7 @@ _LONGEST_FUNCTION = 1 << 20
 
 
 class _Group(Enum):
-    """Kinds of instructions that are told apart."""
+    """The kinds of instructions distinguished."""
 
     OTHER = auto()
     SSE = auto()
@@ -64,13 +64,13 @@ class _Group(Enum):
     NEWER = auto()
     """Not with vectors, and of v3: shifts and multiplications of BMI2, for instance."""
     QUESTION = auto()
-    """What asks which processor this is."""
+    """Instructions that detect the processor."""
 
 
 def with_instructions(binary: Binary, file: BinaryIO) -> Binary:
-    """Return what is known of a binary, with how many instructions of each level it has.
+    """Return the facts about a binary, with its number of instructions of each level.
 
-    Of other machines than x86-64, and of Mach-O files, that is not known.
+    For other machines than x86-64, and for Mach-O files, it is unknown.
 
     :raises NeedsExtra: the disassembler is not installed.
     """
@@ -103,7 +103,7 @@ def _count(window: Window, tables: Window, startup: Startup) -> tuple[Counter[st
     """How often a function has an instruction: by where it ends and by code."""
     done = 0
     for section in sorted(startup.sections, key=lambda one: one.start):
-        # No byte twice, whatever sections say of themselves.
+        # No byte twice, even if sections overlap.
         place, stop = max(section.start, done), section.start + section.size
         done = max(done, stop)
         while place < stop:

@@ -1,8 +1,8 @@
-"""How a library was compiled: with which optimisation, and with assertions or without.
+"""The compilation of a library: its optimisation, and whether assertions are enabled.
 
 Debug information names the compiler and its options for each unit (``DW_AT_producer``; GCC writes
-them there, clang only if it is asked). Where that is missing, the instructions of x86-64 tell code
-without any optimisation from other code.
+them there, clang only on request). Where that is missing, the instructions of x86-64 distinguish
+unoptimised code from other code.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ function sets up a frame pointer. Optimised code may do one of these, as where v
 
 @dataclass(frozen=True, slots=True)
 class Optimisation:
-    """What a library tells of how it was compiled."""
+    """The facts about the compilation of a library."""
 
     levels: Mapping[str, str] = field(default_factory=dict, hash=False)
     """By the name of a source file: the lowest level that it was compiled with, as ``3``."""
@@ -68,7 +68,7 @@ class Optimisation:
 
     @property
     def is_unoptimised(self) -> bool:
-        """Whether the instructions are those that compilers write without optimisation."""
+        """Whether the instructions are those of compilers without optimisation."""
         frames = self.frames
         return (
             frames.accesses >= max(_FEW, _ACCESSES * frames.instructions)
@@ -82,9 +82,9 @@ class Optimisation:
 
 
 def require_readers() -> None:
-    """Check that what reads libraries is installed, before anything is built that is to be read.
+    """Check that the readers of libraries are installed, before a build that needs them.
 
-    :raises NeedsExtra: it is not.
+    :raises NeedsExtra: a reader is not installed.
     """
     for library, module in (("pyelftools", "elftools"), ("iced-x86", "iced_x86")):
         if importlib.util.find_spec(module) is None:
@@ -92,7 +92,7 @@ def require_readers() -> None:
 
 
 def read_optimisation(file: BinaryIO, name: str) -> Optimisation | None:
-    """Return how a library was compiled, as far as it tells; None if it is not an ELF file.
+    """Return the known facts about a library's compilation; None if it is not an ELF file.
 
     :raises NeedsExtra: a library to read it is not installed.
     """
@@ -119,7 +119,7 @@ def read_optimisation(file: BinaryIO, name: str) -> Optimisation | None:
 
 
 def _levels(producers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the lowest level of each source; of what does not say its options there is none."""
+    """Return the lowest level of each source; there is none for one without its options."""
     found: dict[str, str] = {}
     for name, producer in producers:
         options = [word for word in producer.split() if word.startswith("-")]

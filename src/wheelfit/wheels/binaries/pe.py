@@ -1,7 +1,7 @@
 """Read PE files, as Windows has them: the machine, the libraries, and code for GPUs.
 
-By ourselves: what reads such files well takes them into memory as a whole, and follows every table
-as far as the file says.
+Without a library: existing ones read files into memory as a whole, and follow every table without
+bounds.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _sections(window: Window, start: int, count: int) -> Iterator[_Section]:
 def _debug_size(window: Window, header: int, sections: Sequence[_Section]) -> int:
     """Return the bytes of debug information in sections, as MinGW writes it.
 
-    Longer names than eight letters lie behind the table of symbols: ``/4`` says where.
+    Longer names than eight letters lie behind the table of symbols: ``/4`` is the offset.
     """
     long_names = [
         section for section in sections if section.name[:1] == "/" and section.name[1:].isdecimal()

@@ -31,7 +31,7 @@ _TEXTS = frozenset(
     pyx qml rst sh svg tcl toml ts ttf tsv txt wav woff woff2 xml yaml yml
     """.split()  # noqa: SIM905  # a list of words is read more easily as text
 )
-"""Suffixes of files that are no binaries. Others are asked for their first bytes."""
+"""Suffixes of files that are no binaries. Of others the first bytes are read."""
 _LARGE = 32 << 20
 """Bytes from which a file is not kept in memory; some threads may have one each."""
 _LARGEST = 8 << 30
@@ -45,13 +45,13 @@ def binaries_of(
     is_wanted: Callable[[Member], bool] = lambda _member: True,
     described: Callable[[Binary, BinaryIO], Binary] = lambda binary, _file: binary,
 ) -> Binaries:
-    """Return what the binaries of a wheel are (B-60).
+    """Return the binaries of a wheel (B-60).
 
-    What a binary says of itself is not trusted: where it does not fit, its faults say so.
+    The headers of a binary are not trusted: contradictions are among its faults.
 
-    :param described: adds what is found out otherwise.
+    :param described: adds facts from other readers.
     :raises InvalidWheel: a member is damaged.
-    :raises FileProblem: there is no room for what is unpacked.
+    :raises FileProblem: there is no space for unpacked files.
     """
     found = []
     for member, file in unpacked_binaries(archive, is_wanted=is_wanted):
@@ -74,10 +74,10 @@ def unpacked_binaries(
 
 
 def binary_files(path: Path) -> Iterator[tuple[str, BinaryIO]]:
-    """Yield name and content of what may be a binary in a wheel, or of a file by itself.
+    """Yield name and content of possible binaries in a wheel, or of a single file.
 
-    :raises InvalidWheel: the wheel is not sound.
-    :raises FileProblem: it cannot be read, or there is no room.
+    :raises InvalidWheel: the wheel is not valid.
+    :raises FileProblem: it cannot be read, or there is no space.
     """
     if path.suffix == ".whl":
         with WheelArchive(path) as archive:
@@ -126,7 +126,7 @@ def _unpacked(archive: WheelArchive, member: Member) -> BinaryIO | None:
 
 
 def _kind(first: bytes, name: str) -> Format | None:
-    """Return what a file seems to be by its first bytes."""
+    """Return the format of a file by its first bytes."""
     if first.startswith(elf.MAGIC):
         return Format.ELF
     if first[:4] in macho.MAGICS:
@@ -141,7 +141,7 @@ def _kind(first: bytes, name: str) -> Format | None:
 
 
 def read_binary(file: BinaryIO, name: str) -> Binary | None:
-    """Return what a file is; None if it is not a binary."""
+    """Return the facts about a binary file; None if it is not a binary."""
     window = Window(file, FACTS)
     kind = _kind(window.read_some(0, _FIRST), name)
     if kind is None:
@@ -185,7 +185,7 @@ _MODULE = ("PyInit_", "PyModExport_")
 
 
 def python_symbols(file: BinaryIO) -> tuple[str, ...]:
-    """Return what an extension module for ELF wants of Python, sorted; nothing of other files.
+    """Return the Python symbols an ELF extension module needs, sorted; none for other files.
 
     Symbols that may be missing are left out, and so is a file that cannot be read.
 

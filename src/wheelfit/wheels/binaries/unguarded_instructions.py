@@ -1,12 +1,12 @@
-"""Code for newer processors that runs without a question for the processor (P-102).
+"""Code for newer processors that runs without a check of the processor (P-102).
 
 ``-march=native`` makes a wheel that dies of an illegal instruction on other machines. Its code
-looks like that of libraries which choose by the processor when they run. So what is looked at is:
+looks like that of libraries which choose by the processor when they run. So the evidence is:
 
-1. functions that the loader and Python call on any processor: what is in them always runs;
+1. functions that the loader and Python call on any processor: their code always runs;
 2. whether code for older processors is left at all: a compiler that may use AVX writes every
    instruction with vectors and floating-point numbers in that form;
-3. whether anything in the wheel asks which processor it runs on.
+3. whether any code in the wheel detects the processor.
 
 A file whose path names a processor, as ``lib_avx2.so``, is one of several to choose from.
 """
@@ -45,14 +45,14 @@ class UnguardedCode(Struct, frozen=True):
     count: int
     """How many instructions of levels above the one that is claimed."""
     reason: str
-    """Why it runs whatever the processor is, as the end of a sentence."""
+    """The reason it runs on every processor, as the end of a sentence."""
 
     def __str__(self) -> str:
         return f"{self.member} has {self.count:,} instructions up to {self.level}, {self.reason}"
 
 
 def claimed_level(features: Mapping[str, Iterable[str]]) -> str | None:
-    """Return the level that a wheel needs by what it claims; None: that is not known.
+    """Return the level that a wheel claims to need; None: unknown.
 
     >>> claimed_level({"level": ["v3", "v2"]}), claimed_level({"avx2": ["on"]}), claimed_level({})
     ('v2', 'v3', 'v1')
@@ -67,12 +67,12 @@ def claimed_level(features: Mapping[str, Iterable[str]]) -> str | None:
 def unguarded_code(
     binaries: Iterable[Binary], claimed: str = "v1", *, is_whole: bool = True
 ) -> tuple[UnguardedCode, ...]:
-    """Return binaries that need a higher level than is claimed, as their instructions show.
+    """Return binaries whose instructions need a higher level than claimed.
 
-    Of binaries whose instructions were not counted nothing is said.
+    Binaries without counted instructions are left out.
 
-    :param is_whole: whether these are all binaries of the wheel; one that is not looked at may ask
-        for the processor.
+    :param is_whole: whether these are all binaries of the wheel; a missing one may detect the
+        processor.
     """
     counted = [(one, one.levels.use) for one in binaries if one.levels.use is not None]
     asks = not is_whole or any(use.asks for _, use in counted)

@@ -361,7 +361,7 @@ def asked_for(asked: int) -> tuple[bytes, int | None] | None:
 
 
 def let_go_on(asked: int, number: bytes) -> None:
-    """Continue the system call about which the kernel asked."""
+    """Continue the system call of a kernel request."""
     import fcntl  # noqa: PLC0415 - not on Windows
 
     with contextlib.suppress(OSError):  # the calling process was killed meanwhile

@@ -24,14 +24,14 @@ _LONGEST_REASON = 2_000
 
 
 class Failed(Exception):
-    """Raised with one clause that says why there is no answer."""
+    """Raised with the reason there is no answer, one clause."""
 
 
 def ask(endpoint: str, name: str) -> dict[str, Any]:
     """Return the plugin's answer as plain data: ``configs``, ``flags`` and ``notes``.
 
     :param endpoint: ``module.sub:attr.attr``.
-    :raises Failed: there is none; others for what the plugin raises.
+    :raises Failed: there is none; other errors are the plugin's.
     """
     notes: list[str] = []
     plugin = find(endpoint)
@@ -158,7 +158,7 @@ def _with_kind(value: object) -> dict[str, str]:
 
 
 def _kind(value: object) -> str:
-    """Name a type, whatever it says of itself."""
+    """Return the name of a value's type, without code of the plugin."""
     if value is None:
         return "None"
     name = str(type.__dict__["__name__"].__get__(type(value)))

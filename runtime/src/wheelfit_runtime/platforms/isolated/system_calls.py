@@ -70,7 +70,7 @@ _OWNERS = {8, 10, 15}  # F_SETOWN, F_SETSIG and F_SETOWN_EX: whom a file sends w
 _FCNTL = (72, 25)
 _CLONE3 = 435
 _SOCKETPAIR = (53, 199)
-_PAIR = 1 << 20  # bytes that may wait in a pair of sockets, which the kernel holds for nobody
+_PAIR = 1 << 20  # bytes that may wait in a pair of sockets, which the kernel charges to no process
 
 _STARTS = {"fork": (57, None), "vfork": (58, None)}
 _MMAP, _MEMFD = (9, 222), (319, 279)
@@ -88,7 +88,7 @@ _DENIED = _FAILS | errno.EPERM
 def filter_program(machine: str, protected: Iterable[int], *, is_asked: bool) -> bytes:
     """Return the steps of the program, 8 bytes each.
 
-    Calls that find out nothing about a machine fail as for lack of permission.
+    Calls that detection does not need fail as for lack of permission.
 
     :param protected: processes that get no signals; their groups and all processes neither.
     :param is_asked: whether the kernel asks before a process starts another one, or gets
@@ -152,8 +152,8 @@ class _Filter:
         )
         for numbers in _STARTS.values():
             self._on(numbers[self._column], [(_RETURN, 0, 0, self._counted)])
-        # What several processes could share stays until the last of them lets it go, mapped or
-        # not, and then counts as nobody's.
+        # What several processes could share stays until the last of them lets it go, mapped or not,
+        # and then is charged to no process.
         self._on(
             _MMAP[self._column],
             [

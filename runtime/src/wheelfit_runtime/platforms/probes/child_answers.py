@@ -1,4 +1,4 @@
-"""Ask vendors' libraries in a child process, and describe how a child or a tool ended (P-37, P-71).
+"""Query vendors' libraries in a child process, and describe its ending (P-37, P-71).
 
 Nothing a driver does is an exception: no library, error codes, a crash, a hang and garbage are all
 data with evidence.
@@ -38,9 +38,9 @@ def ask(
     hidden: str,
     version: str,
 ) -> Answer | None:
-    """Ask a library in a child process, and return the raw answer; None if none can be started.
+    """Query a library in a child process; return the raw answer, None if none can be started.
 
-    :param questions: what is asked, for `wheelfit_runtime.platforms.isolated.library_child`.
+    :param questions: the questions, for `wheelfit_runtime.platforms.isolated.library_child`.
     :param hidden: regular expression of the variables that hide devices.
     """
     script = Path(library_child.__file__)
@@ -51,7 +51,7 @@ def ask(
 
 
 def read_report(answer: Answer, parse: Callable[[Any], _Report]) -> _Report | None:
-    """Parse the line of JSON; None when it is not what a child would write."""
+    """Parse the line of JSON; None when no child would write it."""
     if answer.ending is not Ending.EXITED or answer.code not in (0, library_child.NOT_LASTING):
         return None
     try:
@@ -66,9 +66,9 @@ def calls_of(report: Any) -> tuple[Evidence, ...]:
 
 
 def trouble(answer: Answer, who: str, deadline: float) -> str:
-    """Return in a clause what went wrong with a child whose answer cannot be read.
+    """Return the fault of a child whose answer cannot be read, in a clause.
 
-    :param who: whom it asked, in words, as ``the NVIDIA driver``.
+    :param who: the queried party, in words, as ``the NVIDIA driver``.
     """
     where = _last_call(answer)
     match answer.ending:
@@ -111,7 +111,7 @@ def _last_call(answer: Answer) -> str:
 
 
 def evidence(answer: Answer, child: str) -> tuple[Evidence, ...]:
-    """Return what a child left behind instead of an answer."""
+    """Return evidence of a child without an answer."""
     lines = answer.errors.decode("utf-8", "replace")[-_SHOWN:].splitlines()
     last = "; ".join(line for line in lines if line.strip())
     ended = Evidence(child, f"{answer.ending}, {answer.code}")

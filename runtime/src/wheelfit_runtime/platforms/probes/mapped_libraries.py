@@ -1,7 +1,7 @@
 """List the files that a running process has mapped as code, and their SONAMEs.
 
-Only Linux tells this of any process of the same user, in ``/proc/PID/maps``. macOS and
-Windows have no such file; there the answer says so.
+Only Linux shows this for any process of the same user, in ``/proc/PID/maps``. macOS and Windows
+have no such file; there the answer states that.
 """
 # The names are the machine's, not ours: text, with / on every system.
 # ruff: noqa: PTH123
@@ -30,7 +30,7 @@ class MappedFile:
     path: str
     """As the process names it."""
     device: str = ""
-    """Where it lies, as the kernel says it: ``08:01``."""
+    """The device of its file system, as the kernel writes it: ``08:01``."""
     inode: int = 0
     deleted: bool = False
     """Whether the file was replaced or removed since the process mapped it."""
@@ -43,7 +43,7 @@ class MappedFile:
 
 @dataclass(frozen=True, slots=True)
 class MappedFiles:
-    """The files of one process, or why they cannot be told."""
+    """The files of one process, or the reason they are unknown."""
 
     pid: int
     program: str = ""
@@ -56,7 +56,7 @@ class MappedFiles:
 
 
 def read(surroundings: SystemView, pid: int | None) -> MappedFiles:
-    """Return what a process has mapped as code.
+    """Return the files a process has mapped as code.
 
     :param pid: the process; None: this one.
     """
@@ -89,8 +89,8 @@ def parse(text: str) -> tuple[MappedFile, ...]:
     """
     found: dict[MappedFile, None] = {}
     for line in text.split("\n"):
-        # Addresses, mode, offset, device, inode, path; without `re`, which who asks at
-        # run time may not have imported.
+        # Addresses, mode, offset, device, inode, path; without `re`, which callers at run time may
+        # not have imported.
         fields = line.split(None, 5)
         if (
             len(fields) < 6

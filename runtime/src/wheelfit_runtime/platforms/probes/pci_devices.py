@@ -18,7 +18,7 @@ ACCELERATOR = 0x12
 
 
 class PciFiles(NamedTuple):
-    """What the files of one device say, as they say it; empty where one cannot be read."""
+    """The raw texts of one device's files; empty where one cannot be read."""
 
     vendor: str
     """As ``0x10de``."""
@@ -42,24 +42,24 @@ class PciDevice(NamedTuple):
     device: int
     """As 0x2330."""
     driver: str = ""
-    """Kernel driver that is bound to it, as ``nvidia``; empty when none is, or none is told."""
+    """The kernel driver bound to it, as ``nvidia``; empty when none is, or none is known."""
 
     @property
     def base_class(self) -> int:
-        """Return what kind of device it is, as 3 for a graphics device."""
+        """Return the base class of the device, as 3 for a graphics device."""
         return self.kind >> 16
 
 
 def of(surroundings: SystemView, vendor: int) -> tuple[PciDevice, ...]:
     """Return the devices of a maker, in the order of their addresses.
 
-    The bus is walked once, and each device is read once, whoever asks first.
+    The bus and each device are read once.
     """
     return surroundings.once(f"pci devices {vendor:#06x}", lambda seen: parse(read(seen, vendor)))
 
 
 def _makers(surroundings: SystemView) -> dict[str, str]:
-    """Return the vendor of each device as its file says it, by address."""
+    """Return the vendor in each device's file, by address."""
     return {
         address: surroundings.read_text(f"{FOLDER}/{address}/vendor") or ""
         for address in surroundings.children(FOLDER)
@@ -83,7 +83,7 @@ def read(surroundings: SystemView, vendor: int) -> dict[str, PciFiles]:
 
 
 def parse(found: Mapping[str, PciFiles]) -> tuple[PciDevice, ...]:
-    """Turn the texts into numbers; what cannot be read is 0 (P-74)."""
+    """Turn the texts into numbers; unreadable ones are 0 (P-74)."""
     return tuple(
         PciDevice(
             address.replace("_", ":"),  # as captured machines spell it

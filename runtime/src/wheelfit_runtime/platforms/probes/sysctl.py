@@ -1,6 +1,6 @@
-"""Ask macOS what its processor can do, through ``sysctlbyname`` (P-106, P-112).
+"""Read the abilities of the processor from macOS, through ``sysctlbyname`` (P-106, P-112).
 
-Which names matter, and what the answers mean, stands with each family of processors.
+Each family of processors defines the names it needs, and their meaning.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.system_view import SystemView
 
 TRANSLATED = "sysctl.proc_translated"
-"""What tells whether the process that asks runs through Rosetta 2."""
+"""The name that shows whether this process runs through Rosetta 2."""
 
 BRAND = "machdep.cpu.brand_string"
 """The name that the maker gave the processor."""
 
 
 def read(surroundings: SystemView, names: tuple[str, ...]) -> dict[str, bytes]:
-    """Return the raw answers by name; what the system does not know is absent."""
+    """Return the raw answers by name; unknown names are absent."""
     if surroundings.recorded_sysctl is not None:
         recorded = surroundings.recorded_sysctl
         return {name: recorded[name] for name in names if name in recorded}

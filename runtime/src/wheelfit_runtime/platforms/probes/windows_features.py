@@ -1,6 +1,6 @@
-"""Ask Windows which abilities it tells of: ``IsProcessorFeaturePresent`` (P-107).
+"""Read abilities of the processor from Windows: ``IsProcessorFeaturePresent`` (P-107).
 
-It knows a few of many, and answers no as well where it knows nothing.
+It knows a few of many, and answers no for unknown ones too.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 NAME = "IsProcessorFeaturePresent"
 
 _HIGHEST = 96
-"""The highest number asked for; Windows 11 of 2025 knows those below."""
+"""The highest number queried; Windows 11 of 2025 knows those below."""
 
 
 def read(surroundings: SystemView) -> frozenset[int] | None:
-    """Return the numbers to which the answer is yes; None where there is nobody to ask."""
+    """Return the numbers to which the answer is yes; None where it cannot be called."""
     if surroundings.recorded_features is not None:
         return surroundings.recorded_features
     if not surroundings.is_real:

@@ -1,4 +1,4 @@
-"""What Linux and macOS tell of a 64-bit Arm processor (P-112, P-114)."""
+"""Facts about 64-bit Arm processors from Linux and macOS (P-112, P-114)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 AUXV = "/proc/self/auxv"
 GETAUXVAL = "getauxval"
-"""Function of the C library that tells the same."""
+"""Function of the C library with the same values."""
 
 _AT_HWCAP = 16
 _AT_HWCAP2 = 26
@@ -72,7 +72,7 @@ def ask_library() -> bytes | None:
 def parse_auxv(data: bytes) -> Hwcap | None:
     """Read HWCAP and HWCAP2 from a 64-bit little-endian vector.
 
-    The kernel has already left out what not every processor can do (P-114).
+    The kernel has already left out abilities that not every processor has (P-114).
 
     :param data: pairs of type and value, 8 bytes each; a torn end is ignored.
     """
@@ -100,7 +100,7 @@ def read_midr(surroundings: SystemView) -> tuple[str, ...]:
 
 
 def parse_midr(texts: Iterable[str]) -> tuple[Core, ...]:
-    """Return the kinds of core, in ascending order; what is not a number is left out.
+    """Return the kinds of core, in ascending order; texts that are not numbers are left out.
 
     :param texts: hexadecimal numbers, as ``0x00000000413fd0c1``.
     """

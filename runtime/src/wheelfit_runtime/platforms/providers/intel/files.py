@@ -80,7 +80,7 @@ class IntelDriver(NamedTuple):
 
 
 class Signs(NamedTuple):
-    """What was seen."""
+    """The evidence seen."""
 
     devices: tuple[PciDevice, ...] = ()
     """Graphics devices of Intel's."""
@@ -167,9 +167,9 @@ def candidates(surroundings: SystemView, files: IntelFiles) -> tuple[str, ...]:
 
 
 def missing(files: IntelFiles) -> str:
-    """Return what is missing where no driver can be asked, in one clause; empty when nothing is.
+    """Return the missing part where no driver can be queried, one clause; empty: none.
 
-    Of graphics that are older than Arc nothing is missing: nobody makes builds for them.
+    For graphics older than Arc nothing is missing, since there are no builds for them.
     """
     if files.older:
         return ""
@@ -187,7 +187,7 @@ def missing(files: IntelFiles) -> str:
 
 
 def _is_older(device: PciDevice) -> bool:
-    # Number 0 is of a device that does not tell its number.
+    # Number 0 is of a device without a known number.
     return bool(device.device) and device.device >> 8 in tables.OLDER_GRAPHICS
 
 

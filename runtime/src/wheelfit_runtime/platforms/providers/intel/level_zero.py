@@ -1,4 +1,4 @@
-"""Ask Level Zero in a child process, and understand whatever comes back (P-71, P-133)."""
+"""Query Level Zero in a child process, and parse the answer (P-71, P-133)."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _WORDS = {
 
 
 def read(surroundings: SystemView, libraries: Sequence[str]) -> Answer:
-    """Ask, and return the raw answer.
+    """Query Level Zero, and return the raw answer.
 
-    There is no asking in this process, not even from a thread: Level Zero cannot be
-    asked for devices without being initialised (P-72).
+    Never in this process, not even from a thread: Level Zero cannot list devices without being
+    initialised (P-72).
     """
     answer = child_answers.ask(
         surroundings,
@@ -60,10 +60,9 @@ def read(surroundings: SystemView, libraries: Sequence[str]) -> Answer:
 
 
 def parse(answer: Answer, files: IntelFiles, deadline: float = 10.0) -> IntelDriver:
-    """Judge the raw answer.
+    """Parse the raw answer.
 
-    :param files: what the files said; that no GPU answers is a problem only where they
-        tell of one.
+    :param files: the facts from files; a missing answer is a problem only where they show a GPU.
     """
     report = child_answers.read_report(answer, _report)
     seen = child_answers.evidence(answer, f"{QUESTION} child process")

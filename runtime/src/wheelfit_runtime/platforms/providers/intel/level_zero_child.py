@@ -1,4 +1,4 @@
-"""Ask Intel's Level Zero loader, as ``platforms/isolated/library_child.py`` does (P-133).
+"""Query Intel's Level Zero loader, for ``platforms/isolated/library_child.py`` (P-133).
 
 The arguments are names or paths of the loader, tried in order.
 
@@ -82,7 +82,7 @@ class DeviceProperties(ctypes.Structure):
 
 
 def observe(conversation: Conversation, arguments: Sequence[str]) -> dict[str, Any]:
-    """Ask the loader for every device of every GPU driver, and return the answer."""
+    """Query the loader for every device of every GPU driver, and return the answer."""
     loader = conversation.load(arguments)
     found: list[dict[str, Any]] = []
     init = None
@@ -106,7 +106,7 @@ def _words(code: int) -> str:
 def _handles(
     loader: Library, function: str, before: Sequence[Any] = (), after: Sequence[Any] = ()
 ) -> tuple[int, list[int]]:
-    """Return result code and handles of a function that first tells their number."""
+    """Return result code and handles of a function that first returns their number."""
     count = ctypes.c_uint32(0)
     code = loader.noted(
         function,

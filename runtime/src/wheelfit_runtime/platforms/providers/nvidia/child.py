@@ -1,4 +1,4 @@
-"""Ask NVIDIA's driver libraries, as ``platforms/isolated/library_child.py`` does (P-97, P-98).
+"""Query NVIDIA's driver libraries, for ``platforms/isolated/library_child.py`` (P-97, P-98).
 
 The arguments are ``nvml=<library> … cuda=<library> …``, those of a kind tried in order.
 
@@ -39,10 +39,10 @@ _DEVICE_LIMIT = 4096  # a driver that claims more is not believed
 def observe(
     conversation: Conversation, arguments: Sequence[str], *, initialise: bool = True
 ) -> dict[str, Any]:
-    """Ask NVML, then as far as needed libcuda, and return the answer.
+    """Query NVML, then as far as needed libcuda, and return the answer.
 
-    :param initialise: whether ``cuInit`` may be called; never in a process that
-        goes on to do other things (P-72).
+    :param initialise: whether ``cuInit`` may be called; never in a process that continues with
+        other work (P-72).
     """
     kinds: dict[str, list[str]] = {"nvml": [], "cuda": []}
     for argument in arguments:
@@ -122,7 +122,7 @@ def _ask_cuda(cuda: Library, report: dict[str, Any], *, initialise: bool) -> Non
     report["cuda"]["loaded"] = cuda.name
     _, report["cuda_version"] = cuda.number("cuDriverGetVersion")  # needs no cuInit
     if report["nvml"]["init"] == 0 or not initialise:
-        return  # the devices are known already, or must not be asked for
+        return  # the devices are known already, or must not be queried
     code = cuda.noted("cuInit", ctypes.c_uint(0))
     report["cuda"]["init"] = None if code == cuda.MISSING else code
     if code != 0:

@@ -1,8 +1,8 @@
-"""Understand what NVIDIA's part of the kernel writes into files: its release, and its GPUs.
+"""Read the files of NVIDIA's kernel module: its release, and its GPUs.
 
-The one place that knows these files; who looks at a whole machine and a program that starts with
-libraries in its store both come here. To ask the driver for capabilities would initialise it; the
-id of a device is in a file, and tells which CUDA major has no code for it (P-95).
+Used both to detect a whole machine and by programs that load libraries from a store. Querying the
+driver for capabilities would initialise it; the id of a device is in a file, and shows the CUDA
+majors without code for it (P-95).
 """
 
 # A later start of a program comes here: nothing is imported that it could do without.
@@ -31,7 +31,7 @@ FIRST_DEVICE = {12: 0x1340, 13: 0x1E00}
 Within generations, and between some, ids are mixed: Fermi's with Kepler's, Maxwell's with Pascal's.
 But Fermi and Kepler (up to 3.7) are all below 0x1340, where Maxwell (5.0) begins; Maxwell, Pascal
 and Volta (up to 7.0) are all below 0x1e00, where Turing (7.5) begins; and nothing newer is below.
-CUDA 11 begins in the midst of Kepler, so there ids tell nothing.
+CUDA 11 begins in the midst of Kepler, so there ids show nothing.
 """
 
 _NODE = "/dev/nvidia"
@@ -42,9 +42,9 @@ class KernelGpu:
     """One GPU that this process may open.
 
     :param index: its place in the order of PCI addresses.
-    :param model: as ``Tesla T4``; empty: it is not told.
-    :param uuid: as ``GPU-…``; empty: it is not told.
-    :param device: its PCI device id, as 0x1eb8; None: it is not told.
+    :param model: as ``Tesla T4``; empty: unknown.
+    :param uuid: as ``GPU-…``; empty: unknown.
+    :param device: its PCI device id, as 0x1eb8; None: unknown.
     """
 
     __slots__ = ("device", "index", "model", "uuid")
@@ -60,12 +60,12 @@ class KernelGpu:
 
     @property
     def kind(self) -> str:
-        """What tells unlike GPUs apart; the driver knows some models only when it uses them."""
+        """The identity of a kind of GPU; some models are known only while the driver uses them."""
         return self.model if self.device is None else f"{self.device:04x}"
 
 
 def release(read_text: Callable[[str], str | None]) -> str | None:
-    """Return the release of the driver in the kernel, as ``550.54.15``; None: nothing tells."""
+    """Return the release of the driver in the kernel, as ``550.54.15``; None: unknown."""
     text = (read_text(SYS_VERSION) or "").strip()
     if _is_release(text):
         return text
@@ -85,9 +85,9 @@ def gpus(
 ) -> tuple[KernelGpu, ...]:
     """Return the GPUs that this process may open, in the order of their addresses.
 
-    A container may be shown those of the whole machine here, but gets the device files of its own
-    only; so what has no device file is left out, and what the driver excludes. Where nothing is
-    told, as in WSL, there are none.
+    A container may see those of the whole machine here, but has only its own device files; so GPUs
+    without a device file are left out, like those the driver excludes. Where none are listed, as in
+    WSL, there are none.
     """
     found: list[KernelGpu] = []
     for address in sorted(children(GPUS)):

@@ -1,4 +1,4 @@
-"""Ask the driver's libraries, or else NVIDIA's tool, and understand the answer (P-71, P-98)."""
+"""Query the driver's libraries, or else NVIDIA's tool, and parse the answer (P-71, P-98)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def candidates(surroundings: SystemView, files: NvidiaFiles) -> Candidates:
 
 
 def read(surroundings: SystemView, libraries: Candidates, name: str = "nvidia libraries") -> Answer:
-    """Ask, and return the raw answer."""
+    """Query the libraries, and return the raw answer."""
     answer = child_answers.ask(
         surroundings,
         name,
@@ -114,10 +114,10 @@ def read(surroundings: SystemView, libraries: Candidates, name: str = "nvidia li
 
 
 def parse(answer: Answer, files: NvidiaFiles, deadline: float = 10.0) -> NvidiaDriver:
-    """Judge the raw answer.
+    """Parse the raw answer.
 
-    :param files: what the files said; a libcuda without device counts only where
-        they tell of a driver in the kernel.
+    :param files: the facts from files; a libcuda without device counts only where they show a
+        driver in the kernel.
     """
     report = child_answers.read_report(answer, _report)
     if report is None:
@@ -172,7 +172,7 @@ def _problem(report: _Report, files: NvidiaFiles) -> tuple[str, bool]:
         if report.cuda_init == 0:
             return "", False
         if report.cuda_init is None and report.nvml_init is None:
-            return "", False  # asked in a thread, without cuInit: the version is all there is
+            return "", False  # queried in a thread, without cuInit: only the version is known
         if report.cuda_init == _NO_DEVICE:
             return ("", False) if files.has_driver else ("libcuda sees no NVIDIA device", False)
         if report.cuda_init is not None:
@@ -211,7 +211,7 @@ def _report(raw: Any) -> _Report:
         cuda_loaded=raw["cuda"]["loaded"] is not None,
         cuda_init=_code(raw["cuda"]["init"]),
         driver_version=None if raw["driver_version"] is None else str(raw["driver_version"]),
-        # 1000 * major + 10 * minor; 0 is how libcuda says that no driver is there
+        # 1000 * major + 10 * minor; 0 from libcuda means that no driver is there
         cuda_version=Capability(version // 1000, version % 1000 // 10) if version else None,
         gpus=gpus,
         warnings=warnings,
@@ -270,7 +270,7 @@ def ask_smi(surroundings: SystemView) -> tuple[str, str] | None:
 def parse_smi(listing: str, table: str) -> NvidiaDriver | None:
     """Read versions and GPUs from the tool's output; None without a version.
 
-    :param listing: what ``nvidia-smi -q`` prints.
+    :param listing: the output of ``nvidia-smi -q``.
     :param table: lines of index, capability, identifier and name.
     """
     version = _CUDA.search(listing)

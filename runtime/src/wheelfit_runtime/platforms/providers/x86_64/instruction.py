@@ -1,4 +1,4 @@
-"""Issue the CPUID and XGETBV instructions, and say which flags their answers mean (P-107).
+"""Issue the CPUID and XGETBV instructions, and return the flags in their answers (P-107).
 
 Python cannot issue them, so a few bytes of machine code are written to a fresh
 page, which is then made executable and no longer writable. A hardened system may refuse that.
@@ -47,7 +47,7 @@ def flags_of(
     """Return the flags, by Linux names, that processor and system together allow.
 
     :param leaves: answers of the instruction, by leaf and subleaf; missing ones count as zero.
-    :param xcr0: which register states the system saves; None: it does not say.
+    :param xcr0: which register states the system saves; None: unknown.
     """
     zero = (0, 0, 0, 0)
     flags = {
@@ -71,9 +71,9 @@ def flags_of(
 
 
 def denied(flags: frozenset[str], allowed: frozenset[str]) -> frozenset[str]:
-    """Return which flags the instruction could tell of and does not (P-105).
+    """Return the flags that the instruction could report and does not (P-105).
 
-    :param allowed: what `flags_of` returns.
+    :param allowed: the result of `flags_of`.
     """
     told = frozenset(flag for bits in tables.CPUID_FLAGS.values() for flag in bits.values())
     return (flags & told) - allowed
@@ -83,7 +83,7 @@ def ask_processor() -> Answers:
     """Issue the instructions, and return the registers by leaf and subleaf, and XCR0.
 
     :raises OSError: the mapping was refused.
-    :raises AttributeError: there is no C library to ask.
+    :raises AttributeError: there is no C library to use.
     :raises ValueError: the same, on some systems.
     """
     code = WINDOWS if sys.platform == "win32" else SYSTEM_V
@@ -108,7 +108,7 @@ def _fill_table(address: int) -> Answers:
         for leaf, subleaf in _LEAVES
         if leaf <= (highest_extended if leaf >= 0x80000000 else highest)
     }
-    # Leaf 7 says itself how many subleaves it has.
+    # Leaf 7 has its number of subleaves.
     if (7, 1) in leaves and leaves[7, 0][_EAX] < 1:
         del leaves[7, 1]
     osxsave = leaves.get((1, 0), (0, 0, 0, 0))[_ECX] & _OSXSAVE

@@ -1,4 +1,4 @@
-"""Ask an x86-64 processor what it can do, or read what one has answered (P-106, P-107)."""
+"""Read the abilities of an x86-64 processor, live or recorded (P-106, P-107)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def read_cpuid(surroundings: SystemView) -> CpuidTable | None:
-    """Return the recorded table, or ask the processor; None where neither can be had.
+    """Return the recorded table, or the processor's; None where neither is available.
 
     The instruction is issued only on the real machine and only by an x86-64 process.
     """
@@ -27,7 +27,7 @@ def read_cpuid(surroundings: SystemView) -> CpuidTable | None:
     try:
         leaves, xcr0 = instruction.ask_processor()
     except (OSError, ValueError, AttributeError):
-        return None  # the mapping was refused, or there is no C library to ask
+        return None  # the mapping was refused, or there is no C library to use
     return CpuidTable({leaf: CpuidRegisters(*told) for leaf, told in leaves.items()}, xcr0)
 
 

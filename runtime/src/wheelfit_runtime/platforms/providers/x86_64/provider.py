@@ -84,7 +84,7 @@ def supported(cpu: Cpu, *, reference: bool = False) -> Detection:
 
 
 def read(surroundings: SystemView) -> Cpu:
-    """Ask where this kind of system keeps the answer (P-105 to P-107)."""
+    """Read the processor from the sources of this kind of system (P-105 to P-107)."""
     if surroundings.system == "Darwin":
         return probes.parse_macos(sysctl.read(surroundings, probes.MACOS_NAMES))
     table = probes.read_cpuid(surroundings)
@@ -103,7 +103,7 @@ def read(surroundings: SystemView) -> Cpu:
 
 
 def _compared(info: proc_cpuinfo.CpuInfo, table: CpuidTable | None) -> Cpu:
-    """Believe the file, unless the instruction denies a flag that it could tell of (P-105)."""
+    """Return the processor in the file, without flags the instruction denies (P-105)."""
     flags = info.flags or frozenset()
     evidence = [Evidence(proc_cpuinfo.PATH, "flags: " + " ".join(sorted(flags)))]
     if info.differ:
@@ -124,14 +124,14 @@ def _compared(info: proc_cpuinfo.CpuInfo, table: CpuidTable | None) -> Cpu:
 
 
 def from_cpuid(table: CpuidTable | None) -> Cpu:
-    """Return what the instruction's answers say of the processor (P-107)."""
+    """Return the processor described by the instruction's answers (P-107)."""
     if table is None:
         return Cpu(evidence=(Evidence("CPUID", "could not be asked"),))
     return Cpu(probes.parse_cpuid(table), evidence=(Evidence("CPUID", _shown(table)),))
 
 
 def _from_windows(affirmed: frozenset[int]) -> Cpu:
-    """Return the little that Windows says, where the instruction may not be issued (P-107)."""
+    """Return the few facts from Windows, where the instruction may not be issued (P-107)."""
     numbers = " ".join(map(str, sorted(affirmed)))
     words = (
         "this system refuses to run the CPUID instruction, and Windows tells too little of "
