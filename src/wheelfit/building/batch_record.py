@@ -85,7 +85,7 @@ class WorkRecord(Generic[Item, Value]):
         """By identity of the item, so that it is not read twice."""
         self._done: dict[str, Mapping[str, Any]] = {}
         self._sound = 0
-        """Bytes at the start of the file that count."""
+        """Valid bytes at the start of the file."""
         self._read(note)
 
     def __enter__(self) -> WorkRecord[Item, Value]:

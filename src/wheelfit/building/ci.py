@@ -45,7 +45,7 @@ def _kind(platform: str) -> str:
     }.get(platform, platform)
 
 
-# As of November 2026; `runners` in the table of the project counts more.
+# As of November 2026; `runners` in the table of the project overrides it.
 _RUNNERS: Mapping[str, Mapping[str, str]] = {
     "github": {
         "linux": "ubuntu-24.04",

@@ -42,7 +42,7 @@ _HINT = "docs/reference/executors.md says what workers need"
 _SAMPLE = b"".join(b"package/%d.py,sha256=%d,%d\n" % (n, n * n * 7919, n) for n in range(400))
 _LEVEL = 6
 _RECOUNT = 2.0
-"""Seconds for which the number of workers of a cluster counts."""
+"""Seconds for which a known number of workers of a cluster is valid."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,7 @@ def order_digest(
 
 
 def to_record(wheels: Sequence[BuiltWheel]) -> dict[str, Any]:
-    """Return wheels that are there as plain data."""
+    """Return existing wheels as plain data."""
     return {"wheels": [_plain(wheel) for wheel in wheels]}
 
 

@@ -46,7 +46,7 @@ class ProviderAnswers:
 
     table: ProjectTable
     build_time: Mapping[str, PluginAnswer] = field(default_factory=dict, hash=False)
-    """The answer of each namespace's plugin that every build asks (B-20)."""
+    """The answer of each namespace's plugin that every build needs (B-20)."""
     valid: Mapping[str, PluginAnswer] = field(default_factory=dict, hash=False)
     """The valid values of each namespace by a plugin that happens to be installed (B-25)."""
     plugins: Mapping[str, str] = field(default_factory=dict, hash=False)

@@ -141,7 +141,7 @@ class Staging:
             sync_to_disk(folder)
 
     def _kept(self, place: Path) -> Path | None:
-        """Link a file that gives way under a second name, and return that."""
+        """Link a file to replace under a second name, and return that."""
         self._count += 1
         before = self._folders[place.parent] / f"before-{self._count}"
         try:
@@ -161,7 +161,7 @@ class Staging:
 
 
 def deliver(files: Sequence[Path], folder: Path) -> tuple[Path, ...]:
-    """Copy files into a folder, where those of an earlier build give way: all of them, or none.
+    """Copy files into a folder, replacing those of an earlier build: all of them, or none.
 
     :param folder: made if it does not exist.
     :raises FileProblem: something cannot be written; no file has changed.

@@ -40,13 +40,13 @@ class TableEdits:
     providers: Mapping[str, Table] = field(default_factory=dict, hash=False)
     """By namespace: the entry to put in, or to put in the place of one."""
     remarks: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """By namespace: the comment above a new entry, without ``#``; with the entry it goes again."""
+    """By namespace: the comment above a new entry, without ``#``; it is removed with the entry."""
     variants: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]] = field(
         default_factory=dict, hash=False
     )
     """By label: namespace to feature to values."""
     without_providers: tuple[str, ...] = ()
-    """Namespaces to take out; with the last of them goes the table."""
+    """Namespaces to take out; the table is removed with the last of them."""
     without_variants: tuple[str, ...] = ()
     """Labels to take out."""
     first: tuple[str, ...] = ()

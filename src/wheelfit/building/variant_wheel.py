@@ -57,9 +57,9 @@ def repack_wheel(
     """Edit a wheel, give it a label or take it away, and return the path of the result.
 
     Without a label a plain wheel stays plain and a variant wheel keeps its label and document
-    (B-32, B-42, B-43). Everything that is not edited stays as it is, byte by byte; the folders of
-    top-level packages always keep their names. Variant markers are resolved in a plain result,
-    because no other installer can read it otherwise (B-40).
+    (B-32, B-42, B-43). All other files stay unchanged, byte by byte; the folders of top-level
+    packages always keep their names. Variant markers are resolved in a plain result, because no
+    other installer can read it otherwise (B-40).
 
     :param folder: the folder of the result; may be that of the source.
     :param label: of the result; the old name of the null variant becomes ``null`` (F-53).

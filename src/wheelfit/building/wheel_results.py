@@ -49,7 +49,7 @@ class WheelResult:
     exit_code: int | None = None
     """That of the command; None: it did not run, or was stopped."""
     reason: str = ""
-    """Why the wheel was not run, failed before the command, or was stopped."""
+    """The reason why the wheel was not run, failed before the command, or was stopped."""
     log: str | None = None
 
     @property
@@ -105,7 +105,7 @@ def _read(folder: Path) -> dict[str, dict[str, str | None]] | None:
 def write_results(folder: Path, results: Sequence[WheelResult]) -> None:
     """Add results to the record of a folder; those of other wheels stay, as of another machine.
 
-    A proof gives way to a failure, and never to a result that proves nothing.
+    A proof is replaced by a failure, and never by a result that proves nothing.
     """
     entries: dict[str, Mapping[str, object]] = {**(_read(folder) or {})}
     for result in results:

@@ -63,7 +63,7 @@ class CheckTable(dict[str, Check]):
 
 
 class Region(NamedTuple):
-    """A part of a text; lines and columns count from 1, in characters."""
+    """A part of a text; lines and columns start at 1, in characters."""
 
     line: int
     column: int

@@ -65,7 +65,7 @@ class FitVerdict:
 
     @property
     def reason(self) -> str:
-        """Why it does not fit, or why that is unknown; empty if it fits."""
+        """The reason why it does not fit, or why that is unknown; empty if it fits."""
         if self.refusals:
             return "; ".join(reason for _, reason in self.refusals)
         return "" if self.unchecked is None else self.unchecked.message

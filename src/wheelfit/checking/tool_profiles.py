@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Profile(StrEnum):
-    """A tool or place whose own rules count too."""
+    """A tool or place whose own rules are checked, too."""
 
     UV = "uv"
     """uv 0.13.8, whose preview supports variants (F-150 to F-154)."""
@@ -54,7 +54,7 @@ class CheckOptions(NamedTuple):
     instructions: bool = False
     """With ``binaries``: whether also their instructions, which takes longer (P-102)."""
     profiles: frozenset[Profile] = frozenset()
-    """Tools and places whose own rules count too."""
+    """Tools and places whose own rules are checked, too."""
 
 
 # P-60: the rows that uv has, with the only version it stands in for.
@@ -294,7 +294,7 @@ SEVERITIES: Mapping[Profile, Mapping[str, Severity | None]] = MappingProxyType(
 
 
 def graded(report: Report, profiles: frozenset[Profile]) -> Report:
-    """Return a report with the severities of profiles; of several the strictest counts."""
+    """Return a report with the severities of profiles; of several the strictest is used."""
     if not profiles & SEVERITIES.keys():
         return report
     found = [_graded(finding, profiles) for finding in report.findings]

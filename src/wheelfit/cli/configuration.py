@@ -62,7 +62,7 @@ class Layer(NamedTuple):
     said: Mapping[str, tuple[Any, SettingOrigin]] = MappingProxyType({})
     """Values by key, with where each stands."""
     exists: bool = True
-    """Whether the file is there."""
+    """Whether the file exists."""
     is_bound: bool = False
     """Whether it can only change settings that a project can."""
 

@@ -88,7 +88,7 @@ class Output(Reporter):
         )
 
     def result(self, text: str = "", style: Style = "plain") -> None:
-        """Print one line that the command exists to print, as it is; nothing under ``--json``."""
+        """Print one line of the command's result, unchanged; nothing under ``--json``."""
         if not self.json and sys.stdout is not None:
             deliver(sys.stdout, _sayable(sys.stdout, self.styled(text, style)) + "\n")
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _REWRITING = frozenset({"conda", "debian", "rpm"})
 """Installers that write other content than in RECORD, and keep records of their own."""
 _RECORDING = frozenset({"pip", "uv", "wheelfit"})
-"""Installers that install wheels as they are, and always write a RECORD."""
+"""Installers that install wheels unchanged, and always write a RECORD."""
 _TAG = re.compile(rb"^Tag:[ \t]*([!-~]+)[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 _LONGEST_WHEEL = 64 * 1024
 _MOST_TAGS = 1024
@@ -70,7 +70,7 @@ class Package:
     circumstances: Circumstances = Circumstances()
     """The circumstances of its choice, as far as recorded."""
     problem: str = ""
-    """Why its RECORD or METADATA cannot be read; empty if they can."""
+    """The reason why its RECORD or METADATA cannot be read; empty if they can."""
 
     @property
     def name(self) -> NormalizedName:

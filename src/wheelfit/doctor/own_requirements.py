@@ -188,7 +188,7 @@ def _requirements(
 
 def _meets(version: str, specifier: str) -> bool:
     """Return whether a version meets a specifier; True where one is not understood."""
-    # A pre-release or a local version counts as the release that it is of.
+    # A pre-release or a local version is treated as its release.
     match = _RELEASE.match(version)
     numbers = None if match is None else parse_version(match[0])
     if numbers is None:

@@ -38,7 +38,7 @@ class BridgesReport:
 
 
 def show_bridges(request: BridgesRequest, context: Context) -> BridgesReport:
-    """Return families as they are where a user names them.
+    """Return the named families, or all of them, as they apply when named.
 
     :raises InvalidDocument: ``invalid-bridge``; a file does not describe a family.
     """

@@ -206,7 +206,7 @@ def _wanted(request: BuildRequest) -> tuple[RequestedWheels, ConfigSettings, boo
 
 
 def _recipe(request: BuildRequest, settings: ConfigSettings, *, hand_over: bool) -> Recipe:
-    """Return the options that count for every wheel."""
+    """Return the options that apply to every wheel."""
     return Recipe(settings, flags=request.flags, hand_over=request.hand_over or hand_over or None)
 
 

@@ -68,7 +68,7 @@ class Jobs:
     elsewhere: tuple[Job, ...]
     """Those of other platforms."""
     default: str
-    """The version of the Python that counts where none is named."""
+    """The version of the default Python."""
 
     @property
     def pythons(self) -> tuple[str, ...]:
@@ -250,7 +250,7 @@ def _compared(
 
 
 def _has_variants(outcome: Outcome[BuildItem, tuple[BuiltWheel, ...]]) -> bool:
-    """Return whether wheels of an outcome are compared before they count."""
+    """Return whether wheels of an outcome are compared before they are accepted."""
     return any(wheel.label is not None for wheel in outcome.value or ())
 
 

@@ -282,7 +282,7 @@ class ForHosts:
 
 
 class Everything:
-    """All wheels of a lock."""
+    """The wheels of a lock, all of them."""
 
     def __init__(self, opened: OpenedLock) -> None:
         self.hosts: list[HostChoice] = []
@@ -411,7 +411,7 @@ def _spelled(asked: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
 
 
 def _add(found: dict[str, WantedWheel], wanted_wheel: WantedWheel, where: str) -> None:
-    """Add a wheel, unless it is there; one folder has one file of a name."""
+    """Add a wheel, unless it is present; a folder has one file of a name."""
     text = wanted_wheel.filename.text
     before, promised = found.setdefault(text, wanted_wheel).file.hashes, wanted_wheel.file.hashes
     common = before.keys() & promised.keys()

@@ -57,11 +57,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BundlePlace:
-    """The folder of a bundle, and the bundle that is there."""
+    """The folder of a bundle, and the bundle in it."""
 
     folder: Path
     earlier: Manifest | None = None
-    """The manifest of the bundle that is there; None: there is none."""
+    """The manifest of the present bundle; None: there is none."""
 
     @classmethod
     def of(cls, name: str, *, update: bool) -> BundlePlace:
@@ -69,7 +69,7 @@ class BundlePlace:
 
         :param name: the folder as the user names it.
         :param update: whether an earlier bundle may be replaced.
-        :raises FileProblem: something else is there, or may not be replaced.
+        :raises FileProblem: the folder has other content, or may not be replaced.
         """
         with reporting_os_errors("the folder cannot be looked at", where=name):
             return cls._of(name, update=update)
@@ -113,7 +113,7 @@ class BundlePlace:
         return cls(folder, manifest)
 
     def find(self, wanted: WantedWheel) -> WantedWheel | None:
-        """Return the same wheel of the bundle that is there; None if it has none.
+        """Return the same wheel of the present bundle; None if it has none.
 
         :param wanted: a wheel, with its hashes.
         """
@@ -384,7 +384,7 @@ def _own(path: Path, *, earlier: Path) -> None:
         return
     before = earlier / "wheels" / path.name
     if status.st_nlink == 2 and before.is_file() and before.samefile(path):
-        return  # the earlier bundle goes away
+        return  # the earlier bundle is removed
     copy = path.with_name(f".{path.name}.part")
     shutil.copyfile(path, copy)
     copy.replace(path)

@@ -120,7 +120,7 @@ class ChangeDecision(Struct, frozen=True):
     resolution: Resolution
     present: InstalledState
     changes: tuple[VariantChange, ...] = ()
-    """Installed variants that give way to another build."""
+    """Installed variants that are replaced by another build."""
 
     misfits: tuple[FitVerdict, ...] = ()
     """Variants that stay though they do not fit any more, or will not once this is done."""

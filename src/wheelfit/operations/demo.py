@@ -101,7 +101,7 @@ def stock_index(plain: Path, family: ProcessorFamily, folder: Path) -> list[Path
 
     The variants hold the same code: the demonstration is about choosing.
 
-    :param plain: the wheel to start from; copied as it is.
+    :param plain: the wheel to start from; copied unchanged.
     :param folder: an empty folder.
     :returns: the wheels, the plain one first.
     """

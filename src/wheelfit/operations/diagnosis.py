@@ -36,7 +36,7 @@ class SourcesReport:
 
     configured: tuple[ConfiguredSource, ...] = ()
     owners: tuple[OwnersIndex, ...] = ()
-    """The indexes of owners of projects, whether they count or not."""
+    """The indexes of owners of projects, in effect or not."""
     builds: tuple[OwnersBuild, ...] = ()
     """Installed distributions of the families."""
     problems: Mapping[str, str] | None = None

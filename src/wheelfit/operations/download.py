@@ -268,7 +268,7 @@ def _give_published_name(pin: Pin, staging: Path, folder: Path) -> None:
 def _moved(staging: Path, folder: Path) -> tuple[DownloadedFile, ...]:
     """Rename the files in the folder, after checking that all names are free.
 
-    :raises FileProblem: another file of a name is there.
+    :raises FileProblem: another file has one of the names.
     """
     paths = sorted(staging.iterdir())
     found = [_looked_at(path, folder / path.name) for path in paths]

@@ -31,7 +31,7 @@ _AT_ONCE = 4
 def download(
     pins: Sequence[Pin], candidates: Candidates, folder: Path, transfers: Transfers
 ) -> tuple[dict[NormalizedName, Path], list[tuple[Pin, str]]]:
-    """Download wheels as they are.
+    """Download wheels without unpacking them.
 
     :param pins: the wheels to fetch.
     :param candidates: the source, and the data each wheel must agree with.

@@ -80,7 +80,7 @@ class ExplainReport:
 
 @dataclass(frozen=True, slots=True)
 class OverviewReport:
-    """Every label of some releases, and the machines it fits."""
+    """The labels of some releases, and the machines that each fits."""
 
     overviews: tuple[Overview, ...]
 

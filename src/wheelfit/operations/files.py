@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def write_atomically(name: str, data: bytes, *, replace: bool = True) -> None:
     """Write data to a file atomically; a failure leaves the old content.
 
-    A link to a file stays, and so does a device or a pipe, into which the data goes. A dangling
-    link is refused: one that came with a project could create a file anywhere.
+    A link to a file stays, and so does a device or a pipe, which receives the data. A dangling link
+    is refused: one that came with a project could create a file anywhere.
 
     :param name: path of the file; its folder must exist.
     :param replace: whether an existing file is replaced.
-    :raises FileProblem: it cannot be written, or is there and must stay.
+    :raises FileProblem: it cannot be written, or exists and must stay.
     """
     path = Path(name)
     if replace and path.exists() and not (path.is_file() or path.is_dir()):

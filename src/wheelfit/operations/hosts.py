@@ -93,7 +93,8 @@ def open_host(name: str, environ: Mapping[str, str], *, rocm_same_major: bool = 
     pixi manifest. Any other name is looked up first in the user's own host files, then in the
     presets, and last in the current folder, so that a file there cannot change what a preset means.
 
-    :param rocm_same_major: of presets with ROCm, whether older minors of its major count (P-123).
+    :param rocm_same_major: of presets with ROCm, whether older minors of its major are supported
+        (P-123).
     :raises UnknownHost: there is nothing of that name.
     :raises UserError: ``invalid-preset``; parts of a preset contradict each other.
     :raises FileProblem: the file cannot be read.
@@ -131,7 +132,7 @@ def preset_host(
 
     :param interpreter: its Python; None: the current one.
     :param version: of its glibc, musl or macOS, as ``2.28``; None: the usual one.
-    :param rocm_same_major: whether older minors of its ROCm's major count (P-123).
+    :param rocm_same_major: whether older minors of its ROCm's major are supported (P-123).
     """
     from wheelfit.resolution.preset_hosts import host_of_preset
 

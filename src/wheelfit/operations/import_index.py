@@ -175,7 +175,7 @@ def _open(
     if "://" in source:
         if not is_remote(source):
             existing_folder(source)
-        # A whole index would fill the cache; it goes there only if one is named.
+        # A whole index would fill the cache; it is used only if one is named.
         options = options.with_options(no_cache_dir=options.cache_dir is None)
         with open_whole_index(source, options, context, refresh=True) as index:
             yield index, index.cut
@@ -241,7 +241,7 @@ class _Import:
             self._store.records.note("import", f"{self.counts['added']} files of {redact(source)}")
 
     def take(self, file: File) -> None:
-        """Add a file unless it is there."""
+        """Add a file unless it exists."""
         if violations := check_name(file.filename):
             self.refused.append(RefusedFile(file.filename, violations))
             return
@@ -299,5 +299,5 @@ class _Import:
                 self.refused.append(RefusedFile(file.filename, found))
             elif found.is_new:
                 self.counts.update(added=1, size=draft.size)
-            else:  # which a page without hashes could not tell
+            else:  # impossible to detect for a page without hashes
                 self.counts["kept"] += 1

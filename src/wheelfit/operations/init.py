@@ -231,7 +231,7 @@ def _entries(request: InitRequest, table: ProjectTable | None) -> Entries:
         if requirement:
             entries[namespace] = {"requires": [requirement]}
         elif guide is not None:
-            if table is None or namespace not in table.providers:  # else it stays as it is
+            if table is None or namespace not in table.providers:  # else it stays unchanged
                 entries[namespace] = guide.entry
         elif table is None or namespace not in table.providers:
             raise _unknown(namespace)

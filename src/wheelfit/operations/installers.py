@@ -75,7 +75,7 @@ class OfCommand:
     """The first word that is not an option."""
 
     def last(self, *names: str) -> str | None:
-        """Return the value that counts of an option; None if it is not given."""
+        """Return the effective value of an option; None if it is not given."""
         found = [value for name in names for value in self.options.get(name, ())]
         return found[-1] if found else None
 

@@ -714,7 +714,7 @@ def _simple(name: str) -> str:
 
 
 def _old_lock(path: Path) -> Lock | None:
-    """Return the lock that is there; None if there is none."""
+    """Return the existing lock; None if there is none."""
     from wheelfit.errors import UsageError
     from wheelfit.locking.document import is_lock_name
     from wheelfit_runtime.errors import FileProblem, InvalidLock

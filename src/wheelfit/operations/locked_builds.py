@@ -58,7 +58,7 @@ class LockedBuilds:
 
     @property
     def impossible(self) -> str:
-        """Why building is impossible; empty if it is possible."""
+        """The reason why building is impossible; empty if it is possible."""
         return self._deferred.impossible
 
     def needs_consent(self, file: File) -> bool:

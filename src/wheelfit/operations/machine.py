@@ -63,7 +63,7 @@ class ChosenMachine(Struct, frozen=True):
     plugin_rules: PluginRules = PluginRules()
     """The rules by which a plugin may run (P-14)."""
     context: Context = field(default_factory=Context)
-    """The surroundings, without overrides where they do not count."""
+    """The context, without ignored overrides."""
     words: str = ""
     """The description shown for the machine instead of interpreter and platform."""
     host: Host | None = None
@@ -326,7 +326,7 @@ _SWITCHES = {
 
 
 def _without_list(namespaces: Iterable[str]) -> frozenset[str]:
-    """Return the namespaces in which a list of the package counts last (P-20)."""
+    """Return the namespaces in which a list of the package is used last (P-20)."""
     named = set(namespaces)
     return frozenset(named - {":all:"} | (HARDWARE if ":all:" in named else set()))
 

@@ -84,7 +84,7 @@ def from_sources(
     if named is not None:
         yield _from(root, named, None, opened)
         return
-    yield root  # where no marker of a source holds, it counts alone
+    yield root  # without a matching marker of a source, it is used alone
     for one in sources.get(requirement.name, ()) if requirement.url is None else ():
         if one.extra not in (None, root.extra) or one.group not in (None, root.group):
             continue
@@ -109,7 +109,7 @@ def _from(
 
 
 def _limited(requirement: Requirement, marker: Marker | None) -> Requirement:
-    """Return a requirement that counts only if a marker holds too."""
+    """Return a requirement that applies only if a marker matches, too."""
     if marker is None:
         return requirement
     own = requirement.marker

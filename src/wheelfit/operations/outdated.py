@@ -77,7 +77,7 @@ class OutdatedReport:
 def list_outdated(request: OutdatedRequest, context: Context) -> OutdatedReport:
     """Return the packages of which the indexes have a newer release that fits the machine.
 
-    Pre-releases count with ``pre`` only, yanked releases never.
+    Pre-releases are considered with ``pre`` only, yanked releases never.
 
     :param request: the environment and the machine.
     :param context: the surroundings.

@@ -36,7 +36,8 @@ def overview_hosts(
     :param document: the metadata of the labels; None: there is none.
     :param current: the current target, for values that descriptions leave out.
     :param reporter: gets a warning for each of the user's own files that cannot be read.
-    :param rocm_same_major: of presets with ROCm, whether older minors of its major count (P-123).
+    :param rocm_same_major: of presets with ROCm, whether older minors of its major are supported
+        (P-123).
     :param known: machines that were opened for earlier documents, by name.
     """
     known = {} if known is None else known

@@ -35,7 +35,7 @@ class OwnersIndex(Struct, frozen=True):
     projects: tuple[str, ...]
     """Those of the family to which this applies; ``name-*`` are all that begin so."""
     reason: str = ""
-    """Why it is not in effect for them; empty if it is."""
+    """The reason why it is not in effect for them; empty if it is."""
 
     def to_json(self) -> dict[str, object]:
         """Return the index as plain data."""
@@ -101,9 +101,9 @@ class OwnersView:
     def indexes(
         self, off: str = "bridges is set to []; `wheelfit config show --origin` says where"
     ) -> tuple[OwnersIndex, ...]:
-        """Return those that count by default or are named, and why some do not count.
+        """Return the default and the named ones, and why some are not in effect.
 
-        :param off: the reason where ``bridges`` turns off those that count by default.
+        :param off: the reason where ``bridges`` turns off the defaults.
         """
         found = []
         for family in self._families.values():
@@ -148,7 +148,7 @@ class OwnersView:
         return {one.name: problem for one, problem in zip(families, problems, strict=True)}
 
     def _problem(self, family: BridgeFamily, context: Context) -> str:
-        """Return why the first index of a family does not answer; empty if it does."""
+        """Return the reason why the first index of a family does not answer; empty if it does."""
         from wheelfit.operations.indexes import open_indexes, settings_of_place
 
         member = next(one for one in family.members if not one.is_of_registry)
@@ -178,7 +178,7 @@ class OwnersView:
         return member.place if is_whole else f"{self._base(family)}/{member.folder}"
 
     def _reason(self, family: BridgeFamily, project: str, off: str) -> str:
-        """Return why the index of an owner is not in effect for a project; empty if it is."""
+        """Return the reason why an owner's index is off for a project; empty if it is in effect."""
         if self._policy is not None:
             return f"bridges is set to [] by the policy {self._policy}"
         if family in self._shelf.agreed:

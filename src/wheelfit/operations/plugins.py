@@ -101,7 +101,7 @@ class OnDemandPlugins:
         self._plugins: TrustedPlugins | None = None
 
     def refusal(self, question: PluginQuestion) -> str | None:
-        """Return why a plugin may not run, one clause; None when it may (P-14)."""
+        """Return the reason why a plugin may not run, one clause; None when it may (P-14)."""
         return self._rules.judge(question).refusal
 
     def ask(self, question: PluginQuestion) -> Detection:

@@ -82,7 +82,7 @@ class PlannedProject:
     unknown: int
     """Number of files of unknown size."""
     kept: int
-    """Files that are there already."""
+    """Files that are kept already."""
     kept_size: int
     """Their bytes."""
 

@@ -153,7 +153,7 @@ def _pins(path: Path) -> Iterator[tuple[NormalizedName, str]]:
 def project_request(request: ProjectOptions, project: ProjectFile | None = None) -> LockNeeds:
     """Return the part of a lock request that a project accounts for.
 
-    :param project: the content of its file; None: as it is on the disk.
+    :param project: the content of its file; None: read from the disk.
     :raises FileProblem: its file cannot be read.
     :raises InvalidDocument: ``invalid-project``; it is not a valid ``pyproject.toml``.
     :raises UsageError: it has no such extra or group.

@@ -216,7 +216,7 @@ class UploadIndex:
 
     @contextmanager
     def documents(self, context: Context) -> Iterator[Callable[[File], bytes | None]]:
-        """Open a reader of ``variant.json`` in wheels that are there."""
+        """Open a reader of ``variant.json`` in published wheels."""
         with closing(self.sources(context)) as sources:
             yield sources.variant_document
 
@@ -251,7 +251,7 @@ class StaticIndex:
 
     @contextmanager
     def documents(self, context: Context) -> Iterator[Callable[[File], bytes | None]]:
-        """Open a reader of ``variant.json`` in wheels that are there."""
+        """Open a reader of ``variant.json`` in published wheels."""
         del context
         yield self._document
 

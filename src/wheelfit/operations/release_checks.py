@@ -56,7 +56,7 @@ def publish_static(
     there: Mapping[NormalizedName, Sequence[File]],
     progress: Progress,
 ) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
-    """Publish files on a static index as one act: pages are exchanged when all files are there.
+    """Publish files on a static index as one act: pages are exchanged once all files are uploaded.
 
     :param there: the files on its pages, by project.
     :return: the paths that were written, and why files were refused instead.

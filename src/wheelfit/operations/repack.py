@@ -240,7 +240,7 @@ def _fetched(
     release: Requirement, request: RepackRequest, context: Context, stack: ExitStack
 ) -> Mapping[Path, str]:
     """Fetch all wheels of a release, and return their URLs by path."""
-    request = request.with_options(no_bridges=True)  # wheels as they are published
+    request = request.with_options(no_bridges=True)  # wheels under their published names
     settings = read_settings(request, context.environ)
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="wheelfit-")))
     with open_indexes(request, settings, context) as repository:

@@ -226,7 +226,7 @@ class _Wheels:
     """The wheels that a request names, by project and version."""
 
     def __init__(self, request: RepackRequest, context: Context, stack: ExitStack) -> None:
-        self._request = request.with_options(no_bridges=True)  # wheels as they are published
+        self._request = request.with_options(no_bridges=True)  # wheels under their published names
         self._context = context
         self._stack = stack
         self._open: dict[str, Callable[[], ByteSource]] = {}

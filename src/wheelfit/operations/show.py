@@ -55,7 +55,7 @@ class PackageVariant:
     fits: bool | None
     """Whether it fits the machine now; None if unknown."""
     reason: str
-    """Why it does not fit, or why that is unknown; empty if it fits."""
+    """The reason why it does not fit, or why that is unknown; empty if it fits."""
 
     def to_json(self) -> dict[str, object]:
         """Return the object of the variant in ``--json``."""

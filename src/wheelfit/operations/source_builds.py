@@ -246,7 +246,7 @@ class Builds(Protocol):
 
     @property
     def impossible(self) -> str:
-        """Why building is impossible; empty if it is possible."""
+        """The reason why building is impossible; empty if it is possible."""
 
     def needs_consent(self, file: File) -> bool:
         """Return whether a wheel would have to be built, and may not be."""

@@ -41,7 +41,7 @@ class TreeReport:
     machine: ChosenMachine | None
     """The machine that the tree is for; None: every machine."""
     inverted: NormalizedName | None
-    """The package from which the tree goes up; None: the tree goes down from its roots."""
+    """The package whose dependents are shown; None: the dependencies of the roots are."""
     depth: int | None
     """Steps of the tree that are shown; None: all."""
 

@@ -122,7 +122,7 @@ def policy_file(platform: str) -> Path:
 def read_policies(environ: Mapping[str, str], system: Path | None = None) -> SitePolicy:
     """Return every policy that is in force.
 
-    :param environ: the environment of the process; ``WHEELFIT_POLICY_FILE`` counts.
+    :param environ: the environment of the process; ``WHEELFIT_POLICY_FILE`` is respected.
     :param system: where the site's policy lies; default: where it does on this system.
     :raises PolicyRefusal: ``unusable-policy``; one of them cannot be read or understood.
     """

@@ -54,7 +54,7 @@ def _program_data() -> str:
     if sys.platform == "win32":
         import ctypes
 
-        # A user could set the variable of that name, so the system is asked.
+        # A user could set the variable of that name, so the system's own value is read.
         buffer = ctypes.create_unicode_buffer(260)
         if ctypes.windll.shell32.SHGetFolderPathW(None, 35, None, 0, buffer) == 0:
             return buffer.value

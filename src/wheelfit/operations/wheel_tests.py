@@ -283,7 +283,7 @@ def _objection(
     context: Context,
     described: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Return why a machine does not support a wheel; empty if it does (F-90).
+    """Return the reason why a machine does not support a wheel; empty if it does (F-90).
 
     :param described: variables that describe another machine.
     """
@@ -370,7 +370,7 @@ def _environment_with(
 def _test_requirements(request: WheelTestsRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the dependency groups of the tests, and requirements where there are none.
 
-    The group ``test``, or else ``tests``, counts if none is named.
+    The default group is ``test``, or else ``tests``.
     """
     path = Path(request.project) / "pyproject.toml"
     names = request.group

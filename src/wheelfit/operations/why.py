@@ -55,7 +55,7 @@ class RequirementLink:
     requirement: str | None
     """With extras and marker; None: it begins the chain, and the requirement is not recorded."""
     extra: str | None = None
-    """The extra of the package before it that has the requirement; None: it counts always."""
+    """The extra of the package before it that has the requirement; None: it applies always."""
     labels: tuple[str | None, ...] = ()
     """Labels of the package before it that have the requirement, None for its plain wheel; empty:
     all of them have it."""

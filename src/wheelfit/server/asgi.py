@@ -53,7 +53,8 @@ class ClientLimits:
     """Connections at once; for one more, an idle one is closed."""
     answer: float = 15.0
     """Seconds until a request without a body gets 503 if there is no answer, and until an answer
-    without further bytes is cut. The thread goes on; `Dependency` limits how many do."""
+    without further bytes is cut. The thread continues; `Dependency` limits how many do.
+    """
     threads: int = 24
     """Requests without a body that are handled at once."""
     uploads: int = 12
@@ -262,7 +263,7 @@ class _Incoming:
         return body
 
     async def pass_over(self) -> None:
-        """Read the rest of an ignored body, so that the client goes on to read the answer."""
+        """Read the rest of an ignored body, so that the client reads the answer."""
         if self.is_awaited:
             return
         with suppress(_Refused, Disconnect):
@@ -346,7 +347,7 @@ class _Outgoing:
                 await loop.run_in_executor(threads, pieces.close)
 
     async def _gone(self) -> None:
-        """Wait until the client goes away."""
+        """Wait until the client disconnects."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 

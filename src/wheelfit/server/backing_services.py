@@ -164,7 +164,7 @@ class Dependency:
 
     @contextmanager
     def answering(self) -> Iterator[None]:
-        """Count success or failure of a block, without a turn."""
+        """Record success or failure of a block, without a turn."""
         self.check()
         error: BaseException | None = None
         try:
@@ -276,7 +276,7 @@ class Dependency:
             return True
 
     def _learn(self, error: BaseException | None) -> None:
-        """Count a success or a failure."""
+        """Record a success or a failure."""
         if error is not None:
             if not isinstance(error, Exception):
                 return

@@ -74,7 +74,7 @@ class Connections:
                     self._close(one)
                     return
         for connection in new.connections:
-            # A client that has its answer, and goes on sending an ignored body, blocks others.
+            # A client that has its answer, and continues to send an ignored body, blocks others.
             if connection is not new and connection.is_answered():
                 self._close(connection)
                 return
@@ -149,12 +149,12 @@ class BoundedConnection(_Protocol):
         self.own_size = 0
 
     def on_url(self, url: bytes) -> None:
-        """Count the address."""
+        """Add the size of the address."""
         self.own_size += len(url)
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a header."""
+        """Add the size of a header."""
         self.own_size += len(name) + len(value) + 4
         super().on_header(name, value)
 

@@ -139,7 +139,7 @@ class FolderIndex(ReadsContent):
 def describe(path: Path, *, lenient: bool = False) -> tuple[File, bytes | None]:
     """Return the entry of a file in an index, and the METADATA of a wheel that can be read.
 
-    :param lenient: whether METADATA of wheels that are not sound counts too.
+    :param lenient: whether METADATA of unsound wheels is used, too.
     """
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()

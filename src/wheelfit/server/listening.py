@@ -110,7 +110,7 @@ class _LoopErrors:
         self._count: Counter[str] = Counter()
 
     def __call__(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Count one: an exception handler of an event loop."""
+        """Count an error: an exception handler of an event loop."""
         error = context.get("exception")
         if isinstance(error, OSError):
             reason = error.strerror or type(error).__name__

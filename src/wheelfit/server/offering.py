@@ -71,7 +71,7 @@ class OfferRules:
     ) -> tuple[tuple[File, ...], Mapping[str, str]]:
         """Return the files that are offered, and the reasons of the others by their names.
 
-        A document of variants goes with the last wheel of its release.
+        A document of variants is removed with the last wheel of its release.
         """
         reasons: dict[Version, str] = {}
         offered: list[File] = []
@@ -99,7 +99,7 @@ class OfferRules:
         return tuple(offered), withheld
 
     def _vulnerable(self, name: NormalizedName, version: Version) -> str:
-        """Return why a release is not offered because of vulnerabilities; empty if it is."""
+        """Return the vulnerabilities that withhold a release, in words; empty if none does."""
         if self.advisories is None:
             return ""
         found = [one for one in self.advisories.affecting(name, version) if one.withdrawn is None]
@@ -108,7 +108,7 @@ class OfferRules:
         return f"{name} {version} has known vulnerabilities: {vulnerabilities_in_words(found)}"
 
     def _too_late(self, name: NormalizedName, file: File) -> str:
-        """Return why a file is not offered because of its upload time; empty if it is."""
+        """Return the reason why a file is withheld as too recent; empty if it is offered."""
         if not self.cooldown.refuses(name, file):
             return ""
         cutoff = self.cooldown.exceptions.get(name, self.cooldown.usual)
@@ -137,7 +137,7 @@ def _is_document(file: File) -> bool:
 
 
 def why_withheld(page: ProjectPage, release: tuple[NormalizedName, Version] | None) -> str:
-    """Return why files of a release are not offered; empty if all on the page are offered."""
+    """Return the reason why files of a release are withheld; empty if all are offered."""
     reasons = (why for name, why in page.withheld if release_of(name) == release)
     return next(reasons, "") if release is not None else ""
 

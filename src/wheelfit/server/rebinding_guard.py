@@ -128,7 +128,7 @@ def is_of_foreign_page(request: Request) -> bool:
 def _host(header: str) -> str:
     """Return the host of a header, in lower case, without port and brackets; empty: none.
 
-    Several headers, joined by commas, have none: proxies differ in which one counts.
+    Several headers, joined by commas, have none: proxies differ in which one they use.
     """
     match = _HOST.fullmatch(header.strip().lower())
     return "" if match is None else match[1] or match[2].rstrip(".")

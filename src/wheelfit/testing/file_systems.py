@@ -126,7 +126,7 @@ class IgnoringCase(NativeFileSystem):
         return False
 
     def exists(self, path: AnyPath) -> bool:
-        """Return whether any spelling is there."""
+        """Return whether any spelling exists."""
         return super().exists(self._spelled(path))
 
     def move(self, source: AnyPath, target: AnyPath) -> None:

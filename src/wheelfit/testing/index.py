@@ -32,10 +32,9 @@ _PIECE = 1 << 10
 class Faults:
     """The faults of an index; may be changed while it runs.
 
-    Where something concerns some paths, the key is a whole path (``/simple/torch/``),
-    the name of a file (``torch-2.9.0-variants.json``), a path that ends in a slash for
-    everything below it (``/files/``), or ``*``. The first key that fits counts, in
-    this order.
+    Where something concerns some paths, the key is a whole path (``/simple/torch/``), the name of a
+    file (``torch-2.9.0-variants.json``), a path that ends in a slash for everything below it
+    (``/files/``), or ``*``. The first key that fits is used, in this order.
     """
 
     ranges: bool = True

@@ -66,9 +66,9 @@ def build_wheel(
 
     :param folder: where to put it; made if it does not exist.
     :param label: makes it a variant wheel.
-    :param document: ``variant.json``. A mapping of a whole release is reduced to
-        the entry of ``label`` (F-24); bytes are taken as they are, right or wrong.
-        With a label and no document the wheel is invalid (F-27).
+    :param document: ``variant.json``. A mapping of a whole release is reduced to the entry of
+        ``label`` (F-24); bytes are taken unchanged, valid or not. With a label and no document the
+        wheel is invalid (F-27).
     :param files: path to content; default is a package with a ``__version__``.
     :param tag: compressed tag set, as ``cp312.cp313-none-any``.
     :param build: build tag, as ``7``.

@@ -45,7 +45,7 @@ class Offer:
     unknown.
     """
     undecided: str = ""
-    """Why there is no verdict, as that a library cannot be read."""
+    """The reason why there is no verdict, as that a library cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class ReleaseVerdict:
     missing_symbols: tuple[str, ...] = ()
     changed: str = ""
     refusal: str = ""
-    """Why it does not fit, where symbols are not the reason."""
+    """The reason why it does not fit, where symbols are not the reason."""
     undecided: str = ""
-    """Why there is no verdict; then the other fields are empty."""
+    """The reason why there is no verdict; then the other fields are empty."""
 
     @property
     def fits(self) -> bool:

@@ -42,7 +42,7 @@ class NumpyApi:
     """Whether it was compiled with headers of NumPy 2, which work with NumPy 1 too."""
 
     def refusal(self, version: Version) -> str:
-        """Return why a release does not fit; empty if it does."""
+        """Return the reason why a release does not fit; empty if it does."""
         if self.oldest is not None and version.release[:2] < self.oldest.release[:2]:
             return f"is older than the C API of {self.oldest}"
         if version.major >= _TWO and not self.knows_two:

@@ -198,7 +198,7 @@ def _with_types(
     bounds: Bounds,
     built_with: Version | None,
 ) -> list[Offer]:
-    """Return the offers, each with how its types differ from the release that counts."""
+    """Return the offers, each with its differences of types from the reference release."""
     fitting = {release.version for release in bounds.releases if release.fits}
     comparable = [offer for offer in offers if offer.has_debug and offer.version in fitting]
     first = built_with if built_with is not None else bounds.first
@@ -322,7 +322,7 @@ class Libraries:
     unread: dict[str, str] = field(default_factory=dict)
     """The same of libraries, by file name."""
     only: frozenset[str] | None = None
-    """Names of the symbols that count; None: all."""
+    """Names of the relevant symbols; None: all."""
     kept: dict[str, Path] = field(default_factory=dict)
     """Copies of those that have debug information, by file name."""
     promises: AbiExports | None = None
@@ -426,8 +426,8 @@ def choose_wheels(
     """Return one wheel of each release, the oldest release first.
 
     :param consumer: its file name; None: a library by itself, which fits any Python.
-    :param specifier: which versions count; pre-releases only if it names some.
-    :param label: which builds count; None: plain wheels, and where there are none, any.
+    :param specifier: the versions to consider; pre-releases only if it names some.
+    :param label: the builds to consider; None: plain wheels, and where there are none, any.
     :param newest: how many releases at most; 0: all.
     """
     best: dict[Version, tuple[tuple[bool, bool, str], File]] = {}

@@ -67,8 +67,8 @@ def with_flags(
 
 # --- flags of the packager ------------------------------------------------------------------
 
-# Ours come behind them, and the last ``-march`` counts. But ``-mno-avx2`` and ``-mavx512f`` count
-# wherever they stand, and setuptools puts ``CPPFLAGS`` behind all of ours.
+# Ours come behind them, and the last ``-march`` is used. But ``-mno-avx2`` and ``-mavx512f`` have
+# an effect at any position, and setuptools puts ``CPPFLAGS`` behind all of ours.
 _VARIABLES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "FFLAGS", "FCFLAGS", "CPPFLAGS")
 _BEHIND = frozenset({"CPPFLAGS"})
 _NAMES = {"bmi": "bmi1", "lzcnt": "abm", "sse4.1": "sse4_1", "sse4.2": "sse4_2", "sse4": "sse4_2"}

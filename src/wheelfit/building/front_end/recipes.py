@@ -30,7 +30,7 @@ class Recipe:
 
     config_settings: ConfigSettings = field(default_factory=dict, hash=False)
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Variables of the backend, besides those that are there."""
+    """Variables of the backend, besides those of the process."""
     flags: bool | None = None
     """Whether compilers get the flags that follow from the properties (B-26); None: not set."""
     words: tuple[str, ...] | None = None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 500
 NAME_TAKEN = "name-taken"
-"""The reference of a file that is there with other content, in indexes of ours and in reports."""
+"""The reference of a file that exists with other content, in wheelfit servers and in reports."""
 _TAKEN = ("already exist", "already been taken", "already been uploaded", "already uploaded",
           "overwrite artifact", "file name has already", "filename has already")  # fmt: skip
 """Messages of other indexes for a taken name, in lower case."""

@@ -249,7 +249,7 @@ def _is_race(error: UserError) -> bool:
 
 
 def _forget(stages: Stages, stage: str, *, unless: bool = False) -> None:
-    """Drop a stage, if it is there and can be dropped."""
+    """Drop a stage, if it exists and can be dropped."""
     if unless:
         return
     try:
@@ -297,7 +297,7 @@ class Confirmation:
     findings: tuple[Finding, ...] = ()
     """Findings about files it lists with other content."""
     error: WheelfitError | None = None
-    """Why that is unknown; then the other fields are empty."""
+    """The reason why that is unknown; then the other fields are empty."""
 
 
 def confirm(

@@ -1,4 +1,4 @@
-"""Why a set of files is not published although each of them is sound."""
+"""The reason why a set of files is not published although each of them is sound."""
 
 from __future__ import annotations
 

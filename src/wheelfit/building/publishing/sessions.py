@@ -159,7 +159,7 @@ class SessionIndex:
             self._wait(status, what, done="published", working=("processing",))
 
     def cancel(self, session: Mapping[str, Any]) -> None:
-        """Delete a session, if it is there and can be deleted."""
+        """Delete a session, if it exists and can be deleted."""
         with suppress(WheelfitError):
             self._ask("DELETE", self._link_of(session, "session"), "the session")
 

@@ -231,7 +231,7 @@ class TwineSender:
 
 
 class _Counted:
-    """A progress count that can be taken back where bytes have to go again."""
+    """A progress count that can be reduced when bytes are sent again."""
 
     def __init__(self, sent: Callable[[int], None]) -> None:
         self._sent = sent

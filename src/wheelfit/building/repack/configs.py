@@ -75,7 +75,7 @@ class RepackConfig:
     metadata: Mapping[str, Edits] = field(default_factory=dict)
     variants: Mapping[str, NamedVariant] = field(default_factory=dict)
     rules: tuple[WheelRule, ...] = ()
-    """Which wheel is done how; the first that fits counts."""
+    """Rules for wheels; the first that fits is used."""
     where: str = ""
 
     def __post_init__(self) -> None:

@@ -45,7 +45,7 @@ class Edits:
     version: Version | None = None
     """The new version; None: see the next."""
     strip_local: bool = False
-    """Whether a local version as ``+cu126`` goes (B-43)."""
+    """Whether a local version as ``+cu126`` is removed (B-43)."""
     remove: frozenset[NormalizedName] = frozenset()
     """Dependencies that go, by exact name (B-42)."""
     add: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class Edits:
 
 
 NOTHING = Edits()
-"""Edits that leave everything as it is."""
+"""Edits that change nothing."""
 
 
 @dataclass(frozen=True, slots=True)

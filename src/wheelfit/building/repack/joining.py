@@ -211,8 +211,8 @@ def join_releases(projects: Sequence[FamilyProject]) -> list[JoinedRelease]:
     """Return the releases of the joined project, the newest first.
 
     Versions that differ in their post-release or local version only are one release, and so are
-    those of projects that have one each. Pre-releases count where a project has nothing else of
-    that release.
+    those of projects that have one each. Pre-releases are used where a project has no other wheels
+    of that release.
     """
     groups: dict[Version, dict[str, Version]] = defaultdict(dict)
     if all(len(one.releases) == 1 for one in projects):  # as the user named them

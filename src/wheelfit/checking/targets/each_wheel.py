@@ -51,7 +51,7 @@ class WheelToCheck:
     promise: File | None = None
     """Its entry on a page."""
     folder: Path | None = None
-    """The folder from which its path counts, for another process; None: the current one."""
+    """The base folder of its path, for another process; None: the current one."""
 
     def __str__(self) -> str:
         return str(self.path)

@@ -408,7 +408,7 @@ def _label_of(path: Path) -> Label | None:
 
 
 def _unread(path: Path) -> WheelFacts | None:
-    """Return a wheel that cannot be read: it counts among those of its release all the same."""
+    """Return the facts of an unreadable wheel, which is still one of its release."""
     try:
         return WheelFacts(str(path), parse_wheel_filename(path.name))
     except InvalidFilename:

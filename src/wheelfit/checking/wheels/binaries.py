@@ -107,7 +107,7 @@ def _no_arch_findings(
 def _code_findings(
     binaries: Binaries, values: Sequence[str], place: CheckedFile
 ) -> Iterator[Finding]:
-    """Compare the values of ``sm_arch`` with the code that is there (B-60, P-90, P-91)."""
+    """Compare the values of ``sm_arch`` with the present code (B-60, P-90, P-91)."""
     if not values:
         return
     carriers = binaries.with_code
@@ -163,7 +163,7 @@ def _no_code_findings(feature: str, place: CheckedFile, *, unsure: bool) -> Iter
 def _amd_findings(
     binaries: Binaries, values: Sequence[str], place: CheckedFile
 ) -> Iterator[Finding]:
-    """Compare the values of ``gfx_arch`` with the code that is there (B-60)."""
+    """Compare the values of ``gfx_arch`` with the present code (B-60)."""
     if not values:
         return
     carriers = binaries.with_targets

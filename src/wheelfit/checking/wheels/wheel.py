@@ -318,7 +318,7 @@ def _place_findings(archive: WheelArchive, place: CheckedFile) -> Iterator[Findi
 
 
 def _why_reserved_in_target(name: str) -> str | None:
-    """Return why a file beside packages is refused where the library folder is the prefix."""
+    """Return the reason to refuse a file beside packages where the library folder is the prefix."""
     folder, _, name = name.rpartition("/")
     if not folder:
         return why_reserved_in_prefix(name)
@@ -328,7 +328,7 @@ def _why_reserved_in_target(name: str) -> str | None:
 
 
 def _texts(archive: WheelArchive) -> tuple[bytes | None, bytes | None]:
-    """Return METADATA and ``variant.json``, as far as they are there."""
+    """Return METADATA and ``variant.json``, if present."""
     folder = archive.dist_info
     metadata = archive.metadata() if f"{folder}/METADATA" in archive else None
     return metadata, archive.variant_document()

@@ -74,7 +74,7 @@ def _sources(
 ) -> tuple[tuple[ConfiguredSource, ...], tuple[OwnersIndex, ...]]:
     """Return the sources in effect, as all settings and pip's configuration have it.
 
-    And the indexes of owners of projects, with whether they count.
+    And the indexes of owners of projects, with whether they are in effect.
     """
     from wheelfit.operations.indexes import configured_sources, read_settings
     from wheelfit.operations.owners_indexes import OwnersView

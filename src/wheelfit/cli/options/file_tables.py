@@ -61,7 +61,7 @@ class _Rows(ValueType):
 
 
 class _Named(_Rows):
-    """Tables by name, each read by a function; of one name the layer that counts most is used.
+    """Tables by name, each read by a function; of one name the highest layer is used.
 
     :param read: called with the name, a table and its place.
     """
@@ -252,7 +252,7 @@ def _shown_index(row: Any) -> object:
 
 
 class _Indexes(_Rows):
-    """Indexes; of one name the highest layer counts."""
+    """Indexes; of one name the highest layer is used."""
 
     def read(self, key: str, value: object, place: ValuePlace) -> tuple[Any, ...]:
         rows = super().read(key, value, place)
@@ -290,7 +290,7 @@ def read_pin(key: str, project: str, row: object, place: ValuePlace) -> PinnedPr
 
 
 class _Pins(ValueType):
-    """Projects, each with the names of its indexes; of one project the highest layer counts."""
+    """Projects, each with the names of its indexes; of one project the highest layer is used."""
 
     is_list = True
     is_text = False

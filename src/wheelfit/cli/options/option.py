@@ -34,7 +34,7 @@ class ProjectMay(Enum):
 
 
 class Spelling(NamedTuple):
-    """The parts of an option as it is spelled."""
+    """The parts of an option's spelling."""
 
     names: tuple[str, ...]
     """``-o`` and ``--output``, ``REQUIREMENT``, or ``provider``."""
@@ -64,9 +64,10 @@ class Option(NamedTuple):
     """A row of the table: an option, a positional argument, or a key that only files have."""
 
     spelling: str
-    """As usage shows it: ``-f, --find-links PLACE`` for an option, whose first long name counts;
-    ``REQUIREMENT``, ``[DIR]``, ``NAME ...`` or ``[NAME ...]`` for a positional argument;
-    ``provider`` for a key without an option."""
+    """As usage shows it: ``-f, --find-links PLACE`` for an option, whose first long name is its
+    key; ``REQUIREMENT``, ``[DIR]``, ``NAME ...`` or ``[NAME ...]`` for a positional argument;
+    ``provider`` for a key without an option.
+    """
     kind: ValueType
     """The type of the value."""
     help: str = ""

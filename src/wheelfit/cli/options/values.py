@@ -92,7 +92,7 @@ class ValueType:
     def join(self, above: Any, below: Any) -> Any:  # noqa: ARG002 - a list takes both
         """Return the value of two layers together.
 
-        :param above: the value of the layer that counts more.
+        :param above: the value of the higher layer.
         :param below: the value of those below it.
         """
         return above
@@ -223,8 +223,7 @@ class Several(ValueType):
     :param element: the type of each on the command line.
     :param check: raises an error of the family for a text in a variable or file that cannot be
         read; those of the command line are read by the command.
-    :param name: returns the name that a text is about; of each name only the layer that counts
-        most is used.
+    :param name: returns the name that a text is about; of each name only the highest layer is used.
     :param adds: false if a layer replaces those below it.
     """
 

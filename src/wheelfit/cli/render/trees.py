@@ -36,7 +36,7 @@ class _Line:
     below: Callable[[], Sequence[_Node]] = tuple
     style: Style = "plain"
     is_step: bool = True
-    """Whether it counts for the depth; a heading does not."""
+    """Whether it adds to the depth; a heading does not."""
 
 
 _Node: TypeAlias = "Callable[[], _Line]"

@@ -56,7 +56,7 @@ def show_wheels(report: WheelContentsReport, output: Output) -> None:
 
 
 def show_metadata(report: WheelContentsReport, output: Output) -> None:
-    """Print the METADATA of wheels as it is."""
+    """Print the METADATA of wheels unchanged."""
     output.result_json(report.to_json())
     for wheel in report.wheels:
         if len(report.wheels) > 1:
@@ -65,7 +65,7 @@ def show_metadata(report: WheelContentsReport, output: Output) -> None:
 
 
 def show_dependencies(report: WheelContentsReport, output: Output) -> None:
-    """Print the dependencies of wheels as they are."""
+    """Print the dependencies of wheels unchanged."""
     output.result_json(report.to_json())
     for wheel in report.wheels:
         if len(report.wheels) > 1:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _PROVENANCE = ".provenance"
-"""Suffix of the provenance of a file (PEP 740), passed on as it is."""
+"""Suffix of the provenance of a file (PEP 740), published unchanged."""
 _YANKED = ".yanked"
 """Suffix of the reason why a file or a release is yanked (PEP 592)."""
 
@@ -51,7 +51,7 @@ class CollectedFile:
         return self.signature[3]
 
     def look_again(self) -> CollectedFile:
-        """Return the file as it is now."""
+        """Return the file in its present state."""
         try:
             return CollectedFile(self.path, self.name, _signature(self.path.stat()))
         except OSError as error:

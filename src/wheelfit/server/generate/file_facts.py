@@ -64,7 +64,7 @@ class Memory:
     """A cache of the facts of files, and of combined documents of releases.
 
     :param path: its file; None: nothing is cached.
-    :param full: whether facts count only if all content was compared with RECORD.
+    :param full: whether facts are used only if all content was compared with RECORD.
     """
 
     def __init__(self, path: Path | None, *, full: bool = False) -> None:

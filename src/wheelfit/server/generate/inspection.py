@@ -147,7 +147,7 @@ def _source(found: CollectedFile, digest: str) -> FileFacts:
 
     place = CheckedFile(found.name)
     try:
-        # Of the version the file name counts: projects write 1.0 and mean 1.0.0.
+        # The version of the file name is used: projects write 1.0 and mean 1.0.0.
         name, _ = parse_sdist_filename(found.filename)
     except ValueError as error:
         fault = place.found(checks.INVALID_FILENAME, str(error)[:200])
@@ -195,7 +195,7 @@ def _is_package_info(name: str) -> bool:
 
 
 def provenance_fault(data: bytes, filename: str, sha256: str) -> str | None:
-    """Return why a provenance cannot be published; None if it can.
+    """Return the reason why a provenance cannot be published; None if it can.
 
     Signatures are verified by installers; here it only has to match this file.
     """

@@ -39,7 +39,7 @@ def fingerprint(
 class LastRun:
     """The record of the last run.
 
-    :param memory: the cache of facts; the record lies beside it, and counts only as long as that
+    :param memory: the cache of facts; the record lies beside it, and is valid only as long as that
         exists.
     :param seen: the `fingerprint` of this run, taken before it begins.
     """

@@ -1,4 +1,4 @@
-"""Publishing: put files into a target, and when all are there replace the pages."""
+"""Publishing to a target: first the files, then the pages."""
 
 from __future__ import annotations
 

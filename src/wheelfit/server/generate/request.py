@@ -22,7 +22,7 @@ class GenerateOptions:
     """The options of a run."""
 
     releases: frozenset[Release] = frozenset()
-    """Publish these only, and leave others as they are; empty: all releases."""
+    """Publish these only, and leave others unchanged; empty: all releases."""
     keep_going: bool = False
     """Publish the rest although something is refused."""
     replace: bool = False

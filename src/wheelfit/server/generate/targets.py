@@ -95,7 +95,7 @@ class Target(Protocol):
         """Write small files, in this order."""
 
     def has_page(self, path: str, sha256: str) -> bool:
-        """Return whether a page is there, or assume it where checking takes too long."""
+        """Return whether a page exists, or True where checking takes too long."""
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove files that may be there or not."""
@@ -221,7 +221,7 @@ class FolderTarget:
             return hashlib.file_digest(file, "sha256").hexdigest() == part.sha256
 
     def has_page(self, path: str, sha256: str) -> bool:
-        """Return whether a page is there as it was written."""
+        """Return whether a page exists unchanged."""
         try:
             data = self.read(path)
         except LinkInTheWay:

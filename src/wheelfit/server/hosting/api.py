@@ -114,7 +114,7 @@ class Rules:
     private: tuple[str, ...] = ()
     """Patterns of the projects that are read with a token only, which has to be for them."""
     projects: tuple[ProjectRules, ...] = ()
-    """Rules for some projects; of several for one the first counts."""
+    """Rules for some projects; the first that matches is used."""
 
 
 @dataclass(frozen=True, slots=True)

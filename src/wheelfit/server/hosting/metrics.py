@@ -94,13 +94,13 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Watched:
-    """A collector of counts that stand elsewhere."""
+    """A collector of counts that are kept elsewhere."""
 
     mirrors: tuple[MirrorCounts, ...]
     places: Mapping[str, Path]
 
     def collect(self) -> Iterator[Any]:
-        """Yield all counts, as they are now."""
+        """Yield all counts in their present state."""
         from prometheus_client.core import (  # noqa: PLC0415 - an extra
             CounterMetricFamily,
             GaugeMetricFamily,

@@ -39,7 +39,7 @@ class Reader(NamedTuple):
         return not self.private or self.allowed is None
 
     def may_read(self, project: NormalizedName) -> bool:
-        """Return whether a project is there for this reader."""
+        """Return whether this reader may see a project."""
         return (
             self.allowed is None or fits(project, self.allowed) or not fits(project, self.private)
         )

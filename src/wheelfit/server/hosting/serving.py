@@ -73,7 +73,7 @@ class ServerAddress(NamedTuple):
     token_file: Path | None
     """The file with the first token, if just written; None: there were tokens before."""
     bridges: tuple[str, ...]
-    """The families whose indexes are mirrored, as they are called in URLs."""
+    """The families whose indexes are mirrored, by their names in URLs."""
 
 
 def run_server(

@@ -34,7 +34,7 @@ _LASTS = timedelta(minutes=15)
 _ALGORITHMS = ["RS256", "ES256", "PS256"]
 _NEEDED = ["exp", "iat", "iss", "aud", "jti"]
 _LEEWAY = 30  # seconds that clocks may differ
-_FRESH = 3600.0  # seconds for which keys count
+_FRESH = 3600.0  # seconds for which keys are valid
 _ASK_AGAIN = 60.0  # seconds until unknown keys are fetched again
 _LONGEST = 1 << 20
 

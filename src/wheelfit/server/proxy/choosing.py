@@ -4,7 +4,7 @@ Installers compare tags and ignore labels, so of wheels with equal tags only the
 listed, and no wheel that its tags would put before it.
 
 The label becomes a build tag: an installer takes the highest build tag among wheels of equal tags,
-so the variant goes before the plain wheel; and caches that go by file name tell variants apart.
+so the variant goes before the plain wheel; and caches by file name distinguish variants.
 
 Tools that lock read the METADATA of one wheel and believe it of all. Where builds for two
 platforms need different things, each requirement gets a marker of its platform.

@@ -1,4 +1,4 @@
-"""The page of a project for a machine: plain wheels as they are, and one variant of a release."""
+"""The page of a project for a machine: plain wheels unchanged, and one variant of a release."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class _ReleaseEntries:
     entries: list[File] = field(default_factory=list)
     """Wheels under other names, or with another METADATA."""
     replaced: set[str] = field(default_factory=set)
-    """Plain wheels that are not listed as they are."""
+    """Plain wheels that are not listed unchanged."""
     metadata: dict[str, bytes] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 

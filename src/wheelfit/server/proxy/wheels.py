@@ -49,7 +49,7 @@ class ServedWheel:
     """A wheel to send.
 
     :param original: its digest is the one on the index page, if there is one.
-    :param wheel: the original with another METADATA; None: it is sent as it is.
+    :param wheel: the original with another METADATA; None: it is sent unchanged.
     """
 
     def __init__(self, original: Content, wheel: VirtualWheel | None = None) -> None:

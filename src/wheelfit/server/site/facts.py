@@ -75,7 +75,7 @@ class WheelDescription:
     needs: tuple[str, ...] = ()
     """``Requires-Dist``, as written."""
     problem: str = ""
-    """Why it could not be read; empty if it was."""
+    """The reason why it could not be read; empty if it was."""
 
     @property
     def size(self) -> int:

@@ -311,8 +311,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 def migrate(database: Database) -> int:
     """Upgrade the tables to the version of this code; return the number of steps.
 
-    Each step is one transaction that also stores its number, so a process that was killed goes on
-    where it was, and several may do this at once.
+    Each step is one transaction that also stores its number, so a killed upgrade continues where it
+    stopped, and several may run at once.
 
     :raises InvalidConfiguration: a newer wheelfit has changed the tables.
     """

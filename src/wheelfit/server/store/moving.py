@@ -56,7 +56,7 @@ class MovedIndex(NamedTuple):
 
 
 def export_index(database: Database, blobs: Blobs, folder: Path, progress: Progress) -> MovedIndex:
-    """Write an index, as it is at one moment, to a folder; present files stay.
+    """Write a snapshot of an index to a folder; present files stay.
 
     :raises IntegrityError: a file does not match its hash.
     :raises StorageUnavailable: the store does not answer, or has lost a file.

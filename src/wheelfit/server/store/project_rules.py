@@ -88,7 +88,7 @@ def expired_releases(
     sound = sorted(
         version for version, own in releases.items() if any(file.yanked is None for file in own)
     )
-    # Builds that differ in the local part only, as 1.0+cpu and 1.0+cu128, count as one.
+    # Builds that differ in the local part only, as 1.0+cpu and 1.0+cu128, are one release.
     final = sorted({Version(one.public) for one in sound if not one.is_prerelease})
     keep = rules.keep_releases or 0
     oldest = final[-keep] if 0 < keep <= len(final) else None

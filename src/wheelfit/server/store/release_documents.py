@@ -150,7 +150,7 @@ def _parsed(content: bytes, label: Label, filename: str) -> VariantDocument:
 
 
 def admit(execute: Execute, new: NewFile, stage: str, by: str | None, rules: ProjectRules) -> bool:
-    """Check that a file may be added; return False if it is there already.
+    """Check that a file may be added; return False if it exists already.
 
     :raises UploadRefused: it may not.
     """

@@ -37,7 +37,7 @@ class Session:
     version: Version
     status: SessionStatus
     token: str
-    """Opens the preview of the stage; kept as it is, for it is shown again."""
+    """Opens the preview of the stage; stored unhashed, since it is shown again."""
     created: str
     """RFC 3339, UTC."""
     expires: str

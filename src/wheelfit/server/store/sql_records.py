@@ -257,7 +257,7 @@ class Records:
         by: str | None = None,
         rules: ProjectRules = NO_RULES,
     ) -> bool:
-        """Return whether `add` would add a file; False if it is there already."""
+        """Return whether `add` would add a file; False if it exists already."""
         with self._database.reading() as execute:
             return admit(execute, new, stage, by, rules)
 
@@ -406,7 +406,7 @@ class Records:
         :param time: the time of upload that the files get.
         :raises UploadRefused: ``inconsistent-variants`` with files published meanwhile,
             ``other-spelling``, ``second-sdist`` or ``closed-project``; or ``upload-unfinished`` of
-            a publishing session. The stage stays as it is.
+            a publishing session. The stage is unchanged.
         """
         if stage == PUBLISHED:
             return ()

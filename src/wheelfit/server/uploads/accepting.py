@@ -251,7 +251,7 @@ def _md5(upload: Upload) -> str:
 
 
 def _metadata_violations(upload: Upload, new: NewFile) -> Iterator[Violation]:
-    """Yield differences between the form and the file, which would count silently."""
+    """Yield differences between the form and the file, which would be used silently."""
     name, version = upload.first("name"), upload.first("version")
     if canonicalize_name(name) != new.project:
         message = f"the form says {name[:80]!r}, the file {new.project!r}"

@@ -183,7 +183,7 @@ class _Reader:
         self._value += piece
 
     def _take(self, size: int) -> None:
-        """Count bytes that stand beside fields and file."""
+        """Count bytes outside of fields and file."""
         self._left_beside -= size
         if self._left_beside < 0:
             raise _bad(f"beside its fields it has more than {self._limits.fields} bytes")

@@ -93,7 +93,7 @@ class _LearnedDigest:
 
 @dataclass(frozen=True, slots=True)
 class _ServedPage:
-    """A page as it is served, with the upstream's entry of each file."""
+    """A served page, with the upstream's entry of each file."""
 
     page: ProjectPage
     originals: Mapping[str, File]
@@ -344,7 +344,7 @@ class Mirrored(ReadsContent):
             if project_of(file.filename) != name:
                 foreign += 1  # it could not be requested here
             elif file.filename in originals or not self._settings.wants(file.filename):
-                pass  # of two entries the first counts, as with installers
+                pass  # of two entries the first is used, as by installers
             elif problem := self._problem(file, url):
                 notes.append(f"left out {file.filename}: {problem}")
             else:
@@ -369,7 +369,7 @@ class Mirrored(ReadsContent):
         return _ServedPage(page, MappingProxyType(originals), withheld, stamp)
 
     def _problem(self, file: File, page: str) -> str:
-        """Return why a file cannot be served; empty if it can."""
+        """Return the reason why a file cannot be served; empty if it can."""
         if not self._reach(file.url):
             return "its link leads where this index may not send anybody"
         sha256 = file.hashes.get("sha256")
@@ -382,7 +382,7 @@ class Mirrored(ReadsContent):
         return ""
 
     def _entry(self, file: File) -> File:
-        """Return an entry as it is served."""
+        """Return an entry in its served form."""
         if file.url.startswith(MADE):
             return replace(file, url=url_of(file.filename), source=self.name)
         hashes, size = file.hashes, file.size

@@ -124,7 +124,7 @@ def compile_fake_driver(
 def compile_fake_level_zero(folder: Path, *, without_init_drivers: bool = False) -> FakeLevelZero:
     """Compile the loader into a folder.
 
-    :param folder: where it goes; made if missing.
+    :param folder: its folder; created if missing.
     :param without_init_drivers: leave out the function that old loaders lack.
     """
     extra = ["-DWITHOUT_INIT_DRIVERS"] if without_init_drivers else []

@@ -215,7 +215,7 @@ def marks_level(
     Linkers differ: that of binutils does it since 2.36, gold refuses the option, lld ignores it.
 
     :param command: of the compiler where ``CC`` names none.
-    :param environ: of the backend, whose ``CC`` and ``LDFLAGS`` count.
+    :param environ: of the backend, whose ``CC`` and ``LDFLAGS`` are used.
     """
     command_words = split_words(environ.get("CC") or command)
     path = environ.get("PATH")

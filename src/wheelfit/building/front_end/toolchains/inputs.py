@@ -41,9 +41,9 @@ class BuildInputs:
     project: Path = Path()
     compiler: Compiler = Compiler()
     packages: frozenset[str] = frozenset()
-    """Those of `BUILD_SYSTEMS` that are there."""
+    """The installed ones of `BUILD_SYSTEMS`."""
     chosen: frozenset[str] = frozenset()
-    """Variables that the project sets for this wheel itself, which count more."""
+    """Variables that the project sets for this wheel itself, which take precedence."""
 
     @property
     def calls_cargo(self) -> bool:
@@ -72,11 +72,11 @@ class BuildInputs:
         return replace(self, environ={**self.environ, name: text})
 
     def with_setting(self, key: str, value: str) -> BuildInputs:
-        """Return this with a setting of the backend, unless it is there already."""
+        """Return these inputs with a setting of the backend, unless it is set."""
         return replace(self, settings={key: value, **self.settings})
 
     def with_setup_args(self, *words: str) -> BuildInputs:
-        """Return this with arguments for Meson, in front of those that are there."""
+        """Return these inputs with arguments for Meson, in front of present ones."""
         given = self.settings.get("setup-args", [])
         given = [given] if isinstance(given, str) else given
         return replace(self, settings={**self.settings, "setup-args": [*words, *given]})

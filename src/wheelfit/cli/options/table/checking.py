@@ -15,7 +15,7 @@ COUNTING = (
     Option("--strict", FLAG, "treat warnings as errors"),
     Option("--ignore CODE", ANY_TEXTS, "leave out the findings of a check"),
 )
-"""Which findings count."""
+"""Options that select findings."""
 
 REPORTING = OptionGroup(
     "",
