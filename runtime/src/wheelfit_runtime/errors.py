@@ -344,7 +344,7 @@ class StoreUnavailable(EnvironmentUnavailable, code="store-unavailable"):
     """The folder that libraries are kept in cannot be written, or is not safe to load from."""
 
 
-# --- 7: allowed by nobody -------------------------------------------------------------
+# --- 7: forbidden by a policy ---------------------------------------------------------
 
 
 class PolicyRefusal(WheelfitError, code="refused"):

@@ -35,7 +35,7 @@ else:
             self._said = (text, flags)
 
         def __getattr__(self, name):
-            """Return what a compiled pattern has of that name, and have it from then on."""
+            """Return an attribute of the compiled pattern, and keep it from then on."""
             found = getattr(re.compile(*self._said), name)
             self.__dict__[name] = found
             return found

@@ -217,7 +217,7 @@ def _versions(row: Table) -> SpecifierSet:
 
 
 def _check_labels(rows: Sequence[Table], members: Sequence[FamilyMember]) -> None:
-    """Report labels that are two things in one release (F-65)."""
+    """Report labels with two meanings in one release (F-65)."""
     seen: dict[tuple[object, ...], FamilyMember] = {}
     for row, member in zip(rows, members, strict=True):
         if member.label is None:

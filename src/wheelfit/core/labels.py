@@ -63,7 +63,7 @@ def writer_faults(label: Label) -> tuple[str, ...]:
 
 
 def writer_warnings(label: Label) -> tuple[str, ...]:
-    """Return what a writer tells its user about a label that it writes (F-3)."""
+    """Return a writer's warnings for its user about a label (F-3)."""
     if len(label) > _LONG:
         return (f"the label {label!r} has {len(label)} characters; choose at most {_LONG} (F-3)",)
     return ()

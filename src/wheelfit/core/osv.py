@@ -164,9 +164,9 @@ _DECODER = msgspec.json.Decoder(_Record)
 
 
 def read_record(data: bytes) -> tuple[Vulnerability, ...]:
-    """Read a record of the OSV schema; return what it has of projects of the registry.
+    """Read a record of the OSV schema; return its entries on projects of the registry.
 
-    Ranges of commits say nothing about releases, and are ignored.
+    Ranges of commits do not describe releases, and are ignored.
 
     :raises ValueError: it is no such record.
     """

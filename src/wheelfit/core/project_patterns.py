@@ -32,7 +32,7 @@ def fits(project: NormalizedName, patterns: Iterable[str]) -> bool:
 
 @lru_cache(1024)  # an index compares each of its names with the same few
 def _expression(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """Return what fits any of several patterns; without one nothing does."""
+    """Return a regular expression for any of several patterns; without one it matches nothing."""
     return re.compile("|".join(translate(normalised(one)) for one in patterns) or "(?!)")
 
 
@@ -46,7 +46,7 @@ def normalised(text: str) -> str:
 
 
 def check_patterns(patterns: Iterable[str], *, where: str | None = None) -> None:
-    """Refuse patterns that no name of a project fits: whoever reserves by one reserves nothing.
+    """Raise an error for patterns that match no project name, and so reserve nothing.
 
     :raises InvalidConfiguration: there is such a one.
     """

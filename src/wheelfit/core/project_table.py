@@ -38,7 +38,7 @@ TABLE = "variant"
 """Where it stands in pyproject.toml."""
 _STAND_IN = {"static-properties": {"x": ["1"]}}
 # Order of values and empty objects are decided by the writer, not the author. Providers belong in
-# the table whatever layout its $schema names.
+# the table for any layout in its $schema.
 _OVERLOOKED = frozenset(["F-23", "F-25", "F-42"])
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 

@@ -2,12 +2,12 @@
 
 The first that applies decides:
 
-1. disabled: nothing is supported, nobody is asked (P-10);
+1. disabled: nothing is supported or detected (P-10);
 2. the package's own static list (P-11);
 3. a list the user supplied, as a host file (P-12);
 4. a provider of wheelfit's own that stands in for the plugin (P-13);
 5. the plugin is not trusted: nothing is supported (P-14);
-6. the plugin is installed and asked (P-15), by whoever can.
+6. the plugin is installed and run (P-15), by `Plugins`.
 
 A built-in provider takes the place of steps 2 to 6 (P-16).
 """
@@ -110,7 +110,7 @@ class ProviderPolicy(Struct, frozen=True):
     disabled: frozenset[str] = frozenset()
     """Namespaces that are switched off (P-10)."""
     forbidden: Mapping[str, str] = field(default_factory=dict)
-    """Namespaces that a site's policy switches off, and the file that says so (P-10)."""
+    """Namespaces that a site's policy switches off, with the policy file (P-10)."""
     ignore_static: frozenset[str] = frozenset()
     """Namespaces whose static list gives way to what the detector knows (P-20)."""
     table: tuple[EmulatedPlugin, ...] = EMULATED_PLUGINS

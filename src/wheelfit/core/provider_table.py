@@ -37,7 +37,9 @@ UNREGISTERED = frozenset(
     for plugin in family.plugins
     if not plugin.is_registered
 )
-"""Names of these that nobody had registered on PyPI at that date, so anybody could since (P-19)."""
+"""Names of these not registered on PyPI at that date, so that anyone could register them since
+(P-19).
+"""
 
 HARDWARE = frozenset(providers.namespaces())
 """Namespaces of hardware, of which a package cannot know what a machine has (P-20)."""

@@ -20,12 +20,12 @@ _SIZE = pattern(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([a-z]*)", re.IGNORECASE | re
 
 
 def parse_size(text: str) -> int:
-    """Return the bytes that a text says.
+    """Return the number of bytes in a text.
 
     >>> parse_size("1.5 GB"), parse_size("64KiB"), parse_size("500")
     (1500000000, 65536, 500)
 
-    :raises ValueError: it says no size.
+    :raises ValueError: it is not a size.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None or match[2].lower() not in _UNITS:

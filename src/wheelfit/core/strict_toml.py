@@ -50,7 +50,7 @@ _LARGEST = 2**63
 def load(data: bytes, limits: TomlLimits = DEFAULT_LIMITS) -> dict[str, Any]:
     """Read a TOML document.
 
-    :raises ValueError: it is too large, or no TOML; says why, and at which line and column.
+    :raises ValueError: it is too large, or not valid TOML; has the reason, line and column.
     """
     if len(data) > limits.size:
         raise ValueError(f"it has more than {limits.size} bytes")

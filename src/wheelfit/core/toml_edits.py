@@ -1,6 +1,6 @@
 """Keys and lists of texts of a TOML document, edited as text: comments, order and style stay.
 
-Nothing is parsed again here; a caller does that, and sees whether the document says what it should.
+The result is not parsed here; the caller does that, and verifies the content of the document.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
 PluginRule: TypeAlias = Literal["user", "listed", "never"]
-"""Who decides about plugins: the user; the site's own list, besides the user; nobody."""
+"""The authority on plugins: the user; the site's own list, besides the user; none."""
 
 
 class TrustedFile(Struct, frozen=True):

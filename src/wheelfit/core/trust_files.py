@@ -1,7 +1,7 @@
-"""What is trusted and what is allowed, as TOML: ``providers.toml`` and ``policy.toml``.
+"""The trusted plugins and the site's policy, as TOML: ``providers.toml`` and ``policy.toml``.
 
-Both are read strictly: a key that is none is an error, never a note. Whoever mistypes a
-limit must not go on without it.
+Both are read strictly: an unknown key is an error, never a note, so that a mistyped limit is never
+ignored.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Versions and specifiers read from texts that a stranger wrote.
 
-The grammar allows numbers of any length, and the library reads specifiers only when they
-are used. Python refuses to read numbers of thousands of digits, at whatever moment that is;
-here they are no versions from the beginning.
+The grammar allows numbers of any length, and the library reads specifiers only when they are used.
+Python refuses to read numbers of thousands of digits, at any time; here they are no versions from
+the beginning.
 """
 
 from __future__ import annotations

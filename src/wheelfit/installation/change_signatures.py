@@ -1,8 +1,8 @@
 """Signatures by which wheelfit recognises what it wrote into an environment itself.
 
 What lies in an environment may have come with a clone or an archive, or from another user. The
-secret that signatures are made with lies in the folder of the user's state, where nobody else can
-read it, so nobody else can write what looks like a change that this user began.
+secret that signatures are made with lies in the folder of the user's state, where no other user can
+read it, so no other user can forge a change of this user.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _keep_new(folder: RootedFolder) -> None:
 def _why_not(found: os.stat_result, others: int) -> str | None:
     """Return why a file or folder cannot be trusted; None if it can.
 
-    :param others: the permissions that nobody but its owner may have.
+    :param others: the permissions that only its owner may have.
     """
     if not hasattr(os, "geteuid"):
         return None

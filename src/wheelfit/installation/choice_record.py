@@ -1,9 +1,8 @@
 """The record of what was chosen, kept in the ``.dist-info`` folder (F-96).
 
-``variant.json`` stays where the wheel has it and names the properties. It cannot say
-which file was taken, and a plain wheel may happen to contain one too (F-10). So every
-installation adds ``wheelfit.json``: the file name, its label, and the hashes by which the
-file was known.
+``variant.json`` stays where the wheel has it and names the properties. It cannot name the chosen
+file, and a plain wheel may happen to contain one too (F-10). So every installation adds
+``wheelfit.json``: the file name, its label, and the hashes by which the file was known.
 """
 
 from __future__ import annotations
@@ -69,9 +68,9 @@ class _File(Struct):
 
 
 def parse_choice(data: bytes) -> RecordedChoice | None:
-    """Return what ``wheelfit.json`` says, or None if it cannot be understood.
+    """Return the content of ``wheelfit.json``, or None if it is not valid.
 
-    Whoever reads falls back on ``variant.json`` then.
+    The caller falls back on ``variant.json`` then.
     """
     try:
         content = convert(json.loads(data), _File)

@@ -41,7 +41,7 @@ class Destination(Struct, eq=False):
     unchanged: Collection[str]
     """Folders of the wheel of which every file is in its final place."""
     advance: Callable[[int], None]
-    """Told how many bytes are in their place."""
+    """Called with the count of bytes in place."""
     linker: Linker
     files: FileSystem
     made: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Destination(Struct, eq=False):
         self._put(wheel.root, own, format_cells([*rows, (own, "", "")]))
 
     def _prefix(self, scheme: str, root: str) -> str:
-        """Return what leads from the library folder to that of a scheme (PEP 376)."""
+        """Return the relative path from the library folder to that of a scheme (PEP 376)."""
         if scheme == root:
             return ""
         try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 LOCK_FILE: Final = ".wheelfit.locking"
-"""Its name in the library folder of the environment, while somebody holds it."""
+"""Its name in the library folder of the environment, while a process holds it."""
 WORKPLACE: Final = ".wheelfit-change"
 """The folder in which a change is prepared, beside what it changes; there is one at a time."""
 
@@ -170,8 +170,8 @@ class EnvironmentFolders:
         if name not in self.roots or any(map(_is_no_name, names)):
             raise ValueError(text)
         path = os.path.join(self.roots[name], *names)  # noqa: PTH118
-        # The thing itself may be a link, which is moved as such; the folder it is in may not
-        # lead out.
+        # The path itself may be a link, which is moved as such; the folder it is in may not lead
+        # out.
         folder = os.path.realpath(os.path.dirname(path) if names else path)  # noqa: PTH120
         if not any(is_below(folder, os.path.realpath(root)) for root in self.roots.values()):
             raise ValueError(text)

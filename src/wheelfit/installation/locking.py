@@ -34,8 +34,8 @@ _HELD = frozenset({errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK}
 def locked(folder: Path, *, patience: float = PATIENCE) -> Iterator[bool]:
     """Lock an environment for the length of a ``with`` block.
 
-    Gives False, and holds nothing, where the file system cannot lock: refusing to install
-    there would help nobody. The workplace of a change is the lock then.
+    Gives False, and holds nothing, where the file system cannot lock: refusing to install there
+    would not help. The workplace of a change is the lock then.
 
     :param folder: the library folder of the environment; it exists.
     :raises EnvironmentBusy: another process still holds the lock after that.
@@ -62,8 +62,8 @@ def locked(folder: Path, *, patience: float = PATIENCE) -> Iterator[bool]:
                 where=str(path),
                 hint="nothing was changed; remove the link",
             ) from None
-        # ENOLCK, ENOSYS, ENOTSUP: some network file systems. A folder that cannot be
-        # written at all is found out, with a better message, by whoever writes next.
+        # ENOLCK, ENOSYS, ENOTSUP: some network file systems. A folder that cannot be written at all
+        # is found out, with a better message, by the next write.
         yield False
         return
     try:
@@ -88,7 +88,7 @@ def _acquire(path: str) -> int | None:
     is_ours = False
     try:
         _lock(descriptor)
-        # Whoever held it before has removed the file: this lock would guard no name.
+        # The former holder has removed the file: this lock would guard no name.
         is_ours = os.fstat(descriptor).st_nlink > 0
     except OSError as error:
         if error.errno not in _HELD:

@@ -1,7 +1,7 @@
 """Files that run code whenever Python starts, wherever a wheel has them put.
 
-Such a file is all that an attacker needs: nobody has to import the package. Python looks for
-them in the library folders only, which a wheel can reach in several ways: from its root, from
+Such a file is all that an attacker needs: the package need not be imported. Python looks for them
+in the library folders only, which a wheel can reach in several ways: from its root, from
 ``purelib`` and ``platlib``, and from ``data`` by a path below the prefix. From its root some wheels
 have them for a reason, as for editable installations; by another way they are refused.
 """

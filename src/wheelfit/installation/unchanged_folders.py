@@ -28,8 +28,8 @@ def unchanged_folders(
 ) -> dict[str, str]:
     """Return the folders that are already what hard links from the wheel would make of them.
 
-    A folder that would be exchanged as a whole is unchanged as a whole or not at all, so that
-    whoever looks meanwhile never sees a mixture of old and new.
+    A folder that would be exchanged as a whole is unchanged as a whole or not at all, so that other
+    processes never see a mixture of old and new.
 
     :param leaving: by folder, an absolute path, the names of files that go.
     :return: by folder of the wheel, the absolute path of the other one.
@@ -71,7 +71,7 @@ class _Comparison:
                 names.add(name)
 
     def found(self) -> dict[str, str]:
-        """Return what `unchanged_folders` does."""
+        """Return the unchanged folders, as in `unchanged_folders`."""
         found: dict[str, str] = {}
         pending = [*self._roots]
         for folder in pending:
@@ -105,7 +105,7 @@ class _Comparison:
         )
 
     def _is_same(self, folder: str) -> bool:
-        """Return whether a folder is what the wheel would make of it, and goes if it comes anew."""
+        """Return whether a folder equals the wheel's, and all of it leaves with the old version."""
         listing, part = self._listing(folder), self._coming.get(folder)
         names, folders = listing.files.keys(), listing.folders
         # What was compiled since is not of the wheel: it goes, and so does what it lies in.

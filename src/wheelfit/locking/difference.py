@@ -51,7 +51,7 @@ class LockChange:
 
 
 def changes(old: Lock | None, new: Lock) -> tuple[LockChange, ...]:
-    """Return what is different in the packages of two locks, by name.
+    """Return the differences between the packages of two locks, by name.
 
     :param old: None: there was none.
     :param new: the other.

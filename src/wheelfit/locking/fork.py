@@ -19,7 +19,7 @@ class Fork:
     """The markers that all hold where it counts; none: there is no other fork."""
 
     def roots(self, request: LockNeeds) -> tuple[Root, ...]:
-        """Return what is asked for in it.
+        """Return the roots of the request in it.
 
         :param request: what the lock is made for.
         """

@@ -1,4 +1,4 @@
-"""Which packages of a lock are older than the newest release that was asked for, and where."""
+"""The packages of a lock older than the newest allowed release, with the environments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LockHeldBack:
-    """A release that was locked though a newer one was asked for."""
+    """A release that was locked although a newer one was allowed."""
 
     release: HeldBack
     environments: tuple[LockEnvironment, ...]
@@ -39,9 +39,9 @@ class LockHeldBack:
 def held_back(settled: Sequence[ListedEnvironment]) -> Iterator[LockHeldBack]:
     """Yield each release that was held back, once for all environments that have it.
 
-    Environments follow those before them where they can, so the first one has the reason. Where
-    the newest release is locked for another Python of the same platform, the Pythons that the
-    user asked for are the reason, and it is not told.
+    Environments follow those before them where they can, so the first one has the reason. Where the
+    newest release is locked for another Python of the same platform, the requested Pythons are the
+    reason, and it is not reported.
 
     :param settled: the environments of one lock.
     """

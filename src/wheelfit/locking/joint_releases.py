@@ -45,7 +45,7 @@ def resolve_jointly(
     that is taken: what lacks one leaves such a machine without its accelerator. What is preferred
     stays, and nothing else is older than it would be.
 
-    :param request: what is asked.
+    :param request: the request.
     :param candidates: for machines of every kind; for one machine its own favourites count.
     :param threads: how many questions to the sources travel at once.
     :raises WheelfitError: as ``wheelfit.resolution.resolver.resolve``.
@@ -104,7 +104,7 @@ class _Project:
 def _projects(
     found: Resolution, request: ResolutionRequest, candidates: Candidates
 ) -> Iterator[_Project]:
-    """Yield the projects of a resolution that families stand for, those asked for first."""
+    """Yield the projects of a resolution that families stand for, requested ones first."""
     asked = (*request.requirements, *request.constraints, *request.overrides)
     environment = candidates.target.environment
     for pin in sorted(found.pins, key=lambda one: not one.requested):

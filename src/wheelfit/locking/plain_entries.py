@@ -48,11 +48,11 @@ def plain_entry(entry: Mapping[str, Any], filenames: Collection[str]) -> Entry |
     """Return an entry as tools that know no variants read it.
 
     Without a wheel for them it has a stand-in that no installer supports, so that each of them
-    says of which package it has none.
+    names the package without a wheel.
 
     :param entry: the whole entry.
     :param filenames: the wheels for such tools; those of a bridge exist nowhere, and stand for
-        what they need.
+        their requirements.
     :return: None if all of them are of a bridge.
     """
     wheels: dict[str, Entry] = {}

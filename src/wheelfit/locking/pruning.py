@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def prune(document: VariantDocument, labels: Collection[Label]) -> VariantDocument:
-    """Return a document without labels that nobody lists, and without what only they used.
+    """Return a document without unlisted labels, and without the parts only they used.
 
     The entry of each label that stays is whole; ``null`` gets one if it had none, for
     readers that do not know F-26. Namespaces go from priorities and providers together.

@@ -26,7 +26,7 @@ def kinds_of(
     """Return the markers of the extras and groups that need each project; none: always needed.
 
     :param listed: what an environment gets.
-    :param request: what was asked.
+    :param request: the request.
     :param labels_of: the labels that count.
     """
     reached: dict[str | None, set[NormalizedName]] = {}
@@ -41,7 +41,7 @@ def kinds_of(
 
 
 def either(known: frozenset[str] | None, asked: frozenset[str]) -> frozenset[str]:
-    """Return when a project is needed by one of two machines that no marker tells apart.
+    """Return when a project is needed by one of two machines that no marker distinguishes.
 
     :param known: the markers of one; None: it does not need the project.
     :param asked: those of the other; none: it always does.
@@ -54,7 +54,7 @@ def either(known: frozenset[str] | None, asked: frozenset[str]) -> frozenset[str
 def _reached(
     listed: ListedEnvironment, request: LockNeeds, root: Root, labels_of: LabelsOf
 ) -> set[NormalizedName]:
-    """Return what a root needs, directly or not."""
+    """Return the direct and indirect requirements of a root."""
     target = listed.environment.target
     if not root.requirement.applies(target.environment):
         return set()

@@ -54,7 +54,7 @@ class WithoutVariants:
     """The entries of a lock for tools that know no variants.
 
     :param settled: what each environment gets.
-    :param request: what was asked.
+    :param request: the request.
     :param conditions: write the markers of the lock.
     :param tables: the entries for wheelfit, by name and version.
     """

@@ -1,5 +1,5 @@
-"""Projects as sources: archives and repositories, what they say of themselves, their backends.
+"""Projects as sources: archives and repositories, their static metadata, their backends.
 
 May import ``sources`` and the floors below. Nothing here runs code of a project but `backend`, and
-that runs it in an environment that somebody else has made.
+that runs it in an environment made by its caller.
 """

@@ -1,7 +1,7 @@
 """Lists of requirements in a ``pyproject.toml``, changed as text: all else of it stays.
 
-After every change the text is parsed and compared with what it should say. So whatever form an
-author has chosen, the change is exactly what was asked for, or there is none.
+After every change the text is parsed and compared with the expected content. So in any form an
+author has chosen, the change is exactly the requested one, or there is none.
 """
 
 from __future__ import annotations
@@ -389,7 +389,7 @@ def _path(which: DependencyList) -> tuple[str, ...]:
 def _checked(
     project: ProjectText, text: str, which: DependencyList, items: Sequence[object]
 ) -> ProjectText:
-    """Return the changed project if it says what it should, and nothing else."""
+    """Return the changed project if it has exactly the expected content."""
     wanted = deepcopy(tomllib.loads(project.text))
     *above, key = _path(which)
     table = wanted

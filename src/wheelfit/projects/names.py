@@ -1,4 +1,4 @@
-"""What names say: which files are archives of projects, which URLs name repositories."""
+"""The kinds of names: file names of project archives, and URLs of repositories."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def kinds_by_release(
 
     Where a release has something for any machine, only such releases count.
 
-    :param candidates: the releases, and the wishes of the user.
+    :param candidates: the candidates, with the user's preferences.
     :param name: the project that a family stands for.
     :param prereleases: whether they count.
     :return: newest first; nothing for what no family has builds for accelerators of.

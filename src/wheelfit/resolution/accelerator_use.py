@@ -60,12 +60,12 @@ class AcceleratorUse(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """What is known of the machine, and what may be asked about what there is."""
+    """The facts about the machine, and functions to query the candidates."""
 
     support_of: Callable[[VariantDocument, Iterable[str]], Support]
     """Returns what the machine supports of some namespaces."""
     policy: ChoicePolicy
-    """What the user decided; nobody is told of what was wished."""
+    """The user's settings; explicit choices are not reported."""
     bridge: Callable[[NormalizedName], BridgeFamily | None]
     """Returns the family that stands for a project already."""
     environment: Mapping[str, str]

@@ -95,7 +95,9 @@ class ChoicePolicy(Struct, frozen=True):
 
 
 _Edition: TypeAlias = "tuple[NormalizedName, ProjectPage | None, int]"
-"""A project, the files of it that the user named, and how often its files were read anew."""
+"""A project, the files of it that the user named, and the number of times its files were read
+again.
+"""
 
 
 class _Memory:

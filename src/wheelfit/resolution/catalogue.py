@@ -82,7 +82,7 @@ class Catalogue:
     :param candidates: the releases of the sources.
     :param lookahead: fetches the files that will be needed soon.
     :param roots: the requested projects, given wheels included.
-    :param floors: versions below which a project has none, whatever is listed.
+    :param floors: lower bounds of versions, applied to the listing.
     :param is_any_divided: whether any release may be replaced by another of its builds for its
         needs.
     """

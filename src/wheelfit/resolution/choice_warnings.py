@@ -26,7 +26,7 @@ def about_choices(
     """Yield cautions about choices among the wheels of releases, what several share in one line.
 
     :param choices: one for each release, with or without a chosen wheel.
-    :param preferences: what the user wished; nobody is told of what was wished.
+    :param preferences: the user's preferences; explicit ones are not reported.
     """
     unused: dict[str, list[tuple[ReleaseChoice, str]]] = {}
     for choice in choices:

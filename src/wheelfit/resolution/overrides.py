@@ -1,4 +1,4 @@
-"""What the user says in place of what others need: overrides, and projects left out."""
+"""The user's replacements of requirements: overrides, and projects left out."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class Replacements:
     """The requirements that the user puts in place of others.
 
-    :param overrides: what counts instead of what anybody needs of these projects; one whose
-        marker does not match adds nothing, and the project is then not needed at all.
-    :param excluded: projects that nobody gets.
+    :param overrides: the requirements in place of all others on these projects; one whose marker
+        does not match adds nothing, and the project is then not needed at all.
+    :param excluded: projects that are left out.
     :param environment: values of the marker variables.
     :raises UserError: an override has a URL.
     """
@@ -58,7 +58,7 @@ class Replacements:
     def instead(self, asked: RequestedRequirement) -> Iterator[RequestedRequirement]:
         """Yield what counts in place of a requirement; mostly itself.
 
-        :param asked: of the user or of a package; its marker holds.
+        :param asked: a requirement of the user or of a package; its marker holds.
         """
         requirement = asked.requirement
         if requirement.name in self._excluded:

@@ -35,7 +35,7 @@ def read_conflicts(
     known: Collection[Member],
     fault: Fault,
 ) -> tuple[tuple[Member, ...], ...]:
-    """Return what conflicts: of each of these at most one may be asked for.
+    """Return the conflicts: of the members of each at most one may be requested.
 
     :param table: the ``pyproject.toml``.
     :param name: the name of the project; None: it is not a package.

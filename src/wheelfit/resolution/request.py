@@ -117,9 +117,9 @@ class ResolutionRequest(Struct, frozen=True):
     excluded: frozenset[NormalizedName] = frozenset()
     """Projects that are left out even where a package requires them."""
     preferred: Mapping[NormalizedName, Version] = field(default_factory=dict)
-    """Versions to try before newer ones, as those of an older lock; a wish, never a limit."""
+    """Versions to try before newer ones, as those of an older lock; a preference, never a limit."""
     favoured: Mapping[NormalizedName, Version] = field(default_factory=dict)
-    """Releases to try before newer ones for the builds that they have; what is newer is told."""
+    """Releases to try before newer ones for the builds that they have; newer ones are reported."""
     preferred_builds: Mapping[NormalizedName, tuple[Label, PropertySet]] = field(
         default_factory=dict
     )

@@ -59,7 +59,7 @@ def resolve(request: ResolutionRequest, candidates: Candidates, *, threads: int 
     An upgrade never chooses an older version than the installed one, unless the request demands
     it.
 
-    :param request: what is asked.
+    :param request: the request.
     :param candidates: the candidates, with the settings for choosing.
     :param threads: the number of concurrent requests to the sources.
     :raises NoSolution: the needs contradict each other; the note is the proof.
@@ -185,7 +185,7 @@ class _Resolving:
     :param request: the request.
     :param candidates: the candidates, with the settings for choosing.
     :param threads: the number of concurrent requests to the sources.
-    :param floors: lower bounds of versions, whatever is listed.
+    :param floors: lower bounds of versions, applied to the listing.
     """
 
     def __init__(

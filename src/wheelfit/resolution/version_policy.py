@@ -1,10 +1,9 @@
-"""Which versions count: pre-releases and yanked releases only when they are asked for.
+"""The versions that count: pre-releases and yanked releases only when requested.
 
-PEP 440 lets a pre-release count when a specifier names one, or when nothing else
-fits a specifier. PEP 592 lets a yanked release count when it is pinned. Both
-depend on who asks, and a solver that learns from "there is none" must not be told
-otherwise later. So admission only ever grows during one solving, and whoever
-asks learns of it.
+PEP 440 lets a pre-release count when a specifier names one, or when nothing else fits a specifier.
+PEP 592 lets a yanked release count when it is pinned. Both depend on the requirement, and a solver
+that learns from "there is none" must not get another answer later. So admission only ever grows
+during one run of the solver, and callers are notified of it.
 """
 
 from __future__ import annotations

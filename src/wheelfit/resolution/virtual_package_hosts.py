@@ -47,8 +47,8 @@ _VARIABLES: Final = {
 def host_of_virtual_packages(platform: CondaPlatform, where: str) -> HostFile:
     """Return a machine that conda or pixi describes.
 
-    The providers say what follows from the versions, as for conda's variables. Of accelerators that
-    conda has no virtual packages for nothing is said.
+    The providers evaluate the versions, as for conda's variables. Accelerators without virtual
+    packages in conda are left out.
 
     :param where: the file that describes it, for errors.
     :raises UserError: ``invalid-host-file``; the platform is not known, or a version cannot be

@@ -438,7 +438,7 @@ def _pack(head: Mapping[str, object], body: bytes) -> bytes:
 def mark_used(thing: Path | int) -> None:
     """Mark an entry as used, so that it is removed last; once a day is enough.
 
-    :param thing: a file, or the descriptor of one.
+    :param thing: a path, or a file descriptor.
     """
     with suppress(OSError):
         now = time.time()

@@ -27,7 +27,7 @@ _MOST = 256
 class Holder:
     """A lock on files until it is closed.
 
-    Only so many at a time: other things need descriptors too. Files that are not held may be
+    The number is limited, since other code needs descriptors too. Files that are not held may be
     removed by a clean-up in the same second, which raises an error.
     """
 

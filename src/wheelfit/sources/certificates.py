@@ -23,10 +23,9 @@ def checking_context(
 ) -> ssl.SSLContext:
     """Return the context for servers whose certificate is checked.
 
-    What is named is the only thing trusted: ``cert``, else the first of
-    ``REQUESTS_CA_BUNDLE``, ``CURL_CA_BUNDLE`` and ``SSL_CERT_FILE`` with
-    ``SSL_CERT_DIR``. Otherwise the system decides. Something named that cannot
-    be read is an error; it never means "trust what the system trusts".
+    Only the named certificates are trusted: ``cert``, else the first of ``REQUESTS_CA_BUNDLE``,
+    ``CURL_CA_BUNDLE`` and ``SSL_CERT_FILE`` with ``SSL_CERT_DIR``. Otherwise the system decides.
+    Something named that cannot be read is an error; it never means "trust what the system trusts".
 
     :param cert: file or folder of certificates (PEM).
     :param client_cert: PEM file with a private key and its certificate.
@@ -61,7 +60,7 @@ def check_named(cert: str | None, client_cert: str | None, *, environ: Mapping[s
 
 
 def trusting_context(client_cert: str | None) -> ssl.SSLContext:
-    """Return the context for trusted hosts: encrypted, but nobody's name is checked.
+    """Return the context for trusted hosts: encrypted, but without checking names.
 
     :param client_cert: as for `checking_context`.
     :raises InvalidConfiguration: the client certificate is not usable.
@@ -137,7 +136,7 @@ def _identify(context: ssl.SSLContext, text: str) -> None:
 
 
 def _no_password() -> str:
-    # Without this, OpenSSL would ask on the terminal.
+    # Without this, OpenSSL would prompt on the terminal.
     return ""
 
 

@@ -108,7 +108,7 @@ class Client:
         limit: int = PAGE_LIMIT,
         packed: bool = False,
     ) -> Answer:
-        """Return the whole answer, whatever its status.
+        """Return the whole answer, of any status.
 
         :param url: without credentials.
         :param limit: bytes of the longest body accepted, decompressed.

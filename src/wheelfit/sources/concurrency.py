@@ -32,12 +32,12 @@ def at_once(
     server that has fallen silent. One begins; the others join it as soon as it has to wait, for
     what a cache has they would only hold each other up.
 
-    :param things: with what.
+    :param things: the arguments, one call each.
     :param work: what to do; called from several threads.
     :param most: how many at the same time.
     :param cancel: ends what is under way. Without it, whatever is under way has nothing to clean
         up, and is not waited for.
-    :return: what ``work`` returned, in the order of the things.
+    :return: the results of ``work``, in the order of ``things``.
     """
     results: dict[int, _R] = {}
     failures: list[BaseException] = []

@@ -107,7 +107,7 @@ class Budget:
     def ask(self, count: int | None, where: str) -> None:
         """Check the limits before a file is fetched.
 
-        :param count: its bytes; None: nobody said.
+        :param count: its bytes; None: unknown.
         :param where: the URL, for errors.
         :raises TooLarge: it would be too much.
         """

@@ -135,7 +135,7 @@ class ReadsContent:
     """
 
     def content(self, filename: str) -> Content | Elsewhere | None:
-        """Return the bytes of a listed file, as ``Index`` says."""
+        """Return the bytes of a listed file, see ``Index``."""
         raise NotImplementedError
 
     def read(self, file: File, *, limit: int = READ_LIMIT) -> bytes:

@@ -27,7 +27,7 @@ class Check:
     """The check of a file's bytes, which are fed in order.
 
     :param hashes: promised digests; every one of a known algorithm must hold.
-    :param size: promised length in bytes; None if nobody said.
+    :param size: promised length in bytes; None if unknown.
     :param where: the file or URL without credentials, for errors.
     :raises IntegrityError: digests are promised, but none of a known algorithm.
     """
@@ -112,7 +112,7 @@ def digest_checked(
 ) -> str:
     """Check a file on disk as `Check` does, and return its SHA-256.
 
-    :param advance: told of bytes as they are read.
+    :param advance: called with the count of bytes read.
     :raises OSError: it cannot be read.
     """
     import hashlib  # noqa: PLC0415 - start-up

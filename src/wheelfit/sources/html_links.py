@@ -52,7 +52,7 @@ _TAG = re.compile(
     r"""<(/?+)([A-Za-z][^\s/>]*+)"""
     r"""((?:[\s/]++|=?[^\s/>=]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+))?+|=)*+)>"""
 )
-# The content of these is text, whatever it looks like.
+# The content of these is always text.
 _TEXT_UNTIL = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE)
     for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noframes", "noembed")
@@ -63,7 +63,7 @@ _STATUS = ("pypi:project-status", "pypi:project-status-reason")
 
 
 def read_links(text: str) -> HtmlPage:
-    """Return the anchors of a page, and what it says about itself."""
+    """Return the anchors of a page, and its own metadata."""
     scan = _Scan()
     position = 0
     while (start := text.find("<", position)) >= 0:

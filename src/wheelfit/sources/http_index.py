@@ -28,7 +28,7 @@ class HttpIndex(ReadsFiles):
     :param pages: fetches its pages.
     :param files: reads the files its pages list.
     :param is_confined: whether a page counts only if it lies below the URL of the index.
-    :param note: told what people should know but nothing depends on.
+    :param note: called with notes for users.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class HttpIndex(ReadsFiles):
         raise unexpected(answer.status, answer.url)
 
     def stamp(self, name: NormalizedName) -> str | None:
-        """Return what tells that the page of a project is the same; None: it is to be read."""
+        """Return the stamp of a project's page; None: the page must be read."""
         answer = self._pages.get(f"{self._url}/{quote(name, safe='')}/", accept=ACCEPT)
         if answer.status != 200:
             return None

@@ -1,7 +1,7 @@
 """Decode and type the page of a project as the JSON Simple API writes it (PEP 691).
 
-This is the only module that says what such a page looks like. To import what it needs takes as
-long as a hundred small pages; `wheelfit.sources.simple_api` reads those without it.
+This is the only module with the format of such a page. Importing its dependencies takes as long as
+a hundred small pages; `wheelfit.sources.simple_api` reads those without it.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def read_local_members(path: Path, names: list[str], filename: str) -> dict[str,
 def size_of_local(path: Path, *, unpacked: bool) -> FileSize:
     """Return how large a wheel on this machine is.
 
-    :param unpacked: whether the files inside are asked for too.
+    :param unpacked: whether to include the size of the files inside.
     """
     try:
         with path.open("rb") as file:
@@ -212,8 +212,7 @@ def metadata_of(members: dict[str, bytes], where: str) -> bytes:
 def place(source: Path, folder: Path, name: str) -> Path:
     """Put a file into a folder under its name, in one step.
 
-    A hard link costs nothing, whatever the size; where there can be none, the
-    bytes are copied.
+    A hard link costs nothing at any size; where there can be none, the bytes are copied.
 
     :raises OSError: neither works.
     """

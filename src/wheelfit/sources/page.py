@@ -222,8 +222,9 @@ class ProjectPage(Struct, frozen=True):
     """Names of files that a server of ours does not offer, each with the reason; they are not
     among the files."""
     stamp: str = ""
-    """What `wheelfit.sources.repository.stamp_of` says as long as an index sends the same; empty:
-    it says nothing."""
+    """The result of `wheelfit.sources.repository.stamp_of` while an index sends the same; empty:
+    none.
+    """
     fresh: float = 0.0
     """Seconds for which the index that sent it lets others rely on it; 0: only once, or there are
     several sources."""

@@ -1,4 +1,4 @@
-"""Remember what large pages said, so that they are not taken apart again in every run."""
+"""Cache parsed large pages, so that they are not parsed again in every run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ParsedPages:
     version of wheelfit, so it is never out of date. Reading it back takes a
     sixth of the time that HTML takes.
 
-    :param store: remembers.
+    :param store: the cache.
     """
 
     def __init__(self, store: Store) -> None:
@@ -60,7 +60,7 @@ class ParsedPages:
     def page(self, answer: Answer, project: NormalizedName, *, source: str) -> ProjectPage:
         """Return the page in an answer.
 
-        :param project: whose page was asked for.
+        :param project: the project of the requested page.
         :param source: name of the repository.
         :raises InvalidPage: as `parse_page`.
         """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def fetch_project_list(pages: CachedPages, url: str) -> tuple[NormalizedName, ...]:
-    """Ask an index for its projects.
+    """Fetch the list of projects of an index.
 
     :param pages: fetches.
     :param url: of the index.

@@ -23,7 +23,7 @@ where one follows the other four times as many as before, within the other two."
 class RangedFile:
     """A remote file as a `wheelfit.wheels.bytes_source.ByteSource`.
 
-    Its end and what was asked for last are kept. No hash is checked: that takes the whole file.
+    Its end and the last range are kept. No hash is checked: that takes the whole file.
 
     :param fetch: gives the bytes of a range.
     :param where: the URL without credentials, for errors.

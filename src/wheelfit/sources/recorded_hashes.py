@@ -1,7 +1,7 @@
 """Hashes of files whose index gives none: recorded on first use, compared ever after.
 
-Such an index, or whoever gets hold of it, can put another file in the place of one that was used
-before. The record lies in the cache; without a cache every use is a first one.
+Such an index, or an attacker in control of it, can put another file in the place of one that was
+used before. The record lies in the cache; without a cache every use is a first one.
 """
 
 from __future__ import annotations

@@ -88,8 +88,8 @@ class Files(Protocol):
     def variant_document(self, file: File) -> bytes | None:
         """Return the ``variant.json`` inside a variant wheel, or None if it has none.
 
-        A wheel without label is plain, whatever it contains (F-10): always None.
-        Costs at most a few byte ranges; never the whole of a remote wheel.
+        A wheel without label is plain, with any content (F-10): always None. Costs at most a few
+        byte ranges; never the whole of a remote wheel.
 
         :raises TooCostly: the server cannot give byte ranges (F-77).
         :raises InvalidWheel: the wheel is not valid.
@@ -199,7 +199,8 @@ class Content(Struct, frozen=True):
     """Bytes of the whole."""
     sha256: str | None
     """Digest of the whole, in lower-case hexadecimal digits; the entity tag. None: the file is
-    being fetched, and nobody has promised its digest."""
+    being fetched, and has no promised digest.
+    """
     parts: Callable[[int, int], Iterable[bytes]]
     """Returns the bytes between two positions, in pieces that are read while they are sent."""
 

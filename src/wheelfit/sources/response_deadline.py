@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class ResponseWithDeadline:
     """A response whose body ends after a while: a `Response`.
 
-    Who sends a byte now and then would hold whoever waits for him for ever.
+    A server that sends a byte now and then would otherwise block its reader for ever.
 
     :param response: what comes.
     :param patience: seconds from now in which all of it has to be there.

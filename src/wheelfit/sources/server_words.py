@@ -12,7 +12,7 @@ _MOST_OF_A_PAGE = 64 << 10
 _FEW_WORDS = 2
 _HTML = pattern(r"\s*(?:<!--|<!doctype|<html|<head|<body|<[a-z][a-z0-9]*[ >])")
 _USUAL = frozenset([*responses.values(), "Request Entity Too Large", "Payload Too Large"])
-"""What stands beside a status if a server has nothing to say there."""
+"""The usual words beside a status, without information."""
 
 
 def words_of(reason: str, content: bytes) -> str:
@@ -21,7 +21,7 @@ def words_of(reason: str, content: bytes) -> str:
     >>> words_of("Bad Request", b"<html><title>400</title><style>p {}</style><p>no such <b>x</b>")
     '400: no such x'
 
-    :param reason: the words beside the status; the registry says there what is wrong.
+    :param reason: the words beside the status; the registry puts the fault there.
     :param content: the body, or its beginning.
     """
     if len(reason.split()) > _FEW_WORDS and reason not in _USUAL:

@@ -20,7 +20,7 @@ DEFAULT_CONNECTIONS = 4
 """Polite to servers, enough to fill most lines."""
 
 KeyringChoice: TypeAlias = Literal["auto", "disabled", "import", "subprocess"]
-"""How keyring may be asked for passwords, in pip's words."""
+"""The use of keyring for passwords, in pip's words."""
 
 
 class NamedIndex(Struct, frozen=True):

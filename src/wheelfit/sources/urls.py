@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-# The second form is malformed: a password with a slash, question mark or hash that
-# nobody encoded. What follows the colon is not a port then.
+# The second form is malformed: a password with a slash, question mark or hash that was not encoded.
+# The text after the colon is not a port then.
 _USERINFO = pattern(r"(?<=//)(?:[^/?#\s]*|[^/?#\s:@]+:(?!\d*(?:[/?#]|\s|$))\S*)@")
 _UNSAFE = pattern(r"[^!-~]+")
 _DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -1,7 +1,7 @@
 """The labels of wheels in a folder that were published without one.
 
-The wheels of a family have labels by the family alone. In a folder they keep the names under
-which pip takes them too, and a file beside each says as which builds it counts there.
+The wheels of a family have labels by the family alone. In a folder they keep the names under which
+pip takes them too, and a file beside each lists the builds it counts as.
 """
 
 from __future__ import annotations

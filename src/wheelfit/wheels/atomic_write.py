@@ -84,7 +84,7 @@ def _without_name(folder: Path, mode: int) -> int | None:
     """Open a new file that has no name yet; None where there are no such files."""
     flag = getattr(os, "O_TMPFILE", 0)
     if flag and _NUMBERS.is_dir():
-        with suppress(OSError):  # whatever it is, opening one with a name says it better
+        with suppress(OSError):  # opening a named file reports the fault better
             return os.open(folder, flag | os.O_RDWR, mode)
     return None
 

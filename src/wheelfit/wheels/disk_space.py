@@ -21,7 +21,7 @@ def mount_point(path: Path) -> Path:
     try:
         while place != place.parent and place.stat().st_dev == place.parent.stat().st_dev:
             place = place.parent
-    except OSError:  # somebody removed it meanwhile, or it may not be looked at
+    except OSError:  # it was removed meanwhile, or may not be read
         return place
     return place
 
@@ -49,7 +49,7 @@ def no_space_in_words(
     """Return that a disk has not enough space, with its name and both amounts.
 
     :param needed: bytes; None where unknown.
-    :param error: what the system said; None: nothing was tried.
+    :param error: the error of the system; None: nothing was tried.
     """
     words = f"there is not enough space on the disk at {mount_point(path)}"
     if error is not None and error.errno == errno.EDQUOT:  # what is free is for others

@@ -1,7 +1,7 @@
 """Read the commands that a wheel declares in ``entry_points.txt``.
 
-Names become file names in the folder of scripts and values become Python code, so both
-are checked (GHSA-4gg8-gxpx-9rph). Other groups are left alone, whatever they contain.
+Names become file names in the folder of scripts and values become Python code, so both are checked
+(GHSA-4gg8-gxpx-9rph). Other groups are ignored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Several folders that are held open, below which things are found by their paths."""
+"""Several folders that are held open, with look-up of paths below them."""
 
 from __future__ import annotations
 

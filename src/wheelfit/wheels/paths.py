@@ -100,7 +100,7 @@ def collision_faults(names: Iterable[str]) -> tuple[str, ...]:
 def target_faults(
     names: Iterable[str], *, is_windows: bool = False, ignores_case: bool = False
 ) -> tuple[str, ...]:
-    """Return what is wrong with the names of an archive on one system and not on every one.
+    """Return the faults of an archive's names that only some systems have.
 
     >>> target_faults(["a.py", "A.py"], ignores_case=True)
     ("'A.py' and 'a.py' are one file on systems that ignore case",)

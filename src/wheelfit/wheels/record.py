@@ -132,7 +132,7 @@ def parse_record(data: bytes, *, where: str) -> Record:
     try:
         for cells in reader:
             if not cells:
-                continue  # an empty line says nothing
+                continue  # an empty line is ignored
             if len(cells) != 3 or not cells[0]:
                 raise InvalidWheel(
                     f"row {reader.line_num} of RECORD needs a path and two more columns: "

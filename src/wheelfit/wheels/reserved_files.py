@@ -2,7 +2,7 @@
 
 A wheel reaches all of them through ``data`` and ``scripts`` in its ``.data`` folder; with
 ``--target`` it reaches the prefix from its root too. The same files are never removed with a
-distribution, whatever its RECORD says. This is the only list of them.
+distribution, even if its RECORD lists them. This is the only list of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 STARTUP_ENDINGS = (".pth", ".start")
 """`site` reads both in library folders, the second kind since Python 3.15 (PEP 829)."""
 STARTUP_MODULES = ("sitecustomize", "usercustomize")
-"""`site` imports them from library folders, in whatever form they are."""
+"""`site` imports them from library folders, in any form."""
 
 _INTERPRETER = "it tells the Python interpreter where to look"
 # What an interpreter reads beside itself, or above, before anything else.
@@ -91,7 +91,7 @@ def why_reserved(scheme: str, path: str) -> str | None:
     'it has settings of pip'
 
     :param scheme: where the file goes: ``data``, ``scripts``, ``purelib``, ``platlib`` or
-        ``headers``, whatever folders an environment has for these.
+        ``headers``, with any folders of an environment for these.
     :param path: below that, with ``/``.
     """
     folder, _, name = path.rpartition("/")

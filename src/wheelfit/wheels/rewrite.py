@@ -57,7 +57,7 @@ _NO_FOLDERS: Mapping[str, str] = MappingProxyType({})
 VERIFIED_ANYWAY = 64 << 20
 """Bytes of content that are compared with RECORD unless requested otherwise: a fifth of a second.
 
-Beyond that, unpacking and hashing take many times as long as copying; `rewrite` says so then.
+Beyond that, unpacking and hashing take many times as long as copying; `rewrite` notes that then.
 """
 
 

@@ -1,7 +1,7 @@
 """A folder that is held open, and changed without following links in it.
 
-Every system call looks its path up anew, so a process that can write to a folder on the way can put
-a link there between two calls, and a link may have lain there before. `RootedFolder` opens its
+Every system call looks its path up again, so a process that can write to a folder on the way can
+put a link there between two calls, and a link may have lain there before. `RootedFolder` opens its
 folder once. Names in it are looked up from that handle, and a link on the way is an error, however
 recent: on Linux by ``openat2``, else folder by folder with ``O_NOFOLLOW``. Windows has no such
 handles; there every folder on the way is checked before each call, which notices existing links,

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class SharedSync:
-    """A sync of a file system that waiting threads share, if it began after they asked.
+    """A sync of a file system that waiting threads share, if it began after their call.
 
     >>> SharedSync().wait(lambda: True)
     True
@@ -25,8 +25,8 @@ class SharedSync:
     def wait(self, sync: Callable[[], bool]) -> bool:
         """Sync everything that was written until now.
 
-        :raises OSError: something could not be written. The system may tell that once only, so
-            everybody who waited is told.
+        :raises OSError: something could not be written. The system may report that once only, so
+            every waiting thread gets the error.
         """
         with self._news:
             wanted = self._begun + 1

@@ -44,7 +44,7 @@ _LARGE = 2 << 20  # bytes of a member that is worth two threads
 _BATCH = 4 << 20  # bytes of members that are taken together
 _AHEAD = 8  # pieces that may wait to be written
 _MOST_WORKERS = 4
-_WRITE_BACK = 8 << 20  # bytes after which the disk is told to begin
+_WRITE_BACK = 8 << 20  # bytes after which writing to the disk begins
 
 
 def unpack(
@@ -60,7 +60,7 @@ def unpack(
 ) -> UnpackedWheel:
     """Unpack a wheel; after an error what lies in the folder is worthless.
 
-    :param sha256: of the archive; a function is asked when everything was read.
+    :param sha256: of the archive; a function is called when everything was read.
     :param known: names a file that has the very content of a member, to be linked instead.
         It is not used if it is not as it was.
     :param in_order: begin with what comes first, for an archive that is still arriving.

@@ -1,4 +1,4 @@
-"""A wheel with another METADATA that nobody has written: most of it lies in the original.
+"""A wheel with another METADATA that exists in no file: most of it is read from the original.
 
 Only the end of the original is read. METADATA and RECORD are left out of the middle and stand
 anew at the end, uncompressed, so that equal input gives equal bytes whatever zlib there is; the
@@ -108,7 +108,7 @@ def with_metadata(archive: WheelArchive, metadata: bytes) -> VirtualWheel:
 def _parted(
     archive: WheelArchive, gone: set[str]
 ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, bytes], ...], dict[int, int]]:
-    """Return what is kept, what is left out, and where each member begins now."""
+    """Return the kept ranges, the removed members, and the new offset of each member."""
     kept: list[tuple[int, int]] = []
     left_out: list[tuple[int, bytes]] = []
     moved: dict[int, int] = {}

@@ -380,7 +380,7 @@ def local_header_size(header: bytes) -> int:
 def check_local_header(header: bytes, member: Member, *, where: str) -> LocalHeader:
     """Check that a local header repeats the directory's entry.
 
-    :param header: bytes from ``member.offset`` on, as many as `local_header_size` says.
+    :param header: bytes from ``member.offset`` on, as many as `local_header_size` returns.
     :raises InvalidWheel: it differs.
     """
     if len(header) < _LOCAL.size or not header.startswith(_LOCAL_MARK):

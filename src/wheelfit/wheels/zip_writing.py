@@ -34,7 +34,7 @@ def dos_time(epoch: int) -> tuple[int, int]:
 
 
 def as_written(member: Member, offset: int) -> Member:
-    """Return what a reader will find of a member that is written."""
+    """Return a member to write as a reader will find it."""
     # Wheels have ten thousands of members, and `replace` takes three times as long.
     return Member(
         member.name, member.method, _flags(member), member.time, member.date, member.crc,
@@ -43,7 +43,7 @@ def as_written(member: Member, offset: int) -> Member:
 
 
 def encode_local_header(member: Member) -> bytes:
-    """Return what stands before the data of a member."""
+    """Return the local header of a member."""
     name = member.name.encode("utf-8")
     size, compressed_size = member.size, member.compressed_size
     extra = b""

@@ -14,7 +14,7 @@ ZSTANDARD = 93
 """The number of the method in an archive."""
 
 _LARGEST_WINDOW = 27
-"""Power of two of the bytes that a reader holds: 128 MiB, as much as the highest level asks for."""
+"""The largest window of a reader, as a power of two: 128 MiB, the need of the highest level."""
 
 
 @cache

@@ -1,7 +1,7 @@
 """Join the wheels of a store in one folder that is laid out as a toolkit, for who looks for one.
 
-Compilers want ``include``, and tools that are told ``CUDA_PATH`` look below it. Such a folder has
-links only; its name says of which wheels it is, so it is never changed:
+Compilers want ``include``, and tools with ``CUDA_PATH`` look below it. Such a folder has links
+only; its name identifies its wheels, so it is never changed:
 
 ```
 <root>/folders/<name>/.wheels/<sha256>      a link to each wheel
@@ -69,7 +69,7 @@ def _fill(folder: Path, entries: Sequence[StoredWheel]) -> None:
             # Wheels may have a header both; they are of one version.
             with suppress(FileExistsError):
                 link.symlink_to(Path(entry.tree, path))
-    # Toolkits have the one or the other, and some ask for this one.
+    # Toolkits have the one or the other, and some tools require this one.
     if (folder / "lib").is_dir() and not (folder / "lib64").exists():
         (folder / "lib64").symlink_to("lib")
 

@@ -79,7 +79,7 @@ def _from_json(text: str, url: str) -> list[ListedWheel]:
 
 
 def _place(base: str, link: str) -> tuple[str, str]:
-    """Return where a link leads and its fragment; an index has nothing to say of this machine."""
+    """Return the target and fragment of a link; an index must not name files of this machine."""
     place, fragment = urldefrag(urljoin(base, link))
     parts = urlsplit(place)
     if parts.scheme not in ("http", "https"):

@@ -45,7 +45,7 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    """Return what this machine is."""
+    """Return the description of this machine."""
     if sys.platform == "win32":
         architecture = os.environ.get("PROCESSOR_ARCHITECTURE", "").lower()
         return Machine("Windows", _SAME.get(architecture, architecture))

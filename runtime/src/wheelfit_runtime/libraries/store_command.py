@@ -253,7 +253,7 @@ def _remove(entry: StoredWheel, store: Store) -> None:
     try:
         remove(store, entry)
     except FileNotFoundError:
-        return  # somebody was faster
+        return  # another process was faster
     except OSError as error:
         raise unwritable(store.root, error) from None
 

@@ -55,7 +55,7 @@ def shown(url: str) -> str:
 def best(wheels: Iterable[ListedWheel], requirement: Requirement, machine: Machine) -> ListedWheel:
     """Return the newest wheel that satisfies a requirement on a machine.
 
-    :raises NoCompatibleWheel: there is none; the note says why not.
+    :raises NoCompatibleWheel: there is none; the note has the reasons.
     """
     found: tuple[Version, str] | None = None
     chosen = None

@@ -1,4 +1,4 @@
-"""Warn whoever uses wheelfit, at the line of theirs that did."""
+"""Warn users of wheelfit, at the line of their code that called it."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Implementation(NamedTuple):
     properties: tuple[Property, ...] = ()
     """What it needs; nothing: it runs everywhere."""
     priority: int = 0
-    """Higher comes first, whatever the properties are."""
+    """Higher comes first, before any properties."""
     distribution: str = ""
     """The installed distribution, as ``spam-cu12``; empty if not stated."""
     requirements: tuple[Feature, ...] = ()

@@ -11,7 +11,7 @@ Three calls do it::
 
 ========= ========================================================================== ``error`` a
 mapped library has the same path or the same SONAME, and another content: the loader gives the first
-to every caller that uses the name, whatever it was built for. For the same path that means a file
+to every caller that uses the name, even if it was built for. For the same path that means a file
 was exchanged under a process. ``warn`` another major of the same family is mapped under other
 SONAMEs: those linked to either find their own, but a look-up by symbol alone finds the first.
 (none) everything else, as the very same library under the same or another path. =========

@@ -176,7 +176,7 @@ def without_initialising(surroundings: SystemView, *, devices: bool = False) -> 
         if driver.gpus and not gpus:
             return NvidiaDriver(problem=f"{MASK}={mask} names no GPU of this machine")
         if not files.has_driver and surroundings.system != "Windows":
-            driver = driver._replace(broken=False)  # nothing is lost, whatever its calls return
+            driver = driver._replace(broken=False)  # nothing is lost with any result of its calls
         return driver._replace(gpus=gpus)
     return _version_only(surroundings, files)
 

@@ -147,7 +147,7 @@ class Cases(Generic[Value]):
             if all(case is other or _specialises(case, other, ranks) for other in holding)
         ]
         if not best:
-            # Rows that lose anyway need not be told apart by the author.
+            # The author need not distinguish rows that lose anyway.
             best = [
                 case
                 for case in holding

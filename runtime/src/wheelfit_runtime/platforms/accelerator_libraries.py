@@ -74,13 +74,13 @@ class AcceleratorLibrary:
     number: str = ""
     """The number in the file name, as ``12.9.79``; empty when there is none."""
     cuda_major: int | None = None
-    """Which CUDA major it belongs to; None when the name does not tell, or it is not CUDA's."""
+    """The CUDA major it belongs to; None if its name does not show it, or it is not CUDA's."""
     ambiguous: bool = False
     """Whether libraries of several CUDA majors have this very SONAME."""
 
 
 def identify(name: str) -> AcceleratorLibrary | None:
-    """Return what a file is, or None for one that is of no interest.
+    """Return the library of a file name, or None for an unknown one.
 
     >>> identify("libcufft.so.11.3.3").cuda_major
     12

@@ -276,8 +276,8 @@ def run_in_thread(ask: Callable[[Callable[[str], None]], bytes], deadline: float
 
     A thread that hangs is left behind; one that crashes takes the process with it.
 
-    :param ask: does what the isolated script does, and returns its answer; receives a function for
-        lines of standard error, as ``calling nvmlInit_v2``.
+    :param ask: does the work of the isolated script, and returns its answer; receives a function
+        for lines of standard error, as ``calling nvmlInit_v2``.
     """
     answers: list[Answer] = []
     lines: list[str] = []

@@ -56,4 +56,4 @@ class CpuidTable:
     leaves: Mapping[tuple[int, int], CpuidRegisters]
     """By leaf and subleaf; what the processor does not have is absent."""
     xcr0: int | None = None
-    """Which register states the system saves; None when it does not say (OSXSAVE is clear)."""
+    """The register states the system saves; None when unknown (OSXSAVE is clear)."""

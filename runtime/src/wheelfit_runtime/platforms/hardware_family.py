@@ -75,7 +75,9 @@ class Shorthand(NamedTuple):
     squeezed: str = ""
     """The prefix of a version without its dot, as ``cu`` in ``cu128``; empty: nothing."""
     feature: str = ""
-    """The feature whose values are versions of the platform; empty: its builds tell none apart."""
+    """The feature whose values are versions of the platform; empty: its builds do not distinguish
+    versions.
+    """
     majors: range = range(0)
     minors: range = range(0)
     """The versions that there are or may come."""

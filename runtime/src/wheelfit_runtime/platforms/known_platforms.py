@@ -19,7 +19,7 @@ class PlatformRow(NamedTuple):
     library: str
     """What its wheels depend on: ``glibc``, ``musl``, ``macos``, or nothing."""
     version: str
-    """Version of that, unless another is asked for."""
+    """The version of that library, unless another is requested."""
     processor: str
     """Row of the least processor that there can be."""
     words: str

@@ -28,7 +28,7 @@ def names_in(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def strays_in(environ: Mapping[str, str], namespaces: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of our variables that concern nobody: likely misspelt."""
+    """Return the names of our variables without a meaning: likely misspelt."""
     known = tuple(f"{overrides.PREFIX}{namespace.upper()}_" for namespace in namespaces)
     return tuple(
         sorted(

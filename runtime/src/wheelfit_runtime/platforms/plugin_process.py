@@ -128,7 +128,7 @@ class _Conversation:
         }
 
     def hold(self, python: str, folder: str, environ: Mapping[str, str]) -> PluginReport:
-        """Ask and wait, no longer than the deadline and some grace.
+        """Run the plugin and wait, no longer than the deadline and some grace.
 
         :raises OSError: the interpreter cannot be started.
         """

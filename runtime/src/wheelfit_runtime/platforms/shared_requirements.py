@@ -1,4 +1,4 @@
-"""Which properties say with what a build shares its process, as dated data.
+"""The properties that a build must share with its process, as dated data.
 
 Most properties are capabilities: every package may make of the GPU or the processor what it can.
 Some are requirements: libraries of two CUDA majors, or two implementations of BLAS, in one process

@@ -58,7 +58,7 @@ DEFAULT_REGISTRY = Registry(
         "/peps/825/v0.1.0.json": PEP825_FIRST,
     },
 )
-"""Every layout that wheelfit reads, besides those of 2025, which are told by shape."""
+"""Every layout that wheelfit reads, besides those of 2025, which are recognised by shape."""
 
 _BY_SHAPE = frozenset(["/v0.0.2.json", "/v0.0.3.json"])
 

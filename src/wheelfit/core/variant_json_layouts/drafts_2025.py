@@ -1,7 +1,7 @@
 """Layouts L1 to L3: the drafts of 2025, in which the published index is written.
 
-The three differ in how a provider says that it is not asked on installation, and in
-where its static values stand then (F-47, F-48).
+The three differ in the mark of a provider that is not used on installation, and in where its static
+values stand then (F-47, F-48).
 """
 
 from __future__ import annotations

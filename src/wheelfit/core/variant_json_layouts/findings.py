@@ -40,7 +40,7 @@ class Findings:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a lenient reader tells its user (F-136); not more than one can read."""
+        """The notes of a lenient reader for its user (F-136), up to a limit."""
         notes = tuple(self._notes)
         if len(notes) <= _MOST_NOTES:
             return notes

@@ -40,7 +40,7 @@ def put_first(first: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
 
 
 def read_namespaces(document: Mapping[str, Any], findings: Findings) -> tuple[str, ...]:
-    """Read ``default-priorities.namespace`` (F-21); whatever is wrong refuses the whole."""
+    """Read ``default-priorities.namespace`` (F-21); any fault refuses the whole document."""
     if KEY not in document:
         findings.refuse((KEY,), "the key is missing", "F-20")
         return ()
@@ -109,7 +109,7 @@ def _items(
     valid: Callable[[str], bool],
     findings: Findings,
 ) -> tuple[str, ...]:
-    """Return the usable items of a prefix; one that nobody can support is left out."""
+    """Return the usable items of a prefix; unsupportable ones are left out."""
     if not isinstance(items, list):
         findings.refuse(where, f"expected a list, found {shown(items)}", "F-32")
         return ()

@@ -78,7 +78,7 @@ class _Reader:
         self._reason: str | None = None
 
     def read(self, text: str, entry: object) -> PropertySet | None:
-        """Return what a label needs; None when it is broken."""
+        """Return the properties of a label; None when they are broken."""
         self._label, self._reason = text, None
         if not is_label(text):
             self._break((), f"{shown(text)} is not a valid label", "F-2")

@@ -1,9 +1,9 @@
 """Wheels that were built, kept for the next time in the cache that all wheels share.
 
-A key says everything that decides about a build: the exact source, the interpreter, what the user
-told the backend, and what was in the environment. What is kept under it is the hash of the wheel,
-which lies among those that were downloaded. The metadata that a backend told is kept by its source,
-so that nobody runs it again only to hear the same.
+A key has everything that decides a build: the exact source, the interpreter, the user's settings
+for the backend, and the content of the environment. The value is the hash of the wheel, which is
+stored among the downloaded ones. Metadata from a backend is cached by its source, so that the
+backend is not run again for the same result.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class BuiltWheels:
         return None if path is None else BuiltWheel(path, str(entry.head.get("filename")))
 
     def metadata(self, key: str) -> bytes | None:
-        """Return the metadata that a backend told."""
+        """Return the cached metadata from a backend."""
         entry = self._store.read(KIND, key)
         return None if entry is None else entry.body
 

@@ -18,7 +18,7 @@ _OF_GIT = ("HEAD", "logs/HEAD", "packed-refs", "refs/tags")
 
 
 def state_of(folder: Path) -> tuple[str, ...] | None:
-    """Return what makes a folder the same as before: its files with sizes and times.
+    """Return the state of a folder, for comparison: its files with sizes and times.
 
     Hidden files, environments and what builds leave behind do not count; of a repository the
     commit and the tags do.
@@ -52,7 +52,7 @@ def _counts(folder: str) -> bool:
 
 
 def _of_repository(folder: Path) -> Iterator[Path]:
-    """Yield the files that tell the commit and the tags of the repository around a folder."""
+    """Yield the files with the commit and the tags of the repository around a folder."""
     root = next((one for one in (folder, *folder.parents) if (one / ".git").exists()), None)
     if root is None:
         return

@@ -1,7 +1,7 @@
 """Plugins that are installed somewhere, by their metadata alone (P-32).
 
-What an environment holds says nothing about trust, and nothing of it is imported: plugins are
-asked only in environments of their own.
+Being installed in an environment does not imply trust, and nothing of it is imported: plugins are
+run only in environments of their own.
 """
 
 from __future__ import annotations

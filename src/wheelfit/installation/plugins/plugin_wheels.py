@@ -63,7 +63,7 @@ def resolve_plugin(
 ) -> tuple[Pin, ...]:
     """Return the wheels that a plugin consists of, what others need first.
 
-    Source distributions and variant wheels do not count, however they are asked for.
+    Source distributions and variant wheels do not count, even if they are requested.
 
     :raises NoFit: there is no set of plain wheels.
     :raises NetworkError: a source cannot be read.

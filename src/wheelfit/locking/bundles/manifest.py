@@ -73,7 +73,7 @@ class Manifest:
     files: Mapping[str, BundledFile]
     """Every file but the manifest, by its path with slashes."""
     hosts: tuple[BundledHost, ...] = ()
-    """None at all: every wheel of the lock is there, whoever it fits."""
+    """Empty: every wheel of the lock is there, for all machines."""
     lock: str = ""
     """SHA-256 of the lock it was made from."""
     extras: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ def read_manifest(data: bytes, *, where: str) -> Manifest:
     """
 
     def report(fault: Fault, hint: str | None = None) -> NoReturn:
-        del hint  # nobody edits a manifest
+        del hint  # a manifest is not meant for editing
         raise _damaged(f"{fault.path} {fault.message}", where)
 
     try:

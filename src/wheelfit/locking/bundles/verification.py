@@ -64,7 +64,7 @@ def verify(folder: Path, manifest: Manifest, base: Target, policy: ChoicePolicy)
     :param manifest: its own.
     :param base: any target; the host files of a bundle leave next to nothing to it.
     :param policy: what the wheels were chosen by.
-    :raises DamagedBundle: something is wrong; says everything of the first step that fails.
+    :raises DamagedBundle: the bundle is damaged; lists all faults of the first step that fails.
     """
     for step in (
         _file_problems(folder, manifest),

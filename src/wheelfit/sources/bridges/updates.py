@@ -48,7 +48,7 @@ class FamilyUpdate(msgspec.Struct, frozen=True):
     source: str
     """The index that the wheel is from, without credentials."""
     signers: tuple[str, ...]
-    """Who signed the wheel, as ``github:owner/repository``; empty: nobody, as far as is known."""
+    """The signer of the wheel, as ``github:owner/repository``; empty: not known to be signed."""
     files: dict[str, str]
     """The content of each file by the name of its family."""
     left_out: dict[str, str] = {}
@@ -64,7 +64,7 @@ def read_update(path: Path) -> FamilyUpdate | None:
     """Return the update that was kept; None if there is none, or its folder cannot be read.
 
     :param path: of the file.
-    :raises FileProblem: it is damaged, or somebody else could have written it.
+    :raises FileProblem: it is damaged, or another user could have written it.
     """
     try:
         with path.open("rb") as file:
@@ -108,7 +108,7 @@ def _reason_against(path: Path) -> str:
 def read_families(data: bytes, filename: WheelFilename) -> tuple[dict[str, str], dict[str, str]]:
     """Return the files of families in a wheel, and why others are left out, by name.
 
-    Nothing is installed. Whatever is in the wheel besides is refused, for it could be code.
+    Nothing is installed. Other files in the wheel are refused, for they could be code.
 
     :param data: the wheel.
     :param filename: its name.

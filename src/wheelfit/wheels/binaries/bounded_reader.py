@@ -1,6 +1,6 @@
 """Read a file that may contradict itself, within bounds.
 
-Whatever offsets, sizes and counts a file has, every step of a reader is a read, and reads are
+With any offsets, sizes and counts of a file, every step of a reader is a read, and reads are
 counted: an endless loop, or one over the same place again and again, ends in an error. So every
 reader of binaries may raise `Unreadable`: for reads outside of the file, too many reads, and
 unknown data.

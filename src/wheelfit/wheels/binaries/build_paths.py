@@ -1,7 +1,7 @@
 """Find the paths of source files that compilers leave in binaries.
 
-They come from ``__FILE__`` and debug information, tell where something was built, and make builds
-in other folders differ.
+They come from ``__FILE__`` and debug information, show where it was built, and make builds in other
+folders differ.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ _TARGET = re.compile(rb"^[ \t]*\.target[ \t]+sm_(\d{1,3})([af]?)\b", re.MULTILIN
 
 
 def ptx_code(text: bytes) -> DeviceCode:
-    r"""Return what a text in PTX is for.
+    r"""Return the target of a PTX text.
 
     >>> str(ptx_code(b".version 8.7\n.target sm_90a, debug\n"))
     'compute_90a (PTX 8.7)'

@@ -34,7 +34,7 @@ def _supported(capability: Capability) -> frozenset[str]:
 def runs_on(code: DeviceCode, capability: Capability) -> bool:
     """Return whether a GPU can run some code, with a driver that is new enough (P-90, P-91).
 
-    Of code that does not say whether it is for ``a`` or ``f`` the best is assumed.
+    Code that does not state ``a`` or ``f`` is assumed to run.
     """
     if code.kind is CodeKind.MACHINE and code.capability != capability:
         is_board = capability in tables.TEGRA

@@ -50,7 +50,7 @@ def properties_of(
 
 
 def _level(binaries: Binaries, notes: list[str]) -> Iterator[Property]:
-    """Yield the level that the loader asks for (P-102)."""
+    """Yield the level that the loader requires (P-102)."""
     native = [binary for binary in binaries if "x86_64" in binary.machines]
     levels = {one.levels.needed for one in native} - {None}
     highest = max((LEVELS.index(level) for level in levels if level is not None), default=0)
@@ -167,7 +167,7 @@ def _bound_of_ptx(
 ) -> Capability | None:
     """Return the first CUDA version whose driver compiles all PTX, where nothing else is claimed.
 
-    No GPU has machine code of everything then, so that no machine is excluded in vain.
+    No GPU has machine code of everything then, so that no machine is excluded needlessly.
     """
     newest = max(_texts(binaries), default=None)
     if newest is None:

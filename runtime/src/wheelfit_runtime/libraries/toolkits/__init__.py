@@ -11,7 +11,7 @@ _MODULES = {"cuda": "cuda", "oneapi": "oneapi", "onetbb": "onetbb"}
 
 
 class Component:
-    """One part of a family that can be asked for by its name.
+    """A part of a family that can be requested by its name.
 
     :param projects: the distribution by major version of the family; ``*`` is any. Never made up
         by a rule.
@@ -61,7 +61,7 @@ class LibraryFamily:
 
     :param usual: the components one gets who names none.
     :param machines: system and architecture of the machines that there are wheels for.
-    :param table: the distribution whose extras say which versions form one version of the family.
+    :param table: the distribution whose extras pin the versions of one version of the family.
     :param has_driver: whether NVIDIA's driver decides what can run.
     :param is_for_tegra: whether the wheels are for Jetson boards too.
     """

@@ -36,7 +36,7 @@ FAMILY = LibraryFamily(
             "nvrtc",
             has_version_of_family=True,
         ),
-        # CUDA 11 has none; whoever asks for it there is told so.
+        # CUDA 11 has none; requesting it there is an error.
         "nvjitlink": Component(
             {"12": "nvidia-nvjitlink-cu12", "13": "nvidia-nvjitlink"},
             ("libnvJitLink.so",),

@@ -1,12 +1,12 @@
-"""Ask a vendor's libraries, in a process of its own (P-71).
+"""Query a vendor's libraries in a separate process (P-71).
 
 Run as ``python -I -S library_child.py <questions> <argument> …``. The questions are a file of a
 family with two functions: ``observe`` gets a `Conversation` and the arguments, and returns the
-answer; ``is_lasting`` tells whether it may be remembered.
+answer; ``is_lasting`` is whether it may be cached.
 
-Prints the answer as one line of JSON to what was standard output when it started, and nothing
-else goes there: drivers that print are sent to standard error. A driver may hang or crash; the last
-line of standard error that starts with ``calling`` says where.
+Prints the answer as one line of JSON to what was standard output when it started, and nothing else
+goes there: drivers that print are sent to standard error. A driver may hang or crash; the last line
+of standard error that starts with ``calling`` shows where.
 """
 
 # Nothing is on the path of the script but the standard library.
@@ -27,9 +27,9 @@ NOT_LASTING = 3
 
 
 class Conversation:
-    """Everything that is asked of libraries, with its outcome.
+    """The calls to libraries, with their outcomes.
 
-    :param trace: told of every call before it is made.
+    :param trace: called before every call.
     """
 
     def __init__(self, trace: Callable[[str], None] = lambda _: None) -> None:

@@ -1,6 +1,6 @@
-"""Remove the folder in which a plugin worked, whatever it has become.
+"""Remove the working folder of a plugin, in any state.
 
-Used by whoever asked, and by the supervisor if that one has died. Runs on CPython 3.9 and later.
+Used by the caller, and by the supervisor if the caller has ended. Runs on CPython 3.9 and later.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ __all__ = ["PATH", "CpuInfo", "parse", "read"]
 
 @dataclass(frozen=True, slots=True)
 class CpuInfo:
-    """What the file says, over all processors in it."""
+    """The content of the file, over all processors in it."""
 
     flags: frozenset[str] | None
     """Abilities that every processor lists (P-105); None when the file lists none."""

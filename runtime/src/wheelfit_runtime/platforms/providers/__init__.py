@@ -1,7 +1,7 @@
 """Families of hardware: one folder for each, with all that is known of it.
 
 To add a family is to add a folder (``docs/how-to/add-hardware.md``). All who need to know something
-of hardware ask here, and name none.
+of hardware look it up here, and name none.
 """
 
 # A later start of a program comes here: nothing is imported that it could do without.

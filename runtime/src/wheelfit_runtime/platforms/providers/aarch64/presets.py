@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from wheelfit_runtime.platforms.features import Detection
 
 
-# What macOS 12 tells of an M1 and an M2, and macOS 14 of an M3; later releases tell of more.
+# The abilities macOS 12 reports for an M1 and an M2, and macOS 14 for an M3; later releases report
+# more.
 _APPLE_FLAGS = frozenset(
     """
     aes asimd asimddp asimdfhm asimdhp asimdrdm atomics crc32 dcpodp dcpop ecv fcma flagm
@@ -51,5 +52,5 @@ PROCESSORS: Mapping[str, ProcessorRow] = {
 
 
 def detect(cpu: Cpu, system: str) -> Detection:
-    """Return what is supported by a processor of which the facts are known."""
+    """Return the detection of a processor with known facts."""
     return provider.supported(cpu, bits_decide=system == "Linux")

@@ -45,7 +45,7 @@ REQUIREMENTS: tuple[tuple[str, frozenset[str]], ...] = (
 )
 
 # The 64-bit Arm processors of archspec-json 0.2.5 to 0.2.7 (cpu/microarchitectures.json), each with
-# the newest version that has a name here and is an ancestor; of AmpereOne what P-115 says.
+# the newest version that has a name here and is an ancestor; for AmpereOne see P-115.
 ARCHSPEC: Mapping[str, str] = {
     **dict.fromkeys("aarch64 cortex_a72".split(), "8a"),
     **dict.fromkeys("armv8.1a thunderx2".split(), "8.1a"),
@@ -162,7 +162,7 @@ MACOS_FLAGS: Mapping[str, tuple[str, ...]] = {
     "arm.FEAT_SME2": ("sme2",),
 }
 
-# Numbers of IsProcessorFeaturePresent; far too few to tell a version (section 11).
+# Numbers of IsProcessorFeaturePresent; far too few to determine a version (section 11).
 WINDOWS_FEATURES: Mapping[int, tuple[str, ...]] = {
     29: ("fp", "asimd"),
     30: ("aes", "pmull", "sha1", "sha2"),

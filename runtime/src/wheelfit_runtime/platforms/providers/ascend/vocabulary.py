@@ -9,7 +9,7 @@ from wheelfit_runtime.platforms.vocabulary import OfferedValues, Vocabulary
 
 _VERSION = re.compile(r"\d{1,3}\.\d{1,3}(\.\d{1,3})?(\.rc\d{1,2})?")
 
-# The published package lists whatever the tool of the vendor prints.
+# The published package lists every value the vendor's tool prints.
 VOCABULARY = Vocabulary(
     {
         "npu_type": OfferedValues(tables.PUBLISHED_TYPES, tables.APPENDED_TYPES),

@@ -86,7 +86,7 @@ def _side_by_side(gpus: Sequence[IntelGpu]) -> tuple[str, ...]:
 
 
 def read(surroundings: SystemView) -> IntelDriver:
-    """Look at files, and only if they give reason to, ask Level Zero (P-133, P-135)."""
+    """Read files, and query Level Zero only if they give reason to (P-133, P-135)."""
     if surroundings.system not in intel_files.LOADER_NAMES:
         return IntelDriver(evidence=(Evidence("system", surroundings.system),))
     files = intel_files.parse(intel_files.read(surroundings), surroundings.system)

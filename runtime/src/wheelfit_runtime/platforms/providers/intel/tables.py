@@ -1,7 +1,7 @@
 """What is known about Intel's GPUs (P-130 to P-132).
 
-A GPU is known by the version of its graphics design, ``architecture.release.revision``,
-which is also what compilers are told to build for.
+A GPU is known by the version of its graphics design, ``architecture.release.revision``, which is
+also the target given to compilers.
 """
 
 from __future__ import annotations

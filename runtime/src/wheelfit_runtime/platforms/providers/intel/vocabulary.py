@@ -19,7 +19,7 @@ VOCABULARY = Vocabulary(
     {
         "device_ip": OfferedValues(
             tables.VALUES,
-            # The future's, as the device itself says.
+            # Future ones, as reported by the device itself.
             pattern=re.compile(r"(3[5-9]|[4-9]\d)\.\d{1,3}\.\d{1,2}"),
             multi_value=True,
         )

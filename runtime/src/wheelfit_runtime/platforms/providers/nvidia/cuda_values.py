@@ -77,7 +77,7 @@ def reference_sm_values(capability: Capability) -> tuple[str, ...]:
 
 
 def appended_sm_values(capability: Capability) -> tuple[str, ...]:
-    """Return what runs too, though the reference omits it (P-83)."""
+    """Return further supported values that the reference omits (P-83)."""
     if capability < tables.OLDEST_CAPABILITY:
         return ()
     major, minor = capability

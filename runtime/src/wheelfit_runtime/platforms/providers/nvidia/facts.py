@@ -42,7 +42,7 @@ class NvidiaGpu:
 
     @property
     def kind(self) -> str:
-        """What tells GPUs apart that code does not run on alike."""
+        """The key of a kind of GPU, for code that does not run on all kinds."""
         return str(self.capability)
 
 
@@ -57,8 +57,9 @@ class NvidiaFiles(NamedTuple):
     jetson: bool = False
     """Whether this is a Jetson (``/etc/nv_tegra_release``)."""
     pci_devices: Mapping[str, str] = MappingProxyType({})
-    """Kernel driver by PCI address of graphics devices made by NVIDIA; looked for only
-    without NVIDIA's driver. Empty: no driver is bound, or none is told."""
+    """Kernel driver by PCI address of graphics devices made by NVIDIA; looked for only without
+    NVIDIA's driver. Empty: no driver is bound, or none is known.
+    """
     libraries: tuple[str, ...] = ()
     """Driver libraries that exist where a loader would look, as the machine names them."""
     evidence: tuple[Evidence, ...] = ()

@@ -58,7 +58,7 @@ class Words(AcceleratorWords):
         if driver is None or self.holder == PACKAGE_LIST:
             return super().feature(feature, wanted)
         needs = self.wish(feature, wanted)
-        # A list may have gaps; what it then refuses must not be said to be met.
+        # A list may have gaps; a value it then refuses must not be reported as met.
         match feature.name:
             case "cuda_version_lower_bound" if _version(driver) < min(map(_version, wanted)):
                 return f"{needs}, {self.holder} has {driver}"

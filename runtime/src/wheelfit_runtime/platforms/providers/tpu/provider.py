@@ -43,7 +43,7 @@ def _find(surroundings: SystemView, own: Mapping[str, tuple[str, ...]]) -> Detec
 def supported(files: TpuFiles, *, with_generation: bool = False) -> Detection:
     """Return whether there is a TPU, which is an answer on every machine (P-150).
 
-    :param with_generation: tell the generation too, which no published plugin does (P-153).
+    :param with_generation: report the generation too, which no published plugin does (P-153).
     """
     found = _present(bool(files.chips), files.evidence)
     if not files.chips:

@@ -26,7 +26,7 @@ FAMILY = HardwareFamily(
             is_registered=False,
         ),
     ),
-    # P-150: a build may also say that it is for machines without one.
+    # P-150: a build may also declare that it is for machines without one.
     used_by=("present", "true"),
     unused_by=("present", "false"),
     presets=PRESETS,

@@ -27,7 +27,7 @@ GENERATION_OF_CHIP: Mapping[int, str] = {
     0x0083: "",
 }
 
-# P-151: v2 and v3 share a chip number; (chip, number of the board) tells them apart.
+# P-151: v2 and v3 share a chip number; (chip, number of the board) distinguishes them.
 GENERATION_OF_BOARD: Mapping[tuple[int, int], str] = {
     (0x0027, 0x004E): "v2",
     (0x0027, 0x004F): "v3",

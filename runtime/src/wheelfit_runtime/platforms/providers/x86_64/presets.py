@@ -29,5 +29,5 @@ PROCESSORS: Mapping[str, ProcessorRow] = {
 
 
 def detect(cpu: Cpu, system: str) -> Detection:  # noqa: ARG001 - no system differs
-    """Return what is supported by a processor of which the facts are known."""
+    """Return the detection of a processor with known facts."""
     return provider.supported(cpu)

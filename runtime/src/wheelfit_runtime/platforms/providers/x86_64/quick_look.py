@@ -1,6 +1,6 @@
 """Detect the level of an x86-64 processor and nothing else, faster than the provider.
 
-`provider` says the same, with all flags and how they were found.
+`provider` gives the same result, with all flags and their evidence.
 """
 
 # An import of a split package comes here: nothing is imported that it could do without.
@@ -20,7 +20,7 @@ FEATURE = "level"
 
 
 def supported() -> tuple[str, ...] | None:
-    """Return the levels of this machine, the best first; None: ask the provider."""
+    """Return the levels of this machine, the best first; None: use the provider."""
     if sys.platform != "linux":
         return None
     try:

@@ -122,7 +122,7 @@ MACOS_FLAGS: Mapping[str, str] = {
 # P-106: what Rosetta may list and not translate: the group that came with AVX, and all newer ones.
 NOT_TRANSLATED: frozenset[str] = frozenset((*FEATURES[: FEATURES.index("rdrand")], *APPENDED))
 
-# P-107: numbers of IsProcessorFeaturePresent. None tells of lahf_lm or popcnt, so of no level.
+# P-107: numbers of IsProcessorFeaturePresent. None reports lahf_lm or popcnt, so no level.
 WINDOWS_FEATURES: Mapping[int, tuple[str, ...]] = {
     3: ("mmx",),
     6: ("sse",),
