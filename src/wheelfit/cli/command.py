@@ -82,7 +82,7 @@ class Command(NamedTuple):
         return (*self.options, OUTPUT)
 
     def leaves(self, name: str) -> Iterator[tuple[str, Command]]:
-        """Yield the commands that do something, with all words of their names.
+        """Yield the commands with an operation, with all words of their names.
 
         :param name: its own name, with the words before it.
         """

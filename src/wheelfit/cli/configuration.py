@@ -42,7 +42,7 @@ _LARGEST = 1 << 20
 
 
 class SettingOrigin(NamedTuple):
-    """The file, variable or option that set something."""
+    """The file, variable or option of a setting."""
 
     layer: str
     """``command line``, ``variable``, ``project``, ``user`` or ``site``."""
@@ -60,7 +60,7 @@ class Layer(NamedTuple):
     place: str
     """The file; empty for variables."""
     said: Mapping[str, tuple[Any, SettingOrigin]] = MappingProxyType({})
-    """Values by key, with where each stands."""
+    """Values by key, each with its place."""
     exists: bool = True
     """Whether the file exists."""
     is_bound: bool = False
@@ -68,7 +68,7 @@ class Layer(NamedTuple):
 
 
 class Effective(NamedTuple):
-    """The value of a key, and the layers that it came from."""
+    """The value of a key, and its layers."""
 
     value: Any
     """The value for commands; None if no layer sets one."""
@@ -179,7 +179,7 @@ def read_variables(environ: Mapping[str, str]) -> Layer:
 
 
 def strays(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the variables that look like settings and are none: misspelt, or a project's."""
+    """Return the variables that resemble settings but are none: misspelt, or a project's."""
     from wheelfit.cli.options.settings import SETTINGS
 
     return tuple(
@@ -192,7 +192,7 @@ def strays(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _may_be_setting(variable: str) -> bool:
-    """Return whether a variable looks like one of a setting."""
+    """Return whether a variable resembles one of a setting."""
     return (
         variable.startswith(PREFIX)
         and not variable.endswith(("_FILE", "_CACHE_DIR"))

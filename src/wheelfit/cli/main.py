@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # of them is a tenth of the work of a resolution, and one look a tenth of a short command.
     gc.set_threshold(200_000, 10, 10)
     if argv is None:
-        atexit.register(gc.freeze)  # the same look at the end of the process finds nothing either
+        atexit.register(gc.freeze)  # the collection at the end finds nothing either
     _end_orderly()
     # An error in the arguments must be rendered too, so the output's options are read before
     # parsing.

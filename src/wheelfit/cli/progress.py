@@ -26,7 +26,7 @@ class Screen(Protocol):
 
     @property
     def animate(self) -> bool:
-        """Whether bars can be drawn; otherwise a line stands for each."""
+        """Whether bars can be drawn; otherwise each transfer gets a line."""
 
     @property
     def error_colour(self) -> bool:
@@ -50,7 +50,7 @@ def start_bars(screen: Screen, *columns: ProgressColumn) -> RichProgress:
         *columns,
         console=Console(stderr=True, no_color=not screen.error_colour),
         transient=True,
-        # Results never end up among the bars; remarks stand above them.
+        # Results never mix with bars; remarks are above them.
         redirect_stdout=False,
     )
     bars.start()
@@ -148,7 +148,7 @@ class _Bar:
 
     @property
     def draws(self) -> bool:
-        """Whether anything is drawn at all."""
+        """Whether anything is drawn."""
         return self._rich is not None
 
     def start(self, total: int | None, count: int = 0, what: str | None = None) -> None:

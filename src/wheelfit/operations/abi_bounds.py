@@ -67,7 +67,7 @@ class AbiBoundsRequest(SourceOptions):
 
 @dataclass(frozen=True, slots=True)
 class AbiBoundsReport:
-    """The releases of a library with which something works."""
+    """The releases of a library that a consumer works with."""
 
     consumer: Path
     project: str
@@ -110,7 +110,7 @@ class AbiBoundsReport:
 
 
 def abi_bounds(request: AbiBoundsRequest, context: Context) -> AbiBoundsReport:
-    """Derive from symbols which releases of a library something works with.
+    """Return the releases of a library that a consumer works with, from symbols.
 
     :raises NoFit: ``no-compatible-release``; it works with none of them.
     :raises UsageError: no release is named, or two files for one version.

@@ -89,8 +89,8 @@ def _found(
 ) -> tuple[AcceleratorUse, ...]:
     """Return remarks about a result, at most one of a kind for each accelerator.
 
-    Nothing is detected and no source is queried unless a package has something to do with an
-    accelerator by its name, its requirements or its extras.
+    Nothing is detected and no source is queried unless a package concerns an accelerator by its
+    name, its requirements or its extras.
     """
     from wheelfit.resolution.accelerator_remedies import Remedies
     from wheelfit.resolution.idle_accelerators import idle_accelerators

@@ -1,4 +1,4 @@
-"""Families of distributions held against the registry and the indexes of their members.
+"""Comparison of families of distributions with the registry and the indexes of their members.
 
 Nothing but pages, metadata and the directories of wheels is read.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _Wheels: TypeAlias = "list[tuple[WheelFilename, File]]"
 _MOST = 8
-"""Families, or places of one, that are looked at at the same time."""
+"""Families, or places of one, that are read at the same time."""
 _SHARED = frozenset({"nvidia/__init__.py"})
 """Files that distributions of one vendor share, and none of them owns."""
 _MAJOR = pattern(

@@ -80,7 +80,7 @@ def build(request: BuildRequest, context: Context) -> BuildReport:
     Failures of a matrix or of several workers are in the report.
 
     :param request: the project and its wheels.
-    :param context: the surroundings.
+    :param context: the environment variables and the reporter.
     :raises UsageError: options contradict each other.
     :raises WheelfitError: a wheel cannot be built.
     """

@@ -1,7 +1,7 @@
 """Builds of the wheels of a matrix for this machine, one for each worker at a time.
 
-Builds in one folder are in each other's way: backends write there. So each job builds from a source
-distribution that is made first, in a folder of its own that is gone when the job is done.
+Builds in one folder conflict: backends write there. So each job builds from a source distribution
+that is made first, in a folder of its own that is removed after the job.
 """
 
 from __future__ import annotations

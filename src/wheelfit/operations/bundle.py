@@ -174,7 +174,7 @@ def bundle(request: BundleRequest, context: Context) -> BundleReport:
     If anything fails, the former folder is unchanged.
 
     :param request: the lock, the machines and the folder.
-    :param context: the surroundings.
+    :param context: the environment variables and the reporter.
     :raises UsageError: options contradict each other.
     :raises NoFit: a machine gets nothing that works.
     :raises TooLarge: more would be downloaded than is allowed.

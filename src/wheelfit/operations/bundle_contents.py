@@ -128,7 +128,7 @@ class HostChoice:
         }
 
     def described(self, environ: Mapping[str, str]) -> HostFile:
-        """Return its host file, with everything that the choice was made by.
+        """Return its host file, with all inputs of the choice.
 
         :param environ: environment variables; names of users and folders in them are removed.
         """
@@ -263,7 +263,7 @@ class ForHosts:
         for index in sorted(names):
             package = self._opened.lock.packages[index]
             document = package.document
-            if document is None and index in documents:  # F-122: each looked at its own wheels
+            if document is None and index in documents:  # F-122: each judged its own wheels
                 document = combine(documents[index].items())
             found[index] = Kept(package, frozenset(names[index]), document, index in built)
         return found

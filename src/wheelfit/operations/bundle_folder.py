@@ -258,7 +258,7 @@ class _Making:
         name = wanted.filename.text
         transfer = self._transfers.transfer(name, verb)
         path = wanted.files.download(wanted.file, self._stage / "wheels", transfer)
-        # Opened as if it were a plain wheel: a document that is missing costs this wheel (F-27).
+        # Opened like a plain wheel: a missing document makes this wheel invalid (F-27).
         try:
             with WheelArchive(path, parse_wheel_filename(wanted.filename.plain)) as wheel:
                 metadata = wheel.metadata()

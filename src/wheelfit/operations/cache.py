@@ -269,7 +269,7 @@ class _Removing:
     still_linked: int = 0
 
     def entry(self, entry: Entry, reason: str) -> bool:
-        """Remove an entry; return whether it is gone."""
+        """Remove an entry; return whether it was removed."""
         is_wheel = entry.kind in WHEELS
         row = RemovedEntry(entry, self.inventory.label(entry) if is_wheel else None, reason)
         if not self.dry_run and not self.inventory.remove(entry):
@@ -284,7 +284,7 @@ class _Removing:
         return True
 
     def count(self, kind: str, reason: str, entries: int, freed: int) -> None:
-        """Count something other than an entry."""
+        """Count removals other than entries."""
         self._add(kind, reason, entries, freed)
         self.freed += freed
 

@@ -171,7 +171,7 @@ class CacheRemoval:
     dry_run: bool
     wheels: tuple[RemovedEntry, ...]
     others: Mapping[tuple[str, str], tuple[int, int]]
-    """The number and bytes of everything else, by kind and reason."""
+    """The number and bytes of other removals, by kind and reason."""
     in_use: tuple[RemovedEntry, ...]
     """Entries kept because another process uses them."""
     freed: int

@@ -224,7 +224,7 @@ def in_peace(decide: Callable[[], ChangeDecision]) -> Callable[[], ChangeDecisio
 
 
 def _is_as_seen(present: InstalledState, environment: Environment) -> bool:
-    """Return whether the environment is as it was read, looked at under its lock."""
+    """Return whether the environment is as it was read, compared under its lock."""
     from wheelfit.installation.locking import locked
 
     library = environment.schemes.purelib

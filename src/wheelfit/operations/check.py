@@ -86,7 +86,7 @@ def check(request: CheckRequest, context: Context) -> CheckReport:
     """Check targets, and return every finding.
 
     :param request: the targets.
-    :param context: the surroundings.
+    :param context: the environment variables and the reporter.
     :raises UsageError: there is no target, or no check of a name.
     """
     from wheelfit.checking.tool_profiles import graded

@@ -1,4 +1,4 @@
-"""Checks of everything that an index has."""
+"""Checks of a whole index."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class Reporter:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The surroundings of an operation."""
+    """The environment variables and the reporter of an operation."""
 
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     """Environment variables; by default those of this process. Nothing else of this package reads

@@ -46,7 +46,7 @@ class ConvertIndexRequest(SourceOptions):
 
 @dataclass(frozen=True, slots=True)
 class ConvertedIndex:
-    """An index that was converted, or not published because something was refused."""
+    """The result of a conversion; not published if a file was refused."""
 
     source: str
     """As the user named it."""

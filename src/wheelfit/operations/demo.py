@@ -48,7 +48,7 @@ class ProcessorFamily:
     namespace: str
     feature: str
     values: tuple[str, ...]
-    """Best first; each also runs what comes after it."""
+    """Best first; each also runs all later ones."""
     provider: PluginProvider
     machines: tuple[tuple[str, str], ...]
     """Simulated machines: name of the machine, and the best value it supports."""
@@ -99,7 +99,7 @@ def own_wheel(folder: Path) -> Path:
 def stock_index(plain: Path, family: ProcessorFamily, folder: Path) -> list[Path]:
     """Write a wheel, its variants for every value and the index file to a folder.
 
-    The variants hold the same code: the demonstration is about choosing.
+    The variants have the same code: the demonstration is about choosing.
 
     :param plain: the wheel to start from; copied unchanged.
     :param folder: an empty folder.
@@ -145,7 +145,7 @@ class DemoReport:
 
     package: str
     from_registry: bool
-    """Whether the wheel comes from the package registry; otherwise it was built on the spot."""
+    """Whether the wheel comes from the package registry; otherwise it was built here."""
     explanations: tuple[ExplainReport, ...]
     installed: ChangeReport
     imported: str
@@ -244,7 +244,7 @@ class Demo:
         }
 
     def add_machine(self, name: str, file: HostFile) -> None:
-        """Describe a machine that is not there."""
+        """Return the description of a fictional machine."""
         folder = hosts_folder(self._context.environ)
         folder.mkdir(exist_ok=True)
         (folder / f"{name}.toml").write_text(host_text(file), "utf-8")

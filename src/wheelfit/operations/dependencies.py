@@ -120,9 +120,9 @@ def add(request: AddRequest, context: Context) -> DependencyReport:
     If one of these fails, the project, the lock and the environment are as they were.
 
     :param request: the requirements, and the list they go to.
-    :param context: the surroundings.
+    :param context: the environment variables and the reporter.
     :raises UsageError: no requirement is given, or one is invalid.
-    :raises WheelfitError: something cannot be edited, resolved or installed.
+    :raises WheelfitError: an edit, the resolution or the installation fails.
     """
     if not request.requirements:
         raise UsageError(
@@ -150,9 +150,9 @@ def remove(request: RemoveRequest, context: Context) -> DependencyReport:
     If one of these fails, the project, the lock and the environment are as they were.
 
     :param request: the names, and the list they are removed from.
-    :param context: the surroundings.
+    :param context: the environment variables and the reporter.
     :raises UserError: ``not-a-dependency``; the list does not have one of them.
-    :raises WheelfitError: something cannot be edited, resolved or installed.
+    :raises WheelfitError: an edit, the resolution or the installation fails.
     """
     editing = _Editing(request, context)
     edited = editing.before
@@ -330,7 +330,7 @@ def _part(kind: type[_Request], request: _ProjectChange, **more: Any) -> _Reques
 
 
 _OWN = frozenset(("requirements", "lock", "project", "extra", "group"))
-"""Fields that mean something else in the requests of other operations."""
+"""Fields with another meaning in the requests of other operations."""
 
 
 def _beside(
@@ -380,8 +380,8 @@ def _place(request: _ProjectChange, project: ProjectText) -> DependencyList:
 def _requirement(text: str) -> str:
     """Return a requirement that may stand in a list.
 
-    :raises UsageError: it is the path or URL of something, without a name.
-    :raises FileProblem: it is a path where nothing is.
+    :raises UsageError: it is a path or URL without a name.
+    :raises FileProblem: it is a path that does not exist.
     """
     from wheelfit.core.requirements import parse_requirement
 

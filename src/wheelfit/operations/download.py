@@ -66,7 +66,7 @@ class DownloadedFile:
     sha256: str
     """Hexadecimal."""
     is_new: bool
-    """Whether it was not there before."""
+    """Whether the file is new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def download(request: DownloadRequest, context: Context) -> DownloadReport:
     """Resolve for each machine and download the files into a folder, all or none.
 
     :param request: the packages, the machines and the folder.
-    :param context: the surroundings.
+    :param context: the environment variables and the reporter.
     :raises UsageError: options contradict each other.
     :raises NoSolution: the requirements contradict each other.
     :raises HashMismatch: a file has another hash than given.

@@ -114,8 +114,8 @@ def _fetch(pin: Pin, candidates: Candidates, folder: Path, transfers: Transfers)
     path = candidates.repository.download(pin.file, folder, transfers.transfer(pin.file.filename))
     if pin.label is None:
         return path
-    # Opened as if it were a plain wheel: a document that is missing costs this wheel (F-27) and
-    # not the whole installation.
+    # Opened like a plain wheel: a missing document makes this wheel invalid (F-27) and not the
+    # whole installation.
     filename = parse_wheel_filename(pin.filename.plain)
     with named_by_origin([pin], {pin.name: path}), WheelArchive(path, filename) as wheel:
         return candidates.confirm(pin.choice, wheel.variant_document()) or path

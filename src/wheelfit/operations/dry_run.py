@@ -108,10 +108,10 @@ def _rehearse_with(
 def _at_hand(
     planned: Plan, sizes: Sizes, request: ChangeRequest, ground: ChangeContext
 ) -> list[Pin]:
-    """Return the wheels to look into: all offline, else those that lie here and may be refused.
+    """Return the wheels to read: all offline, else local ones that may be refused.
 
-    Those in the cache were verified when they came there. In a place that is empty nothing can be
-    in their way.
+    Cached wheels were verified when they were stored. In an empty environment there are no
+    conflicts.
     """
     is_empty = _is_empty(ground.environment.schemes.libraries())
     looks_into_cache = request.startup_files == "deny" or not is_empty

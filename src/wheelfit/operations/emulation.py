@@ -43,7 +43,7 @@ class Emulator:
         return self.levels[0]
 
     def level_of(self, document: VariantDocument | None, label: Label | None) -> str | None:
-        """Return the level that is all a wheel needs; None if it needs anything else."""
+        """Return the level that a wheel needs; None if it needs other properties, too."""
         if document is None or label is None:
             return self.lowest
         needed = tuple(document.variants.get(label, ()))

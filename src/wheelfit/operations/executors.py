@@ -20,7 +20,7 @@ _SMALL = 4 << 20
 """Bytes of wheels that are sent several at once."""
 _BATCH = 32
 _PROBED = 16
-"""The most folders that are looked for from the workers."""
+"""The most folders whose visibility is tested by the workers."""
 
 
 def is_executor_named(request: WorkerOptions) -> bool:

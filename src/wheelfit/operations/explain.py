@@ -54,7 +54,7 @@ class ExplainReport:
     idle_wishes: tuple[Choice, ...] = ()
     """Required properties that no variant has."""
     with_deps: bool = False
-    """Whether everything was resolved together."""
+    """Whether all were resolved together."""
     lacks_accelerator: bool = False
     """Whether an accelerator is required, and a build would use none though others do."""
     accelerators: tuple[AcceleratorUse, ...] = ()
@@ -62,7 +62,7 @@ class ExplainReport:
 
     @property
     def refused(self) -> bool:
-        """Whether something has no wheel that fits, or an installation would be refused."""
+        """Whether a package has no wheel that fits, or an installation would be refused."""
         fits = all(explanation.chosen is not None for explanation in self.explanations)
         return not fits or self.lacks_accelerator or (self.with_deps and bool(self.idle_wishes))
 
@@ -99,8 +99,8 @@ def explain(request: ExplainRequest, context: Context) -> ExplainReport:
     """Return the wheels that would be chosen, and the reasons against others.
 
     :param request: the projects, and the machine.
-    :param context: the surroundings.
-    :raises WheelfitError: there is no solution, or something cannot be read.
+    :param context: the environment variables and the reporter.
+    :raises WheelfitError: there is no solution, or a file cannot be read.
     """
     _check(request)
     with (
@@ -237,7 +237,7 @@ def _together(
     asked = structs.replace(opened.asked(dependencies=not request.no_deps), require_hashes=False)
     resolution = opened.resolve(asked, reporter)
     candidates = opened.candidates.within(resolution.context)
-    # Of all together; a caution about one package stands in its explanation.
+    # Of all together; a caution about one package is in its explanation.
     cautions = about_mixture(resolution.held)
     explanations = [
         explain_choice(candidates, pin.choice)
@@ -398,7 +398,7 @@ def resolve(request: ResolveRequest, context: Context) -> Resolution:
     """Resolve requirements and choose wheels; nothing is installed.
 
     :param request: the requirements and options.
-    :param context: the surroundings.
+    :param context: the environment variables and the reporter.
     :raises NoSolution: the requirements contradict each other.
     :raises NoCompatibleWheel: no wheel of a project fits the machine.
     :raises SourceOff: a package must be built from source, which is off.

@@ -104,10 +104,10 @@ def export(request: ExportRequest, context: Context) -> ExportReport:
     Without an output path, the exports are in the report only.
 
     :param request: the lock, the machines and the files.
-    :param context: the surroundings; ``SOURCE_DATE_EPOCH`` is respected.
+    :param context: its ``SOURCE_DATE_EPOCH`` is respected.
     :raises UsageError: options contradict each other, or two machines have one name.
     :raises NoFit: a machine gets nothing that works.
-    :raises FileProblem: something cannot be read or written.
+    :raises FileProblem: a file cannot be read or written.
     """
     with _Exporting(request, context).exports() as exports:
         for one in exports:
@@ -309,8 +309,8 @@ def _copy(pin: Pin, source: Path, folder: Path) -> str:
 def _plain_name(filename: WheelFilename) -> str:
     """Return a name without label that is preferred to the plain wheel of an index.
 
-    pip does not see by the hash which of two wheels is meant when one lies in a folder; it
-    takes the higher build number. The label stands in it too, for people.
+    When one of two wheels is in a folder, pip ignores the hash and takes the higher build number.
+    The label is part of it too, for people.
     """
     parts = filename.plain.split("-")
     number, rest = filename.build or (0, "")
@@ -352,7 +352,7 @@ _MOST_FILES = 3
 
 
 def _slug(name: str) -> str:
-    """Return the part of a file name that stands for a machine."""
+    """Return the part of a file name that identifies a machine."""
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", name.removesuffix(".toml")).strip("-.") or "machine"
 
 

@@ -64,7 +64,7 @@ def freeze(request: FreezeRequest, context: Context) -> FreezeReport:
     """Return the packages of an environment as requirements.
 
     :param request: the environment.
-    :param context: the surroundings.
+    :param context: the environment variables and the reporter.
     :raises WheelfitError: there is no such environment.
     """
     environment = open_environment_of(request, context.environ, tags=False)

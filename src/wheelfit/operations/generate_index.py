@@ -41,7 +41,7 @@ class GenerateIndexRequest(ValidatedRequest):
 
 @dataclass(frozen=True, slots=True)
 class GeneratedIndex:
-    """An index that was generated, or not published because something was refused."""
+    """The result of a generation; not published if a file was refused."""
 
     folder: str
     """As the user named it."""

@@ -373,7 +373,7 @@ def _composed(request: NewHostRequest, context: Context) -> Host:
 
 
 def _named_parts(request: NewHostRequest) -> Iterator[str]:
-    """Yield the parts of presets that the options stand for."""
+    """Yield the parts of presets equivalent to the options."""
     if request.cuda:
         device = re.sub(r"^sm_?|\.", "", request.sm or "")
         yield f"cuda-{request.cuda}" + (f"-sm{device}" if device else "")

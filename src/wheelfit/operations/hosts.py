@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A machine that is described and not looked at."""
+    """A machine by its description, without detection."""
 
     name: str
     """As the user calls it."""

@@ -56,7 +56,7 @@ def read_settings(
     """Return the settings of sources, merged in order of precedence.
 
     :param files: requirements files that name sources themselves.
-    :param prefix: the environment in use; it may hold a pip configuration of its own.
+    :param prefix: the environment in use; it may have a pip configuration of its own.
     :raises InvalidConfiguration: a setting is invalid.
     """
     settings = read_pip_configuration(pip_surroundings(environ, prefix))

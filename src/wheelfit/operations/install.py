@@ -47,11 +47,11 @@ class InstallRequest(ChangeRequest, FromRequirements):
 def install(request: InstallRequest, context: Context) -> ChangeReport:
     """Resolve, download, check and install.
 
-    If anything fails, the environment is as it was.
+    If anything fails, the environment is unchanged.
 
     :param request: what to install.
-    :param context: the surroundings.
-    :raises WheelfitError: something cannot be had, or may not be changed.
+    :param context: the environment variables and the reporter.
+    :raises WheelfitError: a package is not available, or a change is not permitted.
     """
     from wheelfit.operations.change_reports import report_change
     from wheelfit.operations.dry_run import carry_out_or_rehearse

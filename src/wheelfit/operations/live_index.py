@@ -186,7 +186,7 @@ class CleaningReport:
     releases: tuple[ExpiredRelease, ...] = ()
     """Releases that went by the rules of their projects."""
     dry_run: bool = False
-    """Whether nothing was removed; then the releases alone were looked for."""
+    """Whether nothing was removed, but only the releases were determined."""
 
     def to_json(self) -> dict[str, object]:
         """Return the report as plain data."""
@@ -270,7 +270,7 @@ class MovedIndexReport:
 
     files: int
     copied: int
-    """Files that were not there yet."""
+    """Files that were new."""
     size: int
     """Bytes of all files."""
     records: int
@@ -376,7 +376,7 @@ def _need_store(request: LiveIndexRequest) -> None:
 
 
 class AuditRequest(LiveIndexRequest):
-    """The entries of the audit log to return; None stands for any."""
+    """The filters of audit log entries; None matches any."""
 
     project: str | None = None
     who: str | None = None
@@ -487,7 +487,7 @@ def list_stages(request: LiveIndexRequest, context: Context) -> StagesReport:
 
 
 def publish_stage(request: StageRequest, context: Context) -> FilesReport:
-    """Publish all files of a stage at once, or none if anything is wrong."""
+    """Publish all files of a stage at once, or none after any error."""
     with closing(open_administration(request, context)) as administration:
         return FilesReport(tuple(administration.publish(request.stage)))
 

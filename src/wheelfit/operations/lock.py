@@ -171,9 +171,9 @@ def lock(request: LockRequest, context: Context) -> LockReport:
     """Resolve for every environment or machine, and write the lock.
 
     :param request: the requirements, and the machines.
-    :param context: the surroundings.
+    :param context: the environment variables and the reporter.
     :raises LockOutdated: the lock is to be checked, and is not up to date.
-    :raises WheelfitError: there is no solution, or something cannot be read or written.
+    :raises WheelfitError: there is no solution, or a file cannot be read or written.
     """
     return lock_project(request, context, None)
 
@@ -385,7 +385,7 @@ class _Locking:
         )
 
     def remember(self, locks: Sequence[WrittenLock]) -> None:
-        """Record the inputs of a lock, if the file holds it and it is for all machines."""
+        """Record the inputs of a lock, if it was written and is for all machines."""
         one = locks[0]
         is_there = one.is_same or not (self._request.check or self._request.dry_run)
         if not (self._store.keeps and is_there):
@@ -585,7 +585,7 @@ class _Locking:
     def refuse_substitutes(self, locks: Sequence[WrittenLock]) -> None:
         """Raise where an owner's index is out of reach: a lock lasts longer than that.
 
-        :raises Unreachable: something would be locked in the registry's builds instead.
+        :raises Unreachable: the registry's builds would be locked instead.
         """
         bridged = self.repository.bridged
         missed = {} if bridged is None else bridged.missed
@@ -707,7 +707,7 @@ class _Locking:
 
 
 def _simple(name: str) -> str:
-    """Return a name as it may stand in that of a lock: without dots."""
+    """Return a name as part of a lock's file name: without dots."""
     import re
 
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "host"

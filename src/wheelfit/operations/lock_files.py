@@ -46,7 +46,7 @@ class FromLock(
 
 
 class OpenedLock(NamedTuple):
-    """A lock file, and everything that a choice from it needs."""
+    """A lock file, and the resources for a choice from it."""
 
     lock: Lock
     path: Path
@@ -80,8 +80,8 @@ class OpenedLock(NamedTuple):
         """Return the wheels of the lock among which a machine chooses.
 
         :param machine: of `machine`.
-        :param built: returns the wheel that stands for the source of a package; None: nothing is
-            built from source.
+        :param built: returns the wheel in place of a package's source; None: nothing is built from
+            source.
         :param files: reads the files that the lock names; default: its repository.
         :raises UserError: the lock was not made for a requested extra or group.
         :raises NoFit: the lock was not made for the machine.

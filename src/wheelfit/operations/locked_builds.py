@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LockedBuilds:
-    """The wheels that stand for the sources of a lock, built only if they are to be installed.
+    """The wheels in place of sources in a lock, built only if they are to be installed.
 
     :param deferred: builds wheels.
     :param consent: the consent to builds; to be named in a lock is not one.

@@ -67,7 +67,7 @@ class ChosenMachine(Struct, frozen=True):
     words: str = ""
     """The description shown for the machine instead of interpreter and platform."""
     host: Host | None = None
-    """The machine that is described and not looked at; None: this one."""
+    """The described machine, which is not detected; None: this one."""
 
     @property
     def in_effect(self) -> tuple[str, ...]:

@@ -39,12 +39,12 @@ def open_named(
     folder: Path,
     free: Collection[NormalizedName] | None,
 ) -> GivenWheel:
-    """Return the wheel that stands for a project on every machine.
+    """Return the wheel that represents a project on every machine.
 
-    Of a repository the commit stays that an older lock has for the same revision, as long as it
-    can be had.
+    For a repository, the commit of an older lock for the same revision is kept, as long as it is
+    available.
 
-    :param given: opens it, and returns the wheel that stands for it here.
+    :param given: opens it, and returns the wheel that represents it here.
     :param old: the older lock; None: there is none.
     :param free: names of projects whose commit need not stay; None: none need.
     """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class OutdatedRequest(FromRequirements):
-    """The environment, the machine, and where newer releases are looked for."""
+    """The environment, the machine, and the sources of newer releases."""
 
     variants: bool = False
 
@@ -80,7 +80,7 @@ def list_outdated(request: OutdatedRequest, context: Context) -> OutdatedReport:
     Pre-releases are considered with ``pre`` only, yanked releases never.
 
     :param request: the environment and the machine.
-    :param context: the surroundings.
+    :param context: the environment variables and the reporter.
     :raises NetworkError: no page could be read.
     """
     environment = open_environment_of(request, context.environ)

@@ -33,7 +33,7 @@ class OwnersIndex(Struct, frozen=True):
     url: str
     """Without credentials."""
     projects: tuple[str, ...]
-    """Those of the family to which this applies; ``name-*`` are all that begin so."""
+    """Projects of the family to which this applies; ``name-*`` is a prefix."""
     reason: str = ""
     """The reason why it is not in effect for them; empty if it is."""
 
@@ -156,7 +156,7 @@ class OwnersView:
         only = () if family.name in self._shelf.bases else family.only_hosts
         place = settings_of_place(
             replace(self._settings, cache=False, timeout=_PATIENCE, retries=0),
-            # Of flat pages, and files that no page lists, any answer will do.
+            # Of flat pages, and files that no page lists, any answer is enough.
             self._place(family, member) if member.index else self._base(family),
             is_page=False,
             hosts=FamilyHosts(family.name, only) if only else None,

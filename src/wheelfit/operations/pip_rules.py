@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def read_rules(environ: Mapping[str, str], prefix: Path, command: str = "install") -> InstallRules:
     """Read pip's settings for installing or uninstalling.
 
-    :param prefix: the environment in use; it may hold a pip configuration of its own.
+    :param prefix: the environment in use; it may have a pip configuration of its own.
     :raises InvalidConfiguration: a setting is invalid.
     """
     return read_pip_rules(pip_surroundings(environ, prefix), command)

@@ -76,7 +76,7 @@ class OnDemandPlugins:
     :param target: the same, as the resolver sees it.
     :param open_sources: opens the sources of wheels.
     :param request: the options of detection and the cache.
-    :param context: the surroundings; its variables are those of the plugins.
+    :param context: its environment variables are those of the plugins.
     :param keep: whether installed plugins are kept for the next command.
     """
 

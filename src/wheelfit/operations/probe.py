@@ -65,8 +65,8 @@ class ProbeRecord:
 def write_record(name: str, machine: ChosenMachine) -> ProbeRecord:
     """Record the machine this runs on.
 
-    :param name: the folder; may hold an earlier record, which is replaced.
-    :raises FileProblem: the folder holds something else, or cannot be written.
+    :param name: the folder; an earlier record in it is replaced.
+    :raises FileProblem: the folder has other content, or cannot be written.
     """
     assert isinstance(machine.detector, Machine)  # noqa: S101 - no other one has --record
     try:
@@ -189,7 +189,7 @@ def probe(request: ProbeRequest, context: Context) -> ProbeReport:
     """Detect the supported values of a machine, probing its drivers again.
 
     :param request: the machine, and the folder of a record to write or to replay.
-    :param context: the surroundings.
+    :param context: the environment variables and the reporter.
     :raises UsageError: the request names several machines.
     :raises FileProblem: a record cannot be written, or is not one.
     :raises UserError: a named namespace is unknown.

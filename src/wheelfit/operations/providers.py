@@ -43,7 +43,7 @@ _LISTED = "`wheelfit providers list` names every provider that is known"
 
 
 class ProvidersRequest(CacheOptions):
-    """The environment to look into, and the settings about providers."""
+    """The environment to examine, and the settings about providers."""
 
     python: str | None = None
     enable_provider: tuple[str, ...] = ()

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME = 200
 _PATIENCE = 60.0
-"""Seconds that a page of an index may take, however slowly it comes."""
+"""Total seconds that a page of an index may take."""
 _LOOK_AGAIN = 30.0
 """Seconds after which this machine is detected again: its driver may have changed."""
 
@@ -361,7 +361,7 @@ class _Profiles:
 
 
 SECRET = "WHEELFIT_PROXY_SECRET"  # noqa: S105 - the name of a variable
-"""The environment variable with a secret that stands in the path of every URL."""
+"""The environment variable with a secret that is part of every URL's path."""
 
 
 class ProxyRequest(ProxiedRequest):

@@ -174,7 +174,7 @@ class UploadIndex:
     session_url: str | None = None
     """The root endpoint of its publishing sessions (PEP 694); None: there are none."""
     is_trusting: bool = False
-    """Whether the login is that of this CI job's identity, which holds for some minutes only."""
+    """Whether the login is that of this CI job's identity, which expires after minutes."""
 
     @property
     def name(self) -> str:
@@ -270,7 +270,7 @@ def open_destination(request: DestinationRequest, context: Context) -> UploadInd
 
     :raises Unreachable: a server cannot be reached.
     :raises InvalidConfiguration: it is not an address.
-    :raises UsageError: a name stands for nothing.
+    :raises UsageError: a name is unknown.
     """
     text = request.to
     if text.startswith(("http://", "https://")):

@@ -140,7 +140,7 @@ def lend(path: Path, place: Path) -> None:
 
 
 _OWN = (PYPI_FILE_SIZE.code, PYPI_PROJECT_SIZE.code)
-"""Findings of `check` that the forecast has with the limits that hold."""
+"""Findings of `check` that the forecast reports with the actual limits."""
 
 
 def judge(outgoing: ReleaseSet, profiles: frozenset[Profile], progress: Progress) -> Report:

@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from wheelfit.wheels.bytes_source import ByteSource
 
 SHOWN = 10
-"""Releases of the answer, the newest; older ones only if they can be joined and are looked into."""
+"""Releases of the answer, the newest; older ones only if they can be joined and are examined."""
 _EXAMINED = 3
-"""Releases whose wheels are looked into."""
+"""Releases whose wheels are examined."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ class RequestedRequirements(Struct, frozen=True):
 
     @property
     def has_promises(self) -> bool:
-        """Whether anything has a promised hash, as in the fragment of a URL."""
+        """Whether any requirement has a hash, as in the fragment of a URL."""
         return self.has_hashes or any(_hashes(url, None) for url in self.given_urls)
 
 
@@ -91,7 +91,7 @@ def read_wanted(
 
     :param may_be_empty: whether nothing need be named, as where a project is worked on.
     :raises UsageError: nothing is named, not even in a file.
-    :raises InvalidRequirement: something is not a requirement.
+    :raises InvalidRequirement: a text is not a requirement.
     :raises FileProblem: a file cannot be read.
     """
     projects = [name for name in request.requirement if is_project_file(name)]
@@ -205,7 +205,7 @@ def limited(
     """Return requirements with the constraints of further files added.
 
     :param said_by: the setting that names them, for errors.
-    :raises InvalidRequirement: something is not a requirement.
+    :raises InvalidRequirement: a text is not a requirement.
     :raises FileProblem: a file cannot be read.
     """
     try:
@@ -291,7 +291,7 @@ def _requirement_or_file(line: RequirementLine) -> RequestedRequirement | GivenW
             hint=f"-r {path} reads it",
         )
     is_path = path.startswith((".", "/", "~")) or "\\" in path
-    # A slash stands in paths and in URLs; a URL is not reported as the name of a file.
+    # A slash occurs in paths and in URLs; a URL is not reported as the name of a file.
     is_path = is_path or ("/" in path.partition(";")[0] and "://" not in path)
     if is_path or path.endswith(".whl") or is_archive(path):
         place = Path(os.path.expanduser(path))  # noqa: PTH111  # an unknown user is not an error yet
@@ -326,7 +326,7 @@ def _promised(asked: RequestedRequirement, line: RequirementLine) -> RequestedRe
     url = asked.requirement.url or ""
     promised = {algorithm for algorithm, _ in _hashes(url, None)}
     more = [f"{kind}={digest}" for kind, digest in line.hashes if kind not in promised]
-    if not more or len(dict(line.hashes)) < len(line.hashes):  # one of several will do
+    if not more or len(dict(line.hashes)) < len(line.hashes):  # one of several is enough
         return asked
     with_hashes = url + ("&" if "#" in url else "#") + "&".join(more)
     return structs.replace(asked, requirement=structs.replace(asked.requirement, url=with_hashes))

@@ -83,8 +83,8 @@ def find_wheels(names: Sequence[str]) -> list[Path]:
     """Return wheels, and the wheels in folders and the folders below.
 
     :param names: paths of wheels and folders.
-    :raises FileProblem: something does not exist, or a folder has no wheels.
-    :raises UsageError: something is not a wheel.
+    :raises FileProblem: a path does not exist, or a folder has no wheels.
+    :raises UsageError: a file is not a wheel.
     """
     found: dict[Path, None] = {}
     for name in names:

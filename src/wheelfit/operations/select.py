@@ -56,7 +56,7 @@ def select(request: SelectRequest, context: Context) -> Selection:
     Nothing is fetched, and installed distributions are ignored.
 
     :param request: the wheels, and the machine.
-    :param context: the surroundings.
+    :param context: the environment variables and the reporter.
     :raises InvalidFilename: a name is not that of a wheel.
     :raises UnknownHost: there is no machine of that name.
     """

@@ -37,7 +37,7 @@ _PACKAGES = frozenset(
 )  # fmt: skip
 """Packages that wheelfit may import beside the standard library during an installation."""
 _NAMES = {name.replace("_", "-") for name in _PACKAGES - {"markdown_it"}} | {"markdown-it-py"}
-"""The projects that have it."""
+"""Distribution names of these packages."""
 _FLOORS = (
     "core",
     "wheels",
@@ -48,7 +48,7 @@ _FLOORS = (
     "operations",
     "cli",
 )
-"""Of which floors something may be needed once the environment is changed."""
+"""Layers with modules that may be needed after the environment is changed."""
 _APART = frozenset(["commands", "plugins", "isolated", "builds"])
 """Folders of these floors of which nothing is."""
 
@@ -105,7 +105,7 @@ def touches_us(
 
 
 def _is_ours(environment: Environment) -> bool:
-    """Return whether modules of an environment are found when wheelfit imports something."""
+    """Return whether imports of wheelfit may find modules of an environment."""
     ours = {os.path.realpath(folder) for folder in sys.path if folder}
     for package in (wheelfit, wheelfit_runtime):
         ours.add(os.path.realpath(os.path.dirname(package.__path__[0])))  # noqa: PTH120
@@ -121,7 +121,7 @@ def _module(name: str) -> str:
 
 
 def settle_modules(environment: Environment) -> Callable[[], None]:
-    """Import everything that may be needed, and nothing of an environment from now on.
+    """Import all modules that may be needed, and none of an environment from now on.
 
     Returns a function that undoes this, for use if nothing was changed.
     """

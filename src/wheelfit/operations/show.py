@@ -44,7 +44,7 @@ class ShowRequest(EnvironmentOptions, MachineOptions):
 
 @dataclass(frozen=True, slots=True)
 class PackageVariant:
-    """The variant of an installed package, and how it came to be chosen."""
+    """The variant of an installed package, and the reasons for its choice."""
 
     label: str
     properties: tuple[str, ...]
@@ -136,7 +136,7 @@ def show(request: ShowRequest, context: Context) -> ShowReport:
     """Return details of installed packages.
 
     :param request: the packages, and their environment.
-    :param context: the surroundings.
+    :param context: the environment variables and the reporter.
     :raises UserError: ``not-installed``; none of them is.
     """
     environment = open_environment_of(request, context.environ)

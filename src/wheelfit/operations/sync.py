@@ -58,11 +58,11 @@ class SyncRequest(FromLock, BuildOptions, ChangeRequest):
 def sync(request: SyncRequest, context: Context) -> ChangeReport:
     """Choose from a lock, download, check, install and remove.
 
-    If anything fails, the environment is as it was.
+    If anything fails, the environment is unchanged.
 
     :param request: the lock, and the environment.
-    :param context: the surroundings.
-    :raises WheelfitError: something cannot be had, or may not be changed.
+    :param context: the environment variables and the reporter.
+    :raises WheelfitError: a package is not available, or a change is not permitted.
     """
     return sync_without(request, context, None)
 

@@ -91,7 +91,7 @@ class PluginWheel:
 
     @property
     def origin(self) -> str:
-        """The source it comes from, without credentials."""
+        """Its source, without credentials."""
         return redact(self.pin.file.source) or redact(self.pin.file.url)
 
     def to_json(self) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def read_policies(environ: Mapping[str, str], system: Path | None = None) -> Sit
     """Return every policy that is in force.
 
     :param environ: the environment of the process; ``WHEELFIT_POLICY_FILE`` is respected.
-    :param system: where the site's policy lies; default: where it does on this system.
+    :param system: the path of the site's policy; default: that of this system.
     :raises PolicyRefusal: ``unusable-policy``; one of them cannot be read or understood.
     """
     place = policy_file(sys.platform) if system is None else system

@@ -59,8 +59,8 @@ def uninstall(request: UninstallRequest, context: Context) -> UninstallReport:
     """Remove packages from an environment.
 
     :param request: the packages, and the environment.
-    :param context: the surroundings.
-    :raises WheelfitError: something is not installed, or may not be removed.
+    :param context: the environment variables and the reporter.
+    :raises WheelfitError: a package is not installed, or must not be removed.
     """
     from wheelfit.installation.plan import plan_uninstall
     from wheelfit.installation.uninstall import uninstall as remove

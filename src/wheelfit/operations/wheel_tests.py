@@ -109,7 +109,7 @@ class _Host(NamedTuple):
     """As ``--python`` takes it."""
     emulator: Emulator | None
     foreign: EmulatedPython | None = None
-    """The Python itself if it is of another architecture; everything is emulated then."""
+    """The Python itself if it is of another architecture; then all tests are emulated."""
 
 
 class _Place(NamedTuple):
@@ -130,7 +130,7 @@ def run_wheel_tests(request: WheelTestsRequest, context: Context) -> WheelTestsR
     source code of the project, so that they import the wheel.
 
     :param request: the wheels, the tests, and where they may run.
-    :param context: the surroundings.
+    :param context: the environment variables and the reporter.
     :raises FileProblem: there are no wheels, or no such tests.
     :raises InvalidDocument: the project's ``pyproject.toml`` is not TOML.
     :raises UsageError: the command is empty, nothing names the tests, or an option cannot be read.
@@ -234,7 +234,7 @@ def _tested(
 
 
 def _time_limits(texts: Sequence[str]) -> Mapping[str | None, float]:
-    """Read how many seconds tests may take, by label; None stands for every other wheel."""
+    """Read the time limits of tests in seconds, by label; None for every other wheel."""
     limits = {}
     for text in texts:
         label, equals, time_text = text.rpartition("=")

@@ -140,7 +140,7 @@ def make_variant(request: MakeVariantRequest, context: Context) -> RewriteReport
     """Write variant wheels from plain ones.
 
     :param request: the wheels and the variant.
-    :param context: the surroundings.
+    :param context: the environment variables and the reporter.
     :raises UsageError: no variant is requested.
     :raises WheelfitError: a wheel cannot be written.
     """

@@ -36,7 +36,7 @@ _Edge = TypeVar("_Edge")
 _SHOWN = 100
 """Chains that are returned; the shortest come first."""
 _STEPS = 100_000
-"""Chains that are looked at on the way."""
+"""Chains that are examined on the way."""
 
 
 class WhyRequest(EnvironmentOptions):
@@ -53,7 +53,7 @@ class RequirementLink:
     name: NormalizedName
     version: str | None
     requirement: str | None
-    """With extras and marker; None: it begins the chain, and the requirement is not recorded."""
+    """With extras and marker; None: it starts the chain, and the requirement is not recorded."""
     extra: str | None = None
     """The extra of the package before it that has the requirement; None: it applies always."""
     labels: tuple[str | None, ...] = ()
@@ -100,8 +100,8 @@ def why(request: WhyRequest, context: Context) -> WhyReport:
     """Return the chains of requirements that lead to a package.
 
     :param request: the package, and where it is.
-    :param context: the surroundings.
-    :raises UserError: ``not-installed``; it is not there.
+    :param context: the environment variables and the reporter.
+    :raises UserError: ``not-installed``; it is not installed.
     """
     name = canonicalize_name(request.name)
     if request.lock is not None:
@@ -121,7 +121,7 @@ def _chains(
     """Return the ways to some nodes, the shortest first, and whether there are more.
 
     :param parents: returns the parents of a node, each with its edge.
-    :param begins: whether a way begins at a node; then it is not followed further up.
+    :param begins: whether a way starts at a node; then it is not followed further up.
     :return: the nodes of each way, and the edges between them.
     """
     found: list[tuple[tuple[_Node, ...], tuple[_Edge, ...]]] = []

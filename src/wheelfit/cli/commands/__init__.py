@@ -74,7 +74,7 @@ def every_command() -> Mapping[str, Command]:
 
 
 def working_commands() -> Mapping[str, Command]:
-    """Return every command that does something, by all words of its name."""
+    """Return every command with an operation, by all words of its name."""
     return {
         name: command for top, head in every_command().items() for name, command in head.leaves(top)
     }

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def _publish(arguments: Namespace, output: Output, context: Context) -> int:
-    """Check and publish; 9 for faults, 10 if something was left unchecked."""
+    """Check and publish; 9 for faults, 10 if a target was left unchecked."""
     from wheelfit.cli.render.indexes import publish_exit_code, show_publish
     from wheelfit.operations.publish import PublishRequest, publish
 
@@ -58,7 +58,7 @@ def _publish(arguments: Namespace, output: Output, context: Context) -> int:
 
 
 def _check_index(arguments: Namespace, output: Output, context: Context) -> int:
-    """Check an index; 9 for faults, 10 if something was left unchecked."""
+    """Check an index; 9 for faults, 10 if a target was left unchecked."""
     from wheelfit.cli.render.check import check_forms, exit_code, show_check
     from wheelfit.operations.check_index import CheckIndexRequest, check_index
 
@@ -98,7 +98,7 @@ def _serve(arguments: Namespace, output: Output, context: Context) -> int:
 
 
 def _prefetch(arguments: Namespace, output: Output, context: Context) -> int:
-    """Fill mirrors; 3 if something is in no mirror, 5 if something could not be fetched."""
+    """Fill mirrors; 3 if a file is in no mirror, 5 if a fetch failed."""
     from wheelfit.cli.render.indexes import show_prefetch
     from wheelfit.operations.prefetch import PrefetchRequest, prefetch
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 MISFIT = 13
-"""The exit code where something does not fit; `doctor` has the same for packages."""
+"""The exit code for a misfit; `doctor` has the same for packages."""
 EXIT_CODES = {"machine": 11, "settings": 12, "packages": 13, "process": 14}
 """The exit code of `doctor` for a fault in each area; with several, the first one is used."""
 DIFFERENT = 30

@@ -184,7 +184,7 @@ _AGREEMENT = ("bound", "features", "name", "part", "title")
 
 
 def _agreement(path: str, row: Mapping[str, Any], place: ValuePlace) -> object:
-    """Read something more that packages must agree on."""
+    """Read a further property that packages must agree on."""
     from wheelfit.core.properties import is_name, parse_feature
     from wheelfit.core.shared_requirements import Agreement
 

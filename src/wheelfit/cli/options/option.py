@@ -145,7 +145,7 @@ class Option(NamedTuple):
 
 
 class OptionGroup:
-    """Options that stand together in ``--help``.
+    """A group of options in ``--help``.
 
     :param title: the heading; empty: among the options without one.
     :param note: a remark in brackets behind the heading, as the default of the whole group.

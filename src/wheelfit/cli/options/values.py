@@ -102,7 +102,7 @@ class ValueType:
         return value if below is None or value < below else below
 
     def show(self, value: Any) -> object:
-        """Return a value as plain data, as it stands in a file."""
+        """Return a value as plain data, in the form of a file."""
         return value
 
 
@@ -286,12 +286,12 @@ class Several(ValueType):
         return self._name(text) if self._name is not None else text
 
     def show(self, value: Any) -> list[Any]:
-        """Return the value as it stands in a file."""
+        """Return the value in the form of a file."""
         return list(value)
 
 
 class _Consent(Several):
-    """Names of projects, and one of the words that stand for all others."""
+    """Names of projects, and one of the words for all others."""
 
     title = "`ask` / `never` / `always` / a list of names"
 
@@ -416,7 +416,7 @@ def unknown_setting(key: str, known: Iterable[str], place: ValuePlace) -> Invali
 def _whole(field: str, same: Mapping[str, int] | None = None) -> Callable[[str], int]:
     """Return a function that reads a whole number in the range of a field of requests.
 
-    :param same: words that stand for numbers.
+    :param same: words for numbers.
     """
     smallest, largest = RANGES[field]
 
@@ -537,7 +537,7 @@ def _consent(text: str) -> None:
 
 
 def _project_of(text: str) -> str:
-    """Return the normal form of the name that a text begins with."""
+    """Return the normal form of the name at the start of a text."""
     name = re.match(r"\s*([A-Za-z0-9._-]+)", text)
     return re.sub(r"[-_.]+", "-", name[1]).lower() if name else text
 

@@ -123,7 +123,7 @@ def _had_choice(pin: Pin) -> bool:
 
 
 def _show_planned(report: ChangeReport, output: Output) -> None:
-    """Print one table of everything that would change, and the sums."""
+    """Print one table of all changes, and the sums."""
     planned = report.decided.planned
     if not planned:
         return

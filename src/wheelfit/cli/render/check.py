@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from wheelfit.operations.check import CheckReport
 
 FAULTS = 9
-"""The exit code when something is wrong."""
+"""The exit code for faults."""
 INCOMPLETE = 10
-"""The exit code when something could not be checked."""
+"""The exit code for unchecked targets."""
 
 
 def exit_code(found: Report, *, strict: bool) -> int:
-    """Return 10 if something was left unchecked, 9 for faults, else 0."""
+    """Return 10 if a target was left unchecked, 9 for faults, else 0."""
     if found.unchecked:
         return INCOMPLETE
     return FAULTS if found.has_faults(strict=strict) else 0

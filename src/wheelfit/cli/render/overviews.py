@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wheelfit.resolution.overview import LabelRow, Overview
 
 _MOST = 4
-"""Machines, or Pythons and platforms, that a line names unless everything is wanted."""
+"""Machines, or Pythons and platforms, that a line names without ``--verbose``."""
 
 
 def show_overviews(report: OverviewReport, output: Output) -> None:

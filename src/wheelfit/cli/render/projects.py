@@ -173,7 +173,7 @@ def show_diff(diff: Sequence[str], output: Output) -> None:
 
 
 def show_bounds(report: AbiBoundsReport, output: Output) -> None:
-    """Print the releases with which something works."""
+    """Print the releases that a consumer works with."""
     output.result_json(report.to_json())
     for line in _lines(report):
         output.result(line)

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from wheelfit.operations.tree import TreeReport
 
 _MOST_LABELS = 8
-"""Labels that a line names, unless everything is wanted."""
+"""Labels that a line names without ``--verbose``."""
 _LONGEST = 400
-"""Characters of a line, unless everything is wanted."""
+"""Characters of a line without ``--verbose``."""
 
 
 @dataclass(frozen=True, slots=True)

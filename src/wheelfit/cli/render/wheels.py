@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FAILURES = 9
 """The exit code when some wheels could not be written, and the others were."""
 LOSSES = 32
-"""The exit code when something was lost, with consent (F-56)."""
+"""The exit code for accepted losses (F-56)."""
 
 
 def show_rewrite(report: RewriteReport, output: Output) -> int:
